@@ -1,0 +1,98 @@
+# Plainformer. `make` alone lists what there is.
+
+# Candidates for the interpreter that makes the environment: the first usable one is taken.
+PYTHON ?= python3 python3.13 python3.12 python3.11
+PORT ?= 8000
+
+BIN := .venv/bin
+READY := .venv/.ready
+PARITY := .venv-parity
+PARITY_READY := $(PARITY)/.ready
+PARITY_LISTS := $(wildcard tests/parity/requirements.txt tests/browser/requirements.txt)
+
+PIP_INSTALL := -m pip install --quiet --no-compile --disable-pip-version-check --no-input
+# The kernel that runs the chapters is the environment's, whatever else is installed on this machine.
+export JUPYTER_PREFER_ENV_PATH := 1
+unexport MPLBACKEND
+SHELL := /bin/bash
+
+.DEFAULT_GOAL := help
+.PHONY: help book serve test lint parity browser notebooks clean distclean
+
+help:  ## list these commands
+	@echo "Plainformer: an executable book on the transformer, and its package."
+	@echo
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@echo
+	@echo "The environment (.venv) is made from requirements.txt when it is missing or out of date."
+	@echo "PYTHON=python3.12 chooses the interpreter for it; 3.11, 3.12 and 3.13 are supported."
+
+book: $(READY)  ## execute the chapters and build the site into _build/html
+	@# What is dropped from the log: settings in full, and the kernel's remark that it listens on this machine.
+	@# Sphinx does not repeat the warnings of a page that it need not read again, so a failed build must not
+	@# leave behind what the next one would take for granted. The executed chapters are kept.
+	@set -o pipefail; $(BIN)/jupyter-book build . -W -n --keep-going 2>&1 \
+	  | grep --line-buffered -v -e 'ParserConfig(' -e 'Kernel is running over TCP without encryption' \
+	  || { rm -rf _build/.doctrees; echo "make book: failed; the first WARNING, ERROR or Traceback above says why." >&2; exit 1; }
+
+serve: book  ## build, then serve the site at http://localhost:8000 (PORT=... for another)
+	@echo "http://localhost:$(PORT)  (Ctrl-C stops it)"
+	@$(BIN)/python -m http.server $(PORT) --bind 127.0.0.1 --directory _build/html
+
+test: lint  ## lint, then the unit tests, the book's tests and every chapter's notebook
+	$(BIN)/pytest tests chapters --nbval
+
+lint: $(READY)  ## format, style, types, import floors, spelling, workflow files, notebooks in step
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+	$(BIN)/codespell
+	$(BIN)/check-jsonschema --builtin-schema vendor.github-workflows .github/workflows/*.yml
+	$(BIN)/zizmor --offline --quiet .github/workflows
+	$(BIN)/python scripts/sync_notebooks.py --check
+
+notebooks: $(READY)  ## write the executed .ipynb beside each chapter
+	$(BIN)/python scripts/sync_notebooks.py
+
+parity: $(PARITY_READY)  ## compare with PyTorch and Hugging Face (installs them into .venv-parity)
+	$(PARITY)/bin/pytest tests/parity
+
+browser: book $(PARITY_READY)  ## try the built site in headless Chromium
+	$(PARITY)/bin/pytest tests/browser
+
+clean:  ## remove what was built, and the caches
+	rm -rf _build .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
+
+distclean: clean  ## remove the environments as well
+	rm -rf .venv $(PARITY)
+
+# --- environments -------------------------------------------------------------------------------------------
+# `.ready` is written last. Without it an environment is unfinished and is made anew; with it, and a newer
+# lock, it is brought up to date.
+
+define make_environment
+	@fresh=; test -e $(1)/.ready || fresh=yes; rm -f $(1)/.ready; \
+	if test -n "$$fresh"; then \
+	  for python in $(PYTHON); do \
+	    if $$python -c 'import sys, venv, ensurepip; sys.exit(not (3, 11) <= sys.version_info[:2] <= (3, 13))' \
+	      2> /dev/null; then found=$$python; break; fi; \
+	  done; \
+	  if test -z "$$found"; then \
+	    echo "Plainformer needs Python 3.11, 3.12 or 3.13 with venv, and none of '$(PYTHON)' is that:" \
+	      "install one (on Debian or Ubuntu: apt install python3.12-venv) or name one" \
+	      "(make book PYTHON=/path/to/python3.12)." >&2; exit 1; \
+	  fi; \
+	  echo "Making $(1) with $$found ($$($$found --version)): once, a few minutes ..."; \
+	  $$found -m venv --clear $(1) || exit 1; \
+	else echo "Bringing $(1) up to date with the lock ..."; fi; \
+	$(1)/bin/python $(PIP_INSTALL) --require-hashes --requirement requirements.txt && \
+	$(2) $(1)/bin/python $(PIP_INSTALL) --no-deps --no-build-isolation --editable . && \
+	touch $(1)/.ready
+endef
+
+$(READY): requirements.txt
+	$(call make_environment,.venv,)
+
+$(PARITY_READY): requirements.txt $(PARITY_LISTS)
+	$(call make_environment,$(PARITY),$(PARITY)/bin/python $(PIP_INSTALL) $(addprefix --requirement ,$(PARITY_LISTS)) &&)

@@ -1,0 +1,52 @@
+"""Make the package's docstrings and signatures read well in the API reference.
+
+- `eq-...` in backticks becomes a link to the equation, with its number.
+- Shapes stay, module paths go: `queries: Float[Array, 'q_seq d_k']`.
+- A bullet list may follow its heading line directly, as it does in the code.
+"""
+
+import re
+
+from docutils import nodes
+from sphinx.application import Sphinx
+
+PACKAGE = "plainformer"
+EQUATION = re.compile(r"(?<!`)`(eq-[a-z0-9-]+)`(?!`)")
+MODULE_PATH = re.compile(r"~?\b(?:[A-Za-z_]\w*\.)+(?=[A-Za-z_]\w*)")
+RANDOM_KEY = re.compile(r"Key\[Array, ''\](?: \| UInt32\[Array, '\d'\])+")
+AXES = re.compile(r"""(?<=, )(['"])\s*([^'"]*?)\s*\1(?=\])""")
+
+
+def tidy_docstring(app: Sphinx, what: str, name: str, obj, options, lines: list[str]) -> None:
+    tidy: list[str] = []
+    for line in lines:
+        starts_list = line.startswith("- ") and tidy and tidy[-1] and not tidy[-1].startswith(("- ", "  "))
+        if starts_list:
+            tidy.append("")
+        tidy.append(EQUATION.sub(r"equation :eq:`\1`", line))
+    lines[:] = tidy
+
+
+def shorten(annotations: str) -> str:
+    short = AXES.sub(r"'\2'", MODULE_PATH.sub("", annotations))
+    # jaxtyping spells its own alias out.
+    return RANDOM_KEY.sub("PRNGKeyArray", short)
+
+
+def tidy_signature(app: Sphinx, what: str, name: str, obj, options, signature, returns):
+    return signature and shorten(signature), returns and shorten(returns)
+
+
+def leave_types_plain(app: Sphinx, env, node: nodes.Element, content: nodes.Node):
+    """Show the name of a type that another package documents, without a link and without a complaint."""
+    foreign = not node.get("reftarget", "").startswith(PACKAGE)
+    if node.get("refdomain") == "py" and node.get("reftype") in {"class", "obj"} and foreign:
+        return content
+    return None
+
+
+def setup(app: Sphinx) -> dict:
+    app.connect("autodoc-process-docstring", tidy_docstring)
+    app.connect("autodoc-process-signature", tidy_signature)
+    app.connect("missing-reference", leave_types_plain)
+    return {"parallel_read_safe": True, "parallel_write_safe": True}

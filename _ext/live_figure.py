@@ -1,0 +1,111 @@
+"""The `live-figure` directive: a numbered figure that the reader can move.
+
+    ```{live-figure} attention
+    :name: fig-attention
+    :alt: what a sighted reader sees, in words
+    :fallback: attention.png
+
+    The caption, then perhaps further paragraphs.
+    ```
+
+The page shows the fallback image, or the words of `:alt:` if there is none, until `widgets/attention.mjs`
+has been loaded and its `mount(element)` has drawn the figure. Without JavaScript, or when the page is opened
+from a folder instead of a server, the fallback stays. `fallback` is an image's path, relative to the page.
+"""
+
+import shutil
+from pathlib import Path
+from typing import ClassVar
+
+from docutils import nodes
+from docutils.parsers.rst import directives
+from sphinx.application import Sphinx
+from sphinx.util import logging
+from sphinx.util.docutils import SphinxDirective
+
+LOGGER = logging.getLogger(__name__)
+STYLES = "widgets.css"
+LOADER = Path(__file__).with_name("live_figure.mjs")
+
+
+class live_figure(nodes.General, nodes.Element):
+    """Holds the fallback as its only child; writers other than HTML show just that."""
+
+
+class LiveFigure(SphinxDirective):
+    required_arguments = 1
+    has_content = True
+    option_spec: ClassVar[dict] = {
+        "alt": directives.unchanged_required,
+        "fallback": directives.unchanged,
+        "name": directives.unchanged,
+    }
+
+    def run(self) -> list[nodes.Node]:
+        stem = self.arguments[0]
+        module = f"widgets/{stem}.mjs"
+        if not (Path(self.env.srcdir) / module).is_file():
+            LOGGER.warning("live-figure: there is no %s", module, location=self.get_location())
+        alt = self.options.get("alt", "")
+        if not alt:
+            raise self.error("live-figure: say in :alt: what a sighted reader sees.")
+
+        image = self.options.get("fallback", "none")
+        fallback = nodes.paragraph("", alt) if image == "none" else nodes.image(uri=image, alt=alt)
+        figure = nodes.figure("", live_figure("", fallback, stem=stem))
+        self.set_source_info(figure)
+        self.add_name(figure)
+
+        body = nodes.Element()
+        self.state.nested_parse(self.content, self.content_offset, body)
+        if not body.children or not isinstance(body[0], nodes.paragraph):
+            raise self.error("live-figure: the caption, a paragraph, is missing.")
+        caption, *rest = body.children
+        figure += nodes.caption(caption.rawsource, "", *caption.children)
+        if rest:
+            figure += nodes.legend("", *rest)
+        return [figure]
+
+
+def visit_html(self, node: live_figure) -> None:
+    self.body.append(f'<div class="live-figure" data-widget="{node["stem"]}"><div class="live-figure-fallback">')
+
+
+def depart_html(self, node: live_figure) -> None:
+    self.body.append(
+        '<noscript><p class="live-figure-note">With JavaScript this figure can be moved.</p></noscript></div></div>\n'
+    )
+
+
+def visit_plain(self, node: live_figure) -> None:
+    """Other writers need nothing around the fallback."""
+
+
+def add_loader(app: Sphinx, pagename: str, templatename: str, context: dict, doctree) -> None:
+    """Load the loader and the widgets' styles on those pages only that have a live figure."""
+    if doctree is not None and next(doctree.findall(live_figure), None) is not None:
+        app.add_js_file("widgets/live_figure.mjs", type="module")
+        if (Path(app.srcdir) / "widgets" / STYLES).is_file():
+            app.add_css_file(f"widgets/{STYLES}")
+
+
+def copy_widgets(app: Sphinx) -> None:
+    """Copy the modules on every build: a changed widget changes no page that Sphinx would write again."""
+    if app.builder.format != "html":
+        return
+    target = Path(app.outdir) / "_static" / "widgets"
+    shutil.rmtree(target, ignore_errors=True)
+    target.mkdir(parents=True)
+    for file in sorted((Path(app.srcdir) / "widgets").glob("*")):
+        if file.suffix in {".mjs", ".css", ".json"}:
+            shutil.copy(file, target)
+    shutil.copy(LOADER, target)
+
+
+def setup(app: Sphinx) -> dict:
+    plain = (visit_plain, visit_plain)
+    app.add_node(live_figure, html=(visit_html, depart_html), latex=plain, text=plain, man=plain, texinfo=plain)
+    app.add_directive("live-figure", LiveFigure)
+    app.connect("builder-inited", copy_widgets)
+    app.connect("html-page-context", add_loader)
+    return {"parallel_read_safe": True, "parallel_write_safe": True}

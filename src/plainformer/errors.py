@@ -1,0 +1,103 @@
+"""One wording for what is wrong with an argument: what came, what was wanted, what to try."""
+
+import numpy as np
+
+
+def check_axes(name: str, array, hint: str = "", **axes: int | None) -> None:
+    """Raise unless `array` has the named axes, in this order.
+
+    **Arguments**
+
+    - `name`: the argument's name, for the message.
+    - `array`: anything with a `shape`.
+    - `hint`: what to try, if the guess made here is not good enough.
+    - `axes`: the name of each axis with the size it must have; `None` for any size.
+
+    **Raises** `ValueError` that gives the shape that came, the axes that were wanted and the likely cause;
+    `TypeError` if it is not an array at all.
+    """
+    if not hasattr(array, "shape"):
+        raise TypeError(
+            f"{name} is a {type(array).__name__}; wanted an array with axes {_spell(axes)}. "
+            f"Try jnp.asarray({name})."
+        )
+    shape = tuple(array.shape)
+    if len(shape) == len(axes) and all(
+        size in (None, got) for size, got in zip(axes.values(), shape, strict=True)
+    ):
+        return
+    raise ValueError(
+        f"{name} has shape {shape}; wanted {_spell(axes)}. {hint or _likely_cause(name, shape, axes)}".rstrip()
+    )
+
+
+def check_mask(mask, **axes: int | None) -> None:
+    """Raise unless `mask` is a Boolean array with the named axes.
+
+    **Raises** `TypeError` if it is not Boolean, `ValueError` if it has the wrong shape.
+    """
+    if mask is None:
+        return
+    dtype = getattr(mask, "dtype", None)
+    if dtype is None or np.dtype(dtype) != np.bool_:
+        came = type(mask).__name__ if dtype is None else f"an array of {dtype}"
+        raise TypeError(
+            f"mask is {came}; wanted a Boolean array, True where a query may attend to a key. "
+            "If yours holds 0 and -inf, pass mask == 0; if it holds 0 and 1, pass mask == 1."
+        )
+    hint = "For padding use padding_mask(is_token, q_seq); for causal order use causal_mask(seq_len)."
+    check_axes("mask", mask, hint, **axes)
+
+
+def check_positive(**sizes: int) -> None:
+    """Raise `ValueError` unless each size is a whole number of at least one; `TypeError` if not a whole number."""
+    for name, size in sizes.items():
+        if isinstance(size, bool) or not isinstance(size, int | np.integer):
+            raise TypeError(f"{name} is {size!r}; wanted a whole number, at least 1.")
+        if size < 1:
+            raise ValueError(f"{name} is {size}; wanted at least 1.")
+
+
+def _spell(axes: dict[str, int | None]) -> str:
+    words = [name if size is None else f"{name}={size}" for name, size in axes.items()]
+    return f"({', '.join(words)}{',' if len(words) == 1 else ''})"
+
+
+def _likely_cause(name: str, shape: tuple[int, ...], axes: dict[str, int | None]) -> str:
+    if len(shape) == len(axes) + 1:
+        return "There is one axis too many: if the first one is a batch, map over it with jax.vmap."
+    if len(shape) == len(axes) - 1:
+        return f"There is one axis too few: for a single row, pass {name}[None]."
+    turned = zip(axes.values(), reversed(shape), strict=False)
+    if len(shape) == len(axes) == 2 and all(size in (None, got) for size, got in turned):
+        return f"The axes look swapped: rows are tokens, so try {name}.T."
+    return ""
+
+
+def check_token_ids(ids, vocab_size: int) -> list[int]:
+    """Give token ids as a list of Python integers, or raise if one of them is out of range.
+
+    **Arguments**
+
+    - `ids`: a sequence or array of whole numbers, one axis.
+    - `vocab_size`: every id must be at least 0 and below this.
+
+    **Returns** the ids.
+
+    **Raises** `ValueError` that names the first bad id and its place, or the wrong shape; `TypeError` if the ids are
+    not whole numbers.
+    """
+    array = np.asarray(ids)
+    if array.shape == (0,):
+        return []
+    check_axes("ids", array, seq=None)
+    if array.dtype.kind not in "iu":
+        raise TypeError(f"ids are {array.dtype}; wanted whole numbers, such as encode() returns.")
+    outside = np.flatnonzero((array < 0) | (array >= vocab_size))
+    if outside.size:
+        place = outside[0]
+        raise ValueError(
+            f"ids[{place}] is {array[place]}; wanted 0 to {vocab_size - 1}, as there are {vocab_size} tokens. "
+            "Were these ids made by another vocabulary?"
+        )
+    return array.tolist()

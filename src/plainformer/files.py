@@ -1,0 +1,62 @@
+"""Reading and writing files so that a bad one is named, and a good one never half overwritten."""
+
+import json
+import os
+from pathlib import Path
+
+Name = str | os.PathLike
+
+
+def read_text(path: Name) -> str:
+    """Read a UTF-8 file whole, line ends as they are; a byte-order mark at the start is dropped.
+
+    **Raises** `FileNotFoundError`, `IsADirectoryError`, or `ValueError` that says which byte is not UTF-8.
+    """
+    path = Path(path)
+    if path.is_dir():
+        raise IsADirectoryError(f"{path} is a folder; wanted a file.")
+    if not path.exists():
+        raise FileNotFoundError(f"There is no file {path}. Looked in {path.parent.resolve()}.")
+    try:
+        return path.read_bytes().decode("utf-8").removeprefix("\ufeff")
+    except UnicodeDecodeError as error:
+        raise ValueError(
+            f"{path} is not UTF-8: byte {error.start} (0x{error.object[error.start]:02x}) fits nowhere. "
+            "Is it another encoding, such as Latin-1 or UTF-16, or no text at all?"
+        ) from error
+
+
+def read_json(path: Name) -> dict:
+    """Read a JSON file that holds one object, each key once; `ValueError` says what is wrong with any other."""
+    text = read_text(path)
+    try:
+        content = json.loads(text, object_pairs_hook=_unique)
+    except (ValueError, RecursionError) as error:
+        raise ValueError(f"{path} is not valid JSON: {error}. Is it cut short?") from error
+    if not isinstance(content, dict):
+        raise ValueError(f"{path} holds a {type(content).__name__}; wanted a JSON object.")
+    return content
+
+
+def write_text(path: Name, text: str) -> None:
+    """Write a UTF-8 file under another name and then rename it, so that a crash never leaves half a file.
+
+    **Raises** `FileNotFoundError` if the folder does not exist.
+    """
+    path = Path(path)
+    if not path.parent.is_dir():
+        raise FileNotFoundError(f"There is no folder {path.parent} to put {path.name} in; make it first.")
+    partial = path.with_name(f".{path.name}.{os.getpid()}.part")
+    try:
+        partial.write_text(text, encoding="utf-8")
+        os.replace(partial, path)
+    finally:
+        partial.unlink(missing_ok=True)
+
+
+def _unique(pairs: list[tuple[str, object]]) -> dict[str, object]:
+    content = dict(pairs)
+    if len(content) < len(pairs):
+        keys = [key for key, _ in pairs]
+        raise ValueError(f"the key {next(key for key in keys if keys.count(key) > 1)!r} stands there twice")
+    return content

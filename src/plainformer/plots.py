@@ -1,0 +1,58 @@
+"""The pictures that several chapters draw. matplotlib is imported only when one is drawn."""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from plainformer.errors import check_axes
+
+
+def attention_map(
+    weights,
+    rows: Sequence[str] | None = None,
+    columns: Sequence[str] | None = None,
+    *,
+    ax=None,
+    title: str = "",
+    numbers: bool | None = None,
+):
+    r"""Draw attention weights as a heat map: one row per query, one column per key.
+
+    **Arguments**
+
+    - `weights`: `(q_seq, kv_seq)`, each between 0 and 1.
+    - `rows`, `columns`: a label for each query and for each key; `columns` defaults to `rows` if they are as many.
+    - `ax`: the matplotlib axes to draw into; `None` makes a figure.
+    - `title`: stands above the map.
+    - `numbers`: whether each cell shows its weight; `None` for yes if there are at most 8 columns.
+
+    **Returns** the matplotlib axes.
+
+    **Raises** `ValueError` if the weights are no matrix, or the labels are not as many as its rows and columns.
+    """
+    import matplotlib.pyplot as plt
+
+    weights = np.asarray(weights)
+    check_axes("weights", weights, q_seq=None, kv_seq=None)
+    num_rows, num_columns = weights.shape
+    columns = rows if columns is None and num_rows == num_columns else columns
+    for name, labels, wanted in (("rows", rows, num_rows), ("columns", columns, num_columns)):
+        if labels is not None and len(labels) != wanted:
+            raise ValueError(f"{name} holds {len(labels)} labels; wanted {wanted}, as weights is {weights.shape}.")
+    if ax is None:
+        _, ax = plt.subplots(figsize=(1.2 + 0.55 * num_columns, 1.0 + 0.45 * num_rows), layout="constrained")
+    ax.imshow(weights, vmin=0, vmax=1, cmap="Blues", aspect="auto")
+    ax.set_xticks(range(num_columns), columns or range(num_columns))
+    ax.set_yticks(range(num_rows), rows or range(num_rows))
+    ax.xaxis.tick_top()
+    ax.tick_params(length=0)
+    ax.set_xlabel("key")
+    ax.set_ylabel("query")
+    ax.xaxis.set_label_position("top")
+    if title:
+        ax.set_title(title)
+    if numbers or (numbers is None and num_columns <= 8):
+        for (row, column), weight in np.ndenumerate(weights):
+            colour = "white" if weight > 0.55 else "black"
+            ax.text(column, row, f"{weight:.2f}", ha="center", va="center", color=colour, fontsize=9)
+    return ax

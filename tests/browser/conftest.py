@@ -1,0 +1,242 @@
+"""The built site, served on this machine alone, and a headless Chromium that looks at it."""
+
+import functools
+import http.server
+import json
+import os
+import re
+import threading
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import pytest
+
+# Another build can be named, for instance to try one page alone.
+SITE = Path(os.environ.get("SITE", Path(__file__).parents[2] / "_build" / "html"))
+CHROMIUM = os.environ.get("CHROMIUM", "/usr/bin/chromium")
+FLAGS = [
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-default-apps",
+    "--disable-sync",
+    "--no-first-run",
+]
+WIDE, PHONE = {"width": 1400, "height": 900}, {"width": 390, "height": 844}
+
+
+def pytest_generate_tests(metafunc):
+    """Run a test that asks for `path` once for each page of the built site."""
+    if "path" in metafunc.fixturenames:
+        metafunc.parametrize("path", pages(), scope="session")
+
+
+def pages() -> list[str]:
+    """Every page but those that only a machine looks at; one made-up page if there is no site to test."""
+    found = sorted(str(file.relative_to(SITE)) for file in SITE.rglob("*.html"))
+    return [name for name in found if not name.startswith(("_static", "_modules"))] or ["index.html"]
+
+
+class Handler(http.server.SimpleHTTPRequestHandler):
+    """Serve the site below the path that it is published at, with its own page for what is missing."""
+
+    protocol_version = "HTTP/1.1"
+
+    def __init__(self, *arguments, prefix: str, **options):
+        self.prefix = prefix
+        super().__init__(*arguments, **options)
+
+    def guess_type(self, path):
+        return "text/javascript" if str(path).endswith(".mjs") else super().guess_type(path)
+
+    def translate_path(self, path):
+        inside = urlsplit(path).path.startswith(self.prefix)
+        return super().translate_path(path[len(self.prefix) - 1 :] if inside else "/nothing-here")
+
+    def send_error(self, code, message=None, explain=None):
+        if code != 404:
+            return super().send_error(code, message, explain)
+        body = (SITE / "404.html").read_bytes()
+        self.send_response(404)
+        self.send_header("Content-Type", "text/html; charset=utf-8")
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, *_):
+        pass
+
+
+@pytest.fixture(scope="session")
+def site():
+    """The address of the built site on a free port of this machine, ending in a slash."""
+    if not (SITE / "index.html").is_file():
+        pytest.fail(f"There is no built site at {SITE}: run `make book` first.", pytrace=False)
+    published = re.search(r'<link rel="canonical" href="([^"]+)"', (SITE / "index.html").read_text("utf-8"))
+    prefix = urlsplit(published[1]).path.removesuffix("index.html") if published else "/"
+    handler = functools.partial(Handler, directory=str(SITE), prefix=prefix)
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+        thread = threading.Thread(target=server.serve_forever, daemon=True)
+        thread.start()
+        yield f"http://127.0.0.1:{server.server_port}{prefix}"
+        server.shutdown()
+        thread.join()
+
+
+@pytest.fixture(scope="session")
+def browser():
+    """One headless Chromium for all tests."""
+    if not Path(CHROMIUM).exists():
+        pytest.fail(f"There is no browser at {CHROMIUM}: install Chromium or name one in CHROMIUM.", pytrace=False)
+    try:
+        from playwright.sync_api import sync_playwright
+    except ModuleNotFoundError:
+        pytest.fail("Playwright is missing: run `make browser`, which installs it.", pytrace=False)
+    with sync_playwright() as playwright:
+        chromium = playwright.chromium.launch(executable_path=CHROMIUM, args=FLAGS)
+        yield chromium
+        chromium.close()
+
+
+class Visit:
+    """A page of the site in a window of its own, with a record of everything that went wrong on it."""
+
+    def __init__(self, browser, site: str, path: str, **options):
+        self.site, self.path = site, path
+        self.errors: list[str] = []
+        self.foreign: list[str] = []
+        self.weights: dict[str, int] = {}
+        self.context = browser.new_context(**{"viewport": WIDE, "service_workers": "block", **options})
+        self.page = self.context.new_page()
+        self.page.set_default_timeout(15_000)
+        self.page.on("console", lambda message: message.type == "error" and self.errors.append(message.text))
+        self.page.on("pageerror", lambda error: self.errors.append(str(error)))
+        self.page.on("requestfailed", lambda request: self.errors.append(f"{request.url}: {request.failure}"))
+        self.page.on("response", self._record)
+        host = urlsplit(site).netloc
+        self.page.route(lambda url: urlsplit(url).netloc != host, self._refuse)
+        self.page.goto(site + path)
+        self.settle()
+
+    def _refuse(self, route):
+        if urlsplit(route.request.url).scheme in ("data", "blob"):
+            return route.continue_()
+        self.foreign.append(route.request.url)
+        return route.abort()
+
+    def _record(self, response):
+        self.weights[response.url] = int(response.headers.get("content-length", 0))
+        if response.status >= 400 and not response.url.endswith("no/such/page.html"):
+            self.errors.append(f"{response.url}: status {response.status}")
+
+    def settle(self):
+        """Wait until the mathematics is set and each live figure is drawn."""
+        self.page.wait_for_load_state("networkidle")
+        self.page.evaluate("window.MathJax?.startup?.promise")
+        for figure in self.page.locator(".live-figure").all():
+            figure.scroll_into_view_if_needed()
+            figure.locator(".lf-summary:not(:empty)").wait_for()
+        self.page.evaluate("window.scrollTo(0, 0)")
+
+    def theme(self, mode: str):
+        """Switch between `light` and `dark`, as the theme's own button does."""
+        self.page.evaluate(
+            "mode => { for (const key of ['mode', 'theme']) document.documentElement.dataset[key] = mode }", mode
+        )
+        self.page.wait_for_timeout(200)  # the theme fades some of its colours
+
+    def close(self):
+        self.context.close()
+
+
+@pytest.fixture(scope="session")
+def visited(browser, site, path):
+    """The page at `path`, opened once for all the tests that only look at it."""
+    visit = Visit(browser, site, path)
+    yield visit
+    visit.close()
+
+
+@pytest.fixture
+def open_page(browser, site):
+    """A function that opens a page of the site; whatever it opens is closed after the test."""
+    opened = []
+
+    def open_one(path: str, **options) -> Visit:
+        opened.append(Visit(browser, site, path, **options))
+        return opened[-1]
+
+    yield open_one
+    for visit in opened:
+        visit.close()
+
+
+class Figure:
+    """A live figure on its page: where it is, what it says its numbers are, and how to work it."""
+
+    def __init__(self, visit: Visit, name: str):
+        self.visit, self.page = visit, visit.page
+        self.root = self.page.locator(f'.live-figure[data-widget="{name}"] .lf').first
+
+    @property
+    def state(self) -> dict:
+        return json.loads(self.root.get_attribute("data-state"))
+
+    @property
+    def summary(self) -> str:
+        self.page.wait_for_timeout(250)  # it speaks once the reader rests
+        return self.root.locator("[aria-live]").inner_text()
+
+    def reset(self):
+        self.root.get_by_role("button", name="Reset").click()
+
+    def press(self, locator, *keys: str):
+        locator.focus()
+        for key in keys:
+            self.page.keyboard.press(key)
+
+
+@pytest.fixture(scope="session")
+def figure_page():
+    """A function that names the first page which shows a given live figure."""
+
+    def find(name: str) -> str:
+        for path in pages():
+            if (SITE / path).is_file() and f'data-widget="{name}"' in (SITE / path).read_text("utf-8"):
+                return path
+        return pytest.fail(f"No page of the built site shows the live figure {name}.", pytrace=False)
+
+    return find
+
+
+@pytest.fixture
+def open_figure(open_page, figure_page):
+    """A function that opens the page of a live figure; options go to the browser's window."""
+
+    def open_one(name: str, **options) -> Figure:
+        figure = Figure(open_page(figure_page(name), **options), name)
+        figure.root.scroll_into_view_if_needed()
+        return figure
+
+    return open_one
+
+
+@pytest.fixture(scope="module")
+def shared_figures(browser, site, figure_page):
+    """A function that gives a live figure, reset, on a page that this module's tests share."""
+    opened: dict[str, Visit] = {}
+
+    def get(name: str) -> Figure:
+        path = figure_page(name)
+        if path not in opened:
+            opened[path] = Visit(browser, site, path)
+        figure = Figure(opened[path], name)
+        figure.root.scroll_into_view_if_needed()
+        figure.reset()
+        return figure
+
+    yield get
+    for visit in opened.values():
+        assert not visit.errors, visit.path
+        visit.close()

@@ -1,0 +1,134 @@
+"""Every page of the built site, as a browser sees it: whole, self-contained, legible, accessible."""
+
+import re
+
+import pytest
+
+PHONE, WIDE = {"width": 390, "height": 844}, {"width": 1400, "height": 900}
+
+# What axe may still find, each with its reason: (rule, selector, why it stays).
+ALLOWED: list[tuple[str, str, str]] = []
+
+
+def test_page_loads_without_errors(visited):
+    assert visited.errors == []
+
+
+def test_page_asks_no_other_host(visited):
+    assert visited.foreign == []
+
+
+def test_page_has_title_and_language(visited):
+    assert visited.page.title().strip()
+    assert visited.page.locator("html").get_attribute("lang") == "en"
+
+
+def test_page_sets_its_mathematics(visited):
+    assert visited.page.locator("mjx-merror, [data-mml-node=merror]").count() == 0
+    # What MathJax found is replaced; what it overlooked still stands there with its backslashes.
+    left = visited.page.locator(".math").evaluate_all(
+        "nodes => nodes.filter(n => !n.querySelector('mjx-container')).length"
+    )
+    assert left == 0
+
+
+def test_images_have_alternative_text(visited):
+    # The logo outside `main` needs none: the book's name stands beside it.
+    images = visited.page.locator("main img").evaluate_all("nodes => nodes.map(n => [n.src, n.getAttribute('alt')])")
+    # A file's name is what Sphinx writes when an author gave no words.
+    missing = [src for src, alt in images if not alt or re.search(r"\.(png|svg|jpe?g|gif)$", alt)]
+    assert missing == []
+
+
+@pytest.mark.parametrize("size", [WIDE, PHONE], ids=["wide", "phone"])
+def test_page_does_not_scroll_sideways(visited, size):
+    page = visited.page
+    page.set_viewport_size(size)
+    page.wait_for_timeout(100)
+    excess = page.evaluate("document.documentElement.scrollWidth - window.innerWidth")
+    # Name what sticks out, but for what scrolls inside a box of its own.
+    culprits = page.evaluate("""() => [...document.querySelectorAll('main *')].filter((node) => {
+        if (node.getBoundingClientRect().right <= window.innerWidth + 1) return false;
+        for (let box = node; box; box = box.parentElement) {
+            if (getComputedStyle(box).overflowX !== 'visible') return false;
+        }
+        return true;
+    }).slice(0, 5).map((node) => node.outerHTML.slice(0, 120))""")
+    page.set_viewport_size(WIDE)
+    assert excess <= 1, culprits
+
+
+# The dark mode differs in its colours only, so only the rules about colours are tried again.
+CHECKS = {
+    "light": {"type": "tag", "values": ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa"]},
+    "dark": {"type": "rule", "values": ["color-contrast", "link-in-text-block"]},
+}
+
+
+@pytest.mark.parametrize("mode", CHECKS)
+def test_axe_finds_nothing(visited, mode):
+    from axe_playwright_python.sync_playwright import Axe
+
+    visited.theme(mode)
+    report = Axe().run(visited.page, options={"runOnly": CHECKS[mode], "resultTypes": ["violations"]})
+    visited.theme("light")
+    found = [
+        f"{fault['id']}: {node['target']} {node['html'][:160]} {node.get('failureSummary', '')}"
+        for fault in report.response["violations"]
+        for node in fault["nodes"]
+        if not is_allowed(visited.page, fault["id"], node["target"])
+    ]
+    assert found == []
+
+
+def is_allowed(page, rule: str, target: list[str]) -> bool:
+    selectors = [selector for name, selector, _ in ALLOWED if name == rule]
+    return bool(selectors) and page.locator(target[0]).first.evaluate(
+        "(node, s) => node.matches(s)", ", ".join(selectors)
+    )
+
+
+def test_page_weighs_little(visited):
+    """Under 1.5 MB without MathJax; not compressed, so a host that compresses sends less."""
+    weights = {url: size for url, size in visited.weights.items() if "mathjax" not in url}
+    heaviest = sorted(weights.items(), key=lambda item: -item[1])[:5]
+    assert sum(weights.values()) < 1_500_000, heaviest
+
+
+def test_search_works_without_network(open_page):
+    visit = open_page("index.html")
+    visit.page.keyboard.press("Control+k")
+    visit.page.keyboard.type("softmax")
+    visit.page.keyboard.press("Enter")
+    visit.page.wait_for_url("**/search.html?q=softmax*")
+    result = visit.page.locator("#search-results li a").first
+    result.wait_for()
+    result.click()
+    visit.page.wait_for_load_state("networkidle")
+    assert "softmax" in visit.page.locator("main").inner_text().lower()
+    assert visit.errors == []
+    assert visit.foreign == []
+
+
+def test_missing_page_leads_back(open_page):
+    """Whatever the depth of the address, the page for missing pages finds its styles and its links."""
+    visit = open_page("no/such/page.html")
+    assert "not found" in visit.page.title().lower()
+    # The browser itself reports the status of the page, and nothing else may be missing.
+    assert [error for error in visit.errors if "404" not in error] == []
+    assert all(visit.weights.values())
+    visit.page.locator("nav a[href*='02_self_attention']").first.click()
+    visit.page.wait_for_url("**/02_self_attention.html")
+
+
+def test_theme_button_switches_colours(open_page):
+    visit = open_page("index.html", color_scheme="light")
+    background = "getComputedStyle(document.body).backgroundColor"
+    modes, colours = set(), set()
+    for _ in range(3):
+        visit.page.locator("button.theme-switch-button:visible").first.click()
+        modes.add(visit.page.locator("html").get_attribute("data-theme"))
+        visit.page.wait_for_timeout(300)
+        colours.add(visit.page.evaluate(background))
+    assert modes == {"light", "dark"}
+    assert len(colours) == 2

@@ -1,0 +1,48 @@
+"""What every test shares: strict JAX, a fixed random key, and a deterministic hypothesis."""
+
+import hypothesis
+import jax
+import jaxtyping
+import matplotlib
+import pytest
+
+# No window is ever opened by a test.
+matplotlib.use("agg")
+
+# A sum of an integer and a float array, or of a vector and a matrix, is nearly always a slip. Inside
+# the tests JAX therefore refuses both; readers keep JAX's own forgiving defaults.
+jax.config.update("jax_numpy_dtype_promotion", "strict")
+jax.config.update("jax_numpy_rank_promotion", "raise")
+
+# `deadline=None`: the first example pays for the compiler. `derandomize`: a run that fails for one
+# person fails for everyone, and `database=None` keeps no memory of earlier runs that could change that.
+hypothesis.settings.register_profile("book", deadline=None, derandomize=True, database=None)
+hypothesis.settings.load_profile("book")
+
+
+@pytest.fixture
+def key() -> jax.Array:
+    """One random key, the same in every test: split it, never reuse it."""
+    return jax.random.key(20170612)
+
+
+@pytest.fixture
+def unchecked():
+    """Switch jaxtyping's run-time checks off for one test.
+
+    The tests run with every annotated shape checked, and that check comes first. A test that wants to
+    read the package's *own* message for a wrong shape, as a reader would see it, asks for this fixture.
+    """
+    before = jaxtyping.config.jaxtyping_disable
+    jaxtyping.config.update("jaxtyping_disable", True)
+    yield
+    jaxtyping.config.update("jaxtyping_disable", before)
+
+
+@pytest.fixture
+def x64():
+    """Double precision for one test: `check_grads` and tight tolerances need it."""
+    before = jax.config.read("jax_enable_x64")
+    jax.config.update("jax_enable_x64", True)
+    yield
+    jax.config.update("jax_enable_x64", before)

@@ -1,0 +1,99 @@
+"""The repository keeps its own rules: short files, one address, no third party, a light package."""
+
+import re
+import statistics
+import subprocess
+import sys
+from pathlib import Path
+
+from book import ROOT, Book
+
+# What is built, installed or cached is not the repository.
+NOT_OURS = re.compile(
+    r"(^|/)(\.git|\.venv[^/]*|_build|[^/]*\.egg-info|__pycache__|\.[^/]*cache|\.hypothesis|node_modules)(/|$)"
+)
+TEXT = {
+    ".md",
+    ".py",
+    ".mjs",
+    ".js",
+    ".css",
+    ".yml",
+    ".yaml",
+    ".toml",
+    ".txt",
+    ".bib",
+    ".cff",
+    ".html",
+    ".svg",
+    ".ipynb",
+    "",
+}
+LONGEST_FILE = 300
+
+
+def files(*folders: str) -> list[Path]:
+    """The repository's text files, below the given folders or everywhere."""
+    found = [file for folder in folders or (".",) for file in (ROOT / folder).rglob("*")]
+    names = {file: file.relative_to(ROOT).as_posix() for file in found if file.is_file() and file.suffix in TEXT}
+    return sorted(file for file, name in names.items() if not NOT_OURS.search(name))
+
+
+def test_no_file_is_longer_than_a_sitting():
+    code = files("src", "tests", "scripts", "_ext", "widgets", "benchmarks")
+    lengths = {file.relative_to(ROOT).as_posix(): len(file.read_text("utf-8").splitlines()) for file in code}
+    long = {name: length for name, length in lengths.items() if length > LONGEST_FILE}
+    assert not long, f"over {LONGEST_FILE} lines, so split them: {long}"
+
+
+def test_repository_address_stands_in_one_place():
+    book = Book()
+    addresses = (book.repository.removeprefix("https://"), book.site.removeprefix("https://").rstrip("/"))
+    for file in files():
+        name = file.relative_to(ROOT).as_posix()
+        if name == "_config.yml" or (name.startswith("chapters/") and file.suffix == ".ipynb"):
+            continue
+        text = file.read_text("utf-8")
+        assert not any(address in text for address in addresses), f"{name} states the repository's address"
+
+
+def test_nothing_is_loaded_from_a_third_party():
+    hosts = r"jsdelivr|unpkg\.com|cdnjs|cdn\.|googleapis|gstatic|requirejs\.org|skypack|esm\.sh"
+    for file in [*files("_ext", "_static", "widgets", "chapters", "appendix"), ROOT / "_config.yml", ROOT / "index.md"]:
+        if file.is_file() and file.suffix != ".ipynb":
+            found = re.search(hosts, file.read_text("utf-8"))
+            assert not found, f"{file.relative_to(ROOT)} names {found[0]}, a content delivery network"
+    for file in files("widgets", "_static"):
+        loads = re.findall(
+            r"""(?:\bfrom|\bimport|\bfetch\(|\burl\()\s*["'`]?(https?:[^"'`)\s]+)""", file.read_text("utf-8")
+        )
+        assert not loads, f"{file.relative_to(ROOT)} loads {loads}"
+
+
+def imported(statement: str) -> tuple[float, set[str]]:
+    """Run an import in a fresh interpreter: the processor time it takes, and the packages it loads."""
+    code = (
+        "import sys, time; start = time.process_time()\n"
+        f"{statement}\n"
+        "print(time.process_time() - start, *{name.partition('.')[0] for name in sys.modules})"
+    )
+    shown = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True).stdout
+    seconds, *modules = shown.split()
+    return float(seconds), set(modules)
+
+
+def test_import_costs_little_more_than_jax_and_equinox():
+    # Taken in turns, so that a machine busy with something else slows both.
+    pairs = [(imported("import plainformer")[0], imported("import jax, equinox")[0]) for _ in range(5)]
+    ratio = statistics.median(ours for ours, _ in pairs) / statistics.median(theirs for _, theirs in pairs)
+    assert ratio <= 1.2, f"`import plainformer` takes {ratio:.2f} times as long as `import jax, equinox`"
+
+
+def test_import_leaves_heavy_packages_alone():
+    heavy = {"matplotlib", "optax", "pooch", "orbax", "safetensors", "torch", "IPython"}
+    assert not heavy & imported("import plainformer")[1]
+
+
+def test_package_pins_no_jax():
+    text = (ROOT / "pyproject.toml").read_text("utf-8")
+    assert re.search(r'"jax>=[\d.]+"', text), "pyproject.toml should give jax a lower bound only"

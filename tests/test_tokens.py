@@ -1,0 +1,361 @@
+"""Chapter 01: vocabularies, one-hot rows, embeddings, patches, next-token pairs."""
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from jax.test_util import check_grads
+
+from plainformer.tokens import (
+    LinearEmbedding,
+    TokenEmbedding,
+    cosine_similarity,
+    image_to_patches,
+    linear_map,
+    look_up,
+    next_token_pairs,
+    one_hot,
+    patches_to_image,
+)
+from plainformer.vocabulary import Vocabulary
+
+SENTENCE = "the cat saw the other cat, twice"
+
+
+# Vocabularies
+
+
+@pytest.mark.equation("eq-tokens-vocabulary")
+def test_vocabulary_numbers_special_tokens_first_then_sorted_words():
+    vocabulary = Vocabulary.from_words(SENTENCE, special=["<start>", "<end>"])
+    assert vocabulary.tokens == ("<start>", "<end>", "cat", "cat,", "other", "saw", "the", "twice")
+    assert vocabulary.special == {"<start>": 0, "<end>": 1}
+    assert vocabulary.encode(SENTENCE) == [6, 2, 5, 6, 4, 3, 7]
+    assert vocabulary.decode([0, 6, 2, 1]) == "<start> the cat <end>"
+    assert len(vocabulary) == 8
+    assert repr(vocabulary) == "Vocabulary(8 tokens, special ['<start>', '<end>'])"
+
+
+def test_vocabulary_characters_by_hand():
+    vocabulary = Vocabulary.from_characters("banana")
+    assert vocabulary.tokens == ("a", "b", "n")
+    assert vocabulary.encode("nab") == [2, 0, 1]
+    assert vocabulary.decode(np.array([1, 0, 2])) == "ban"
+
+
+def test_vocabulary_does_not_depend_on_the_order_of_its_tokens():
+    assert Vocabulary(["b", "a", "c", "a"]).tokens == Vocabulary(iter("cab")).tokens == ("a", "b", "c")
+
+
+@pytest.mark.equation("eq-tokens-vocabulary")
+@given(st.text(min_size=1))
+def test_vocabulary_round_trip_is_exact(text):
+    for vocabulary in (Vocabulary.from_words(text), Vocabulary.from_characters(text)):
+        assert vocabulary.decode(vocabulary.encode(text)) == text
+        assert vocabulary.encode("") == []
+        assert vocabulary.decode([]) == ""
+
+
+def test_vocabulary_keeps_repeated_and_outer_spaces():
+    text = "  a  b\n\tc "
+    vocabulary = Vocabulary.from_words(text)
+    assert vocabulary.decode(vocabulary.encode(text)) == text
+
+
+def test_vocabulary_unknown_token_names_it_and_its_place():
+    vocabulary = Vocabulary.from_words("a b c")
+    with pytest.raises(ValueError, match=r"'dog' at position 2 is not among the 3 tokens.*unknown='<unknown>'"):
+        vocabulary.encode("a b dog")
+
+
+def test_vocabulary_unknown_token_gets_the_unknown_id():
+    vocabulary = Vocabulary.from_words("a b", special=["<end>", "<unknown>"], unknown="<unknown>")
+    assert vocabulary.encode("b dog a <end>") == [3, 1, 2, 1]
+
+
+def test_vocabulary_text_never_becomes_a_special_token():
+    vocabulary = Vocabulary.from_words("a b", special=["<end>"])
+    with pytest.raises(ValueError, match=r"'<end>' at position 1 is the name of a special token"):
+        vocabulary.encode("a <end>")
+
+
+@pytest.mark.parametrize("build", [Vocabulary.from_words, Vocabulary.from_characters, Vocabulary])
+def test_vocabulary_empty_text(build):
+    with pytest.raises(ValueError, match=r"tokens is empty.*Is the text empty"):
+        build("")
+
+
+@pytest.mark.parametrize("special", [["<a>", "<a>"], ["b"]])
+def test_vocabulary_special_names_must_be_their_own(special):
+    with pytest.raises(ValueError, match=r"repeated, or stand in the text too"):
+        Vocabulary("abc", special=special)
+
+
+def test_vocabulary_bad_special_and_text(unchecked):
+    with pytest.raises(TypeError, match=r"special is the string '<end>'; wanted .* \['<end>'\]"):
+        Vocabulary("abc", special="<end>")
+    with pytest.raises(ValueError, match=r"unknown is '<u>'; wanted one of the special tokens \['<end>'\]"):
+        Vocabulary("abc", special=["<end>"], unknown="<u>")
+    with pytest.raises(TypeError, match=r"text is a bytes; wanted a string"):
+        Vocabulary.from_words(b"abc")
+
+
+@pytest.mark.parametrize(
+    ("ids", "error", "message"),
+    [
+        ([0, 1, 3], ValueError, r"ids\[2\] is 3; wanted 0 to 2, as there are 3 tokens"),
+        ([0, -1], ValueError, r"ids\[1\] is -1; wanted 0 to 2"),
+        ([[0, 1]], ValueError, r"ids has shape \(1, 2\); wanted \(seq,\)"),
+        ([0.0], TypeError, "ids are float64; wanted whole numbers"),
+    ],
+)
+def test_vocabulary_decode_bad_ids(ids, error, message):
+    with pytest.raises(error, match=message):
+        Vocabulary("abc").decode(ids)
+
+
+# One-hot rows and look-up
+
+
+@pytest.mark.equation("eq-tokens-one-hot")
+def test_one_hot_by_hand():
+    rows = one_hot(jnp.array([2, 0, 2]), 4)
+    assert rows.tolist() == [[0, 0, 1, 0], [1, 0, 0, 0], [0, 0, 1, 0]]
+    assert rows.dtype == jnp.float32
+
+
+@pytest.mark.equation("eq-tokens-one-hot")
+def test_one_hot_rows_are_all_equally_far_apart():
+    rows = np.asarray(one_hot(jnp.arange(7), 7))
+    distances = np.linalg.norm(rows[:, None] - rows[None], axis=-1)
+    np.testing.assert_allclose(distances, np.sqrt(2) * (1 - np.eye(7)), atol=1e-6)
+
+
+@pytest.mark.equation("eq-tokens-look-up")
+def test_look_up_by_hand():
+    table = jnp.array([[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]])
+    assert look_up(table, jnp.array([2, 0, 0, 1])).tolist() == [[5, 6], [1, 2], [1, 2], [3, 4]]
+
+
+@pytest.mark.equation("eq-tokens-one-hot-product")
+@settings(max_examples=20)  # every new shape is compiled anew
+@given(st.lists(st.integers(0, 10), max_size=4), st.sampled_from([1, 6]))
+def test_look_up_equals_the_one_hot_product(ids, d_model):
+    table = jnp.asarray(np.random.default_rng(d_model).normal(size=(11, d_model)), dtype=jnp.float32)
+    ids = jnp.array(ids, dtype=jnp.int32)
+    np.testing.assert_array_equal(look_up(table, ids), one_hot(ids, 11) @ table)
+
+
+@pytest.mark.equation("eq-tokens-look-up", "eq-tokens-one-hot-product")
+def test_look_up_gradient_counts_each_token(key, x64):
+    table = jax.random.normal(key, (5, 3), dtype=jnp.float64)
+    ids = jnp.array([4, 1, 4, 4])
+    counts = jnp.broadcast_to(jnp.array([0.0, 1, 0, 0, 3])[:, None], (5, 3))
+    np.testing.assert_array_equal(jax.grad(lambda t: look_up(t, ids).sum())(table), counts)
+    check_grads(lambda t: look_up(jnp.asarray(t), ids) ** 2, (table,), order=2)
+
+
+@pytest.mark.parametrize(("bad", "place"), [(7, 1), (-1, 1), (-7, 1)])
+def test_look_up_never_clips(bad, place):
+    table, ids = jnp.ones((7, 3)), jnp.array([0, bad, 6])
+    for call in (lambda i: look_up(table, i), lambda i: one_hot(i, 7)):
+        with pytest.raises(ValueError, match=rf"ids\[{place}\] is {bad}; wanted 0 to 6, as there are 7 tokens"):
+            call(ids)
+        with pytest.raises(eqx.EquinoxRuntimeError, match=r"token id is out of range; wanted 0 to 6"):
+            jax.block_until_ready(eqx.filter_jit(call)(ids))
+        with pytest.raises(eqx.EquinoxRuntimeError, match=r"token id is out of range; wanted 0 to 6"):
+            jax.block_until_ready(jax.vmap(call)(ids[None]))
+
+
+def test_look_up_small_unsigned_ids():
+    ids = jnp.array([3, 200], dtype=jnp.uint8)
+    table = jnp.arange(300.0)[:, None]
+    assert look_up(table, ids).tolist() == jax.jit(look_up)(table, ids).tolist() == [[3.0], [200.0]]
+    assert jax.jit(one_hot, static_argnums=1)(ids, 300).argmax(axis=1).tolist() == [3, 200]
+
+
+def test_look_up_bad_shapes(unchecked):
+    with pytest.raises(ValueError, match=r"ids has shape \(2, 3\); wanted \(seq,\).*jax.vmap"):
+        look_up(jnp.ones((7, 3)), jnp.zeros((2, 3), dtype=jnp.int32))
+    with pytest.raises(ValueError, match=r"table has shape \(7,\); wanted \(vocab_size, d_model\)"):
+        look_up(jnp.ones(7), jnp.array([1]))
+    with pytest.raises(TypeError, match=r"ids is a list; wanted an array.*jnp.asarray"):
+        look_up(jnp.ones((7, 3)), [1, 2])
+    with pytest.raises(TypeError, match=r"ids are float32; wanted whole numbers"):
+        one_hot(jnp.array([1.0]), 7)
+    with pytest.raises(TypeError, match=r"ids are float32; wanted whole numbers"):
+        jax.jit(look_up)(jnp.ones((7, 3)), jnp.array([1.0]))
+    with pytest.raises(ValueError, match=r"vocab_size is 0; wanted at least 1"):
+        one_hot(jnp.array([1]), 0)
+
+
+# The two embeddings
+
+
+@pytest.mark.equation("eq-tokens-look-up")
+def test_token_embedding_is_a_look_up(key):
+    embed = TokenEmbedding(11, 6, key=key)
+    ids = jnp.array([3, 10, 0, 3])
+    np.testing.assert_array_equal(embed(ids), embed.weight[jnp.array([3, 10, 0, 3])])
+    np.testing.assert_array_equal(embed(ids), one_hot(ids, 11) @ embed.weight)
+    np.testing.assert_array_equal(jax.vmap(embed)(ids.reshape(2, 2)).reshape(4, 6), embed(ids))
+
+
+def test_token_embedding_starts_with_rows_of_length_about_one(key):
+    lengths = jnp.linalg.norm(TokenEmbedding(500, 64, key=key).weight, axis=1)
+    assert abs(float(lengths.mean()) - 1) < 0.02
+
+
+@pytest.mark.equation("eq-tokens-linear")
+def test_linear_map_by_hand():
+    x = jnp.array([[1.0, 2.0], [0.0, -1.0]])
+    weight = jnp.array([[1.0, 0.0, 2.0], [3.0, 1.0, 0.0]])
+    assert linear_map(x, weight).tolist() == [[7, 2, 2], [-3, -1, 0]]
+    assert linear_map(x, weight, jnp.array([10.0, 20.0, 30.0])).tolist() == [[17, 22, 32], [7, 19, 30]]
+
+
+@pytest.mark.equation("eq-tokens-linear")
+def test_linear_embedding_equals_a_float64_reference(key):
+    embed = LinearEmbedding(5, 12, key=key)
+    embed = eqx.tree_at(lambda e: e.bias, embed, jnp.arange(12.0))
+    x = jax.random.normal(jax.random.key(1), (7, 5))
+    wanted = np.asarray(x, np.float64) @ np.asarray(embed.weight, np.float64) + np.arange(12.0)
+    np.testing.assert_allclose(embed(x), wanted, rtol=1e-5, atol=1e-5)
+
+
+def test_linear_embedding_without_bias_maps_zero_to_zero(key):
+    embed = LinearEmbedding(5, 12, use_bias=False, key=key)
+    assert embed.bias is None
+    assert not embed(jnp.zeros((3, 5))).any()
+
+
+def test_linear_embedding_of_one_hot_rows_is_a_token_embedding(key):
+    embed = LinearEmbedding(11, 6, use_bias=False, key=key)
+    ids = jnp.array([10, 2, 5])
+    np.testing.assert_array_equal(embed(one_hot(ids, 11)), look_up(embed.weight, ids))
+
+
+def test_embeddings_bad_sizes(key, unchecked):
+    with pytest.raises(ValueError, match=r"d_model is 0; wanted at least 1"):
+        TokenEmbedding(3, 0, key=key)
+    with pytest.raises(ValueError, match=r"d_in is -1; wanted at least 1"):
+        LinearEmbedding(-1, 2, key=key)
+    with pytest.raises(ValueError, match=r"x has shape \(7, 4\); wanted \(seq, d_in=5\)"):
+        LinearEmbedding(5, 12, key=key)(jnp.ones((7, 4)))
+    with pytest.raises(ValueError, match=r"x has shape \(5,\); wanted \(seq, d_in=5\).*x\[None\]"):
+        LinearEmbedding(5, 12, key=key)(jnp.ones(5))
+
+
+# Patches
+
+
+@pytest.mark.equation("eq-tokens-patches")
+def test_image_to_patches_by_hand():
+    image = jnp.arange(24).reshape(4, 6, 1)
+    patches = image_to_patches(image, (2, 3))
+    assert patches.tolist() == [
+        [0, 1, 2, 6, 7, 8],
+        [3, 4, 5, 9, 10, 11],
+        [12, 13, 14, 18, 19, 20],
+        [15, 16, 17, 21, 22, 23],
+    ]
+
+
+@pytest.mark.equation("eq-tokens-patches")
+def test_image_to_patches_equals_the_formula_index_by_index():
+    height, width, channels, tall, wide = 6, 20, 3, 2, 5
+    image = np.random.default_rng(0).normal(size=(height, width, channels)).astype(np.float32)
+    patches = np.asarray(image_to_patches(jnp.asarray(image), (tall, wide)))
+    assert patches.shape == (3 * 4, 2 * 5 * 3)
+    for (y, x, c), value in np.ndenumerate(image):
+        patch = (y // tall) * (width // wide) + x // wide
+        feature = ((y % tall) * wide + x % wide) * channels + c
+        assert patches[patch, feature] == value
+
+
+@pytest.mark.equation("eq-tokens-patches")
+@settings(max_examples=10)
+@given(st.tuples(*[st.integers(1, 4)] * 5))
+def test_patches_to_image_undoes_image_to_patches(sizes):
+    down, right, tall, wide, channels = sizes
+    shape = (down * tall, right * wide, channels)
+    image = jnp.asarray(np.random.default_rng(0).normal(size=shape), dtype=jnp.float32)
+    patches = image_to_patches(image, (tall, wide))
+    back = patches_to_image(patches, (tall, wide), height=shape[0], width=shape[1])
+    np.testing.assert_array_equal(back, image)
+
+
+def test_image_to_patches_of_one_side_are_square():
+    image = jnp.arange(6 * 9 * 2).reshape(6, 9, 2)
+    np.testing.assert_array_equal(image_to_patches(image, 3), image_to_patches(image, (3, 3)))
+
+
+def test_patches_bad_sizes(unchecked):
+    with pytest.raises(ValueError, match=r"Patches of 4 x 4 pixels do not tile an image of 8 x 6.*Crop"):
+        image_to_patches(jnp.ones((8, 6, 3)), 4)
+    with pytest.raises(ValueError, match=r"image has shape \(8, 6\); wanted .*image\[:, :, None\]"):
+        image_to_patches(jnp.ones((8, 6)), 2)
+    with pytest.raises(ValueError, match=r"patch_height is 0; wanted at least 1"):
+        image_to_patches(jnp.ones((8, 6, 3)), 0)
+    with pytest.raises(ValueError, match=r"patches has shape \(5, 12\); wanted .*takes 12 such patches"):
+        patches_to_image(jnp.ones((5, 12)), 2, height=8, width=6)
+    with pytest.raises(ValueError, match=r"patches have 11 features; wanted a multiple of 2 \* 2 pixels"):
+        patches_to_image(jnp.ones((12, 11)), 2, height=8, width=6)
+
+
+# Next-token pairs
+
+
+@pytest.mark.equation("eq-tokens-next")
+def test_next_token_pairs_by_hand():
+    inputs, targets = next_token_pairs([5, 3, 4], start=0, end=1)
+    assert inputs.tolist() == [0, 5, 3, 4]
+    assert targets.tolist() == [5, 3, 4, 1]
+    assert inputs.dtype == targets.dtype == jnp.int32
+
+
+@pytest.mark.equation("eq-tokens-next")
+@settings(max_examples=20)
+@given(st.lists(st.integers(2, 9), min_size=2, max_size=6))
+def test_next_token_pairs_shift_by_one(ids):
+    inputs, targets = next_token_pairs(jnp.array(ids))
+    assert inputs.tolist() == ids[:-1]
+    assert targets.tolist() == ids[1:]
+    inputs, targets = next_token_pairs(ids, start=0, end=1)
+    assert len(inputs) == len(targets) == len(ids) + 1
+    assert inputs[1:].tolist() == targets[:-1].tolist() == ids
+
+
+def test_next_token_pairs_of_no_text_and_of_too_little():
+    inputs, targets = next_token_pairs([], start=0, end=1)
+    assert (inputs.tolist(), targets.tolist()) == ([0], [1])
+    with pytest.raises(ValueError, match=r"There are 1 tokens in all; wanted at least 2"):
+        next_token_pairs([4])
+
+
+# Cosines
+
+
+@pytest.mark.equation("eq-tokens-cosine")
+def test_cosine_similarity_by_hand():
+    x = jnp.array([[3.0, 0.0], [1.0, 1.0], [0.0, 0.0]])
+    y = jnp.array([[1.0, 0.0], [0.0, -2.0]])
+    half = 0.5**0.5
+    np.testing.assert_allclose(cosine_similarity(x, y), [[1, 0], [half, -half], [0, 0]], atol=1e-7)
+
+
+@pytest.mark.equation("eq-tokens-cosine")
+def test_cosine_similarity_ignores_lengths_and_equals_a_float64_reference(key):
+    x, y = jax.random.normal(key, (5, 3)), jax.random.normal(jax.random.key(1), (7, 3))
+    a, b = np.asarray(x, np.float64), np.asarray(y, np.float64)
+    wanted = a @ b.T / np.linalg.norm(a, axis=1)[:, None] / np.linalg.norm(b, axis=1)
+    np.testing.assert_allclose(cosine_similarity(x, y), wanted, atol=1e-6)
+    np.testing.assert_allclose(cosine_similarity(7 * x, y / 3), wanted, atol=1e-6)
+
+
+def test_cosine_similarity_bad_widths(unchecked):
+    with pytest.raises(ValueError, match=r"y has shape \(7, 4\); wanted \(columns, d=3\)"):
+        cosine_similarity(jnp.ones((5, 3)), jnp.ones((7, 4)))

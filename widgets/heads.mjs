@@ -1,0 +1,117 @@
+// Multi-head attention with every number in sight (chapter 03): what each head looks at, and what each head adds.
+import { add, choice, format, frame, html, matmul, matrixTable, scaled, softmax, transpose } from "./common.mjs";
+
+// Toy numbers: fitted once so that the three heads look at different places (head 1 between article, noun and verb,
+// head 2 at the token before, head 3 at the token itself), then rounded to one decimal. Values and output: random.
+// A trained model has the same shape: put its numbers here.
+const MODEL = {
+  tokens: ["the", "cat", "saw", "a", "bird"],
+  x: [[0.2, 0.9, 1.5, 0.1, 1.5, -0.8], [1.3, -0.3, -0.2, 1.0, 0.7, 0.6], [-0.7, 0.5, 0.7, 0.0, -1.3, -0.4],
+    [0.0, 1.4, 0.1, -1.1, -0.1, 0.1], [0.6, -0.2, -0.3, 1.5, 0.1, -1.3]],
+  queryWeights: [
+    [[-0.9, 0.4], [-0.9, -0.9], [0.6, -0.7], [-0.5, 0.9], [1.1, 1.0], [-0.2, -0.2]],
+    [[-0.6, 0.4], [0.7, 1.2], [-0.2, 0.0], [0.1, -0.8], [-0.7, 0.1], [0.4, 1.2]],
+    [[0.6, 0.4], [-0.8, -0.2], [0.2, -0.2], [0.4, 0.1], [0.1, -1.0], [0.0, -0.6]]],
+  keyWeights: [
+    [[1.0, 0.0], [0.0, -0.3], [0.4, 0.9], [-0.1, -0.1], [0.3, -0.5], [1.2, 0.6]],
+    [[0.4, -0.9], [-0.5, -0.6], [-0.8, 1.2], [0.4, 0.5], [-0.9, 0.0], [1.5, -0.1]],
+    [[0.2, -0.8], [-0.1, 0.4], [0.0, -0.9], [1.5, 1.1], [0.5, -1.3], [0.6, -0.4]]],
+  valueWeights: [
+    [[1.2, -1.5], [0.3, -0.3], [-0.3, -0.1], [-1.2, -0.1], [-0.5, 2.0], [0.1, -0.2]],
+    [[-0.2, -0.4], [-0.6, -0.2], [0.3, -0.1], [0.6, -0.1], [0.0, 0.9], [0.3, -0.3]],
+    [[-0.1, 0.3], [1.2, -0.2], [-0.1, 0.6], [-0.5, -0.2], [0.5, 0.3], [0.1, 0.4]]],
+  outputWeights: [
+    [[-2.0, 0.7, -0.7, -1.2, 0.2, 0.5], [-0.3, -0.8, 0.0, 0.0, 1.0, 0.5]],
+    [[0.1, 0.8, -0.1, -0.6, 0.4, 0.4], [-0.2, -0.5, 0.2, -1.7, 0.5, 0.3]],
+    [[-1.1, 0.0, -0.7, 0.5, -1.4, -0.6], [0.5, 0.8, -1.5, -0.3, 0.2, -0.4]]],
+};
+
+const HEADS = MODEL.queryWeights.map((_, h) => h);
+const FEATURES = MODEL.x[0].map((_, j) => String(j + 1));
+const INNER = HEADS.flatMap((h) => MODEL.outputWeights[h].map((_, j) => `${h + 1}.${j + 1}`));
+const LIMIT = 3; // the colours of all tables but the weights run from -LIMIT to LIMIT
+
+/** The weights and the outputs of one head, before the output matrix. */
+function runHead(h) {
+  const [queries, keys, values] = [MODEL.queryWeights, MODEL.keyWeights, MODEL.valueWeights].map((w) => matmul(MODEL.x, w[h]));
+  const scores = scaled(matmul(queries, transpose(keys)), 1 / Math.sqrt(keys[0].length));
+  const weights = scores.map((row) => softmax(row));
+  return { weights, output: matmul(weights, values) };
+}
+
+/** The two forms, with the heads that are switched off set to zero. */
+function combine(heads, on) {
+  const outputs = HEADS.map((h) => scaled(heads[h].output, on[h] ? 1 : 0));
+  const concatenated = MODEL.x.map((_, n) => outputs.flatMap((output) => output[n]));
+  const contributions = HEADS.map((h) => matmul(outputs[h], MODEL.outputWeights[h]));
+  return { concatenated, contributions, concatForm: matmul(concatenated, MODEL.outputWeights.flat()), sumForm: contributions.reduce(add) };
+}
+
+/** One head's heat map, below the button that switches it on and off. */
+function headPanel(h, weights, onswitch) {
+  const button = html("button", { type: "button", class: "lf-button", "aria-pressed": "true", onclick: () => onswitch(h) });
+  const map = matrixTable({ caption: `Weights of head ${h + 1}`, rows: MODEL.tokens, columns: MODEL.tokens, corner: "query \\ key" });
+  map.update(weights);
+  const node = html("div", { class: "lf-panel" }, button, html("div", { class: "lf-table" }, map.table));
+  function show(on, chosen) {
+    button.setAttribute("aria-pressed", on);
+    button.textContent = `Head ${h + 1}: ${on ? "on" : "off"}`;
+    map.table.classList.toggle("lf-off", !on);
+    map.cells.forEach((row, i) => row.forEach((cell) => cell.classList.toggle("lf-chosen", i === chosen)));
+    map.heads.forEach((head, i) => head.classList.toggle("lf-chosen", i === chosen));
+  }
+  return { node, show };
+}
+
+const tableBox = ({ table }) => html("div", { class: "lf-table" }, table);
+
+export function mount(element) {
+  const heads = HEADS.map(runHead);
+  const start = () => ({ on: HEADS.map(() => true), chosen: 1, form: "concat" });
+  let state = start();
+  const set = (change) => { state = { ...state, ...change }; render(); };
+  const { controls, stage, publish } = frame(element, {
+    label: "Live figure: three attention heads, concatenated or summed", reset: () => set(start()),
+  });
+  const form = choice({ legend: "Form", onchange: (value) => set({ form: value }),
+    options: [["concat", "concatenate, then project"], ["sum", "project each head, then sum"]] });
+  const query = choice({ legend: "Query token", onchange: (value) => set({ chosen: value }), options: MODEL.tokens.map((token, i) => [i, token]) });
+  controls.append(query.node, form.node);
+
+  const panels = HEADS.map((h) => headPanel(h, heads[h].weights, (which) => set({ on: state.on.map((value, i) => (i === which ? !value : value)) })));
+  const common = { digits: 2, limit: LIMIT };
+  const joined = matrixTable({ ...common, caption: "The heads' outputs, side by side (head.component)", rows: [""], columns: INNER });
+  const matrix = matrixTable({ ...common, caption: "W_O: two rows for each head", rows: INNER, columns: FEATURES, digits: 1 });
+  const parts = matrixTable({ ...common, caption: "What each head adds: its output times its own two rows of W_O",
+    rows: HEADS.map((h) => `head ${h + 1}`), columns: FEATURES });
+  const result = matrixTable({ ...common, caption: "Output", rows: [""], columns: FEATURES });
+  matrix.update(MODEL.outputWeights.flat());
+  for (const row of [[...joined.tops], ...joined.cells]) row.forEach((cell, j) => cell.classList.toggle("lf-block-start", j > 0 && INNER[j].endsWith(".1")));
+  const equal = html("p", { class: "lf-note" });
+  const concatView = html("div", { class: "lf-wide lf-beside" }, tableBox(joined), tableBox(matrix));
+  const sumView = html("div", { class: "lf-wide" }, tableBox(parts));
+  stage.append(...panels.map(({ node }) => node), concatView, sumView, html("div", { class: "lf-wide" }, tableBox(result), equal),
+    html("p", { class: "lf-note lf-wide" }, "Toy numbers, no trained model: queries and keys were fitted so that the heads look at different places, " +
+      "values and W_O drawn at random, all rounded to one decimal. Five tokens, d_model = 6, three heads with d_k = d_v = 2, no mask."));
+
+  function render() {
+    const { on, chosen } = state;
+    const { concatenated, contributions, concatForm, sumForm } = combine(heads, on);
+    const token = MODEL.tokens[chosen];
+    const isSum = state.form === "sum";
+    form.value = state.form;
+    query.value = chosen;
+    panels.forEach(({ show }, h) => show(on[h], chosen));
+    [concatView.hidden, sumView.hidden] = [isSum, !isSum];
+    joined.heads[0].textContent = result.heads[0].textContent = token;
+    joined.update([concatenated[chosen]]);
+    parts.update(contributions.map((matrix) => matrix[chosen]));
+    result.update([(isSum ? sumForm : concatForm)[chosen]]);
+    result.table.caption.textContent = isSum ? "Output: the sum of the rows above" : "Output: the row above times W_O";
+    const difference = Math.max(...concatForm.flatMap((row, n) => row.map((value, j) => Math.abs(value - sumForm[n][j]))));
+    equal.textContent = `Largest difference between the two forms, over all tokens: ${difference === 0 ? "0" : difference.toExponential(0).replace("-", "−")}.`;
+    publish({ ...MODEL, ...state, weights: heads.map(({ weights }) => weights), concatenated, contributions, concatForm, sumForm, difference },
+      `Output of “${token}” with ${on.filter(Boolean).length} of ${HEADS.length} heads: ${concatForm[chosen].map((value) => format(value)).join(", ")}. Both forms agree.`);
+  }
+  render();
+}

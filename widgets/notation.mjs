@@ -1,0 +1,113 @@
+// One small self-attention, written in the two conventions of the literature (chapter 00): tokens as rows or columns.
+import { checkbox, choice, format, frame, html, matmul, matrixTable, scaled, softmax, transpose } from "./common.mjs";
+
+const TOKENS = ["tea", "is", "hot"];
+const X = [[1, 1], [2, 0], [-1, 1]]; // one row per token: N = 3, D = 2
+const W_Q = [[-1, 1], [1, 0]];
+const W_K = [[1, 0], [1, 1]];
+
+/** Rows are tokens: scores[n][m] compares query n with key m, and the softmax runs along each row. */
+function rowConvention(wrongAxis) {
+  const scores = scaled(matmul(matmul(X, W_Q), transpose(matmul(X, W_K))), 1 / Math.sqrt(2));
+  const weights = wrongAxis ? transpose(transpose(scores).map((row) => softmax(row))) : scores.map((row) => softmax(row));
+  return { x: X, scores, weights, output: matmul(weights, X) };
+}
+
+/** Columns are tokens: scores[m][n] compares key m with query n, and the softmax runs down each column. */
+function columnConvention(wrongAxis) {
+  const x = transpose(X);
+  const [queries, keys] = [matmul(transpose(W_Q), x), matmul(transpose(W_K), x)];
+  const scores = scaled(matmul(transpose(keys), queries), 1 / Math.sqrt(2));
+  const weights = wrongAxis ? scores.map((row) => softmax(row)) : transpose(transpose(scores).map((row) => softmax(row)));
+  return { x, scores, weights, output: matmul(x, weights) };
+}
+
+const VIEWS = {
+  rows: {
+    title: "Tokens are rows: X is N × D", compute: rowConvention, rowwise: true,
+    names: { x: "X", scores: "S = Q Kᵀ / √2", weights: "A = softmax of each row", output: "Y = A X" },
+    wrong: "A = softmax of each column (slip)", index: "S[n, m], A[n, m]: query n, key m", corner: "query \\ key",
+  },
+  columns: {
+    title: "Tokens are columns: X is D × N", compute: columnConvention, rowwise: false,
+    names: { x: "X", scores: "S = Kᵀ Q / √2", weights: "A = softmax of each column", output: "Y = X A" },
+    wrong: "A = softmax of each row (slip)", index: "S[m, n], A[m, n]: key m, query n", corner: "key \\ query",
+  },
+};
+
+/** The four matrices of one convention; `update` fills them and marks what belongs to the chosen query. */
+function panel(view, onpoint) {
+  const features = ["1", "2"];
+  const [tall, wide] = [[TOKENS, features], [features, TOKENS]];
+  const [rows, columns] = view.rowwise ? tall : wide;
+  const { names } = view;
+  const tables = {
+    x: matrixTable({ caption: names.x, rows, columns, digits: 0, limit: 2 }),
+    scores: matrixTable({ caption: names.scores, rows: TOKENS, columns: TOKENS, limit: 4, corner: view.corner }),
+    weights: matrixTable({ caption: names.weights, rows: TOKENS, columns: TOKENS, sums: true, corner: view.corner }),
+    output: matrixTable({ caption: names.output, rows, columns, limit: 2 }),
+  };
+  // The mouse over any number points out the query that it belongs to.
+  for (const { cells, heads, tops } of Object.values(tables)) {
+    cells.forEach((row, i) => row.forEach((cell, j) => cell.addEventListener("pointerenter", () => onpoint(view.rowwise ? i : j))));
+    (view.rowwise ? heads : tops).forEach((name, i) => name.addEventListener("pointerenter", () => onpoint(i)));
+  }
+  const node = html("div", { class: "lf-panel" }, html("p", { class: "lf-title" }, view.title), html("p", { class: "lf-note" }, view.index),
+    Object.values(tables).map(({ table }) => html("div", { class: "lf-table" }, table)));
+
+  function update(numbers, chosen, wrongAxis) {
+    tables.weights.table.caption.textContent = wrongAxis ? view.wrong : names.weights;
+    for (const [name, { cells, heads, tops, update: write }] of Object.entries(tables)) {
+      write(numbers[name]);
+      cells.forEach((row, i) => row.forEach((cell, j) => cell.classList.toggle("lf-chosen", (view.rowwise ? i : j) === chosen)));
+      (view.rowwise ? heads : tops).forEach((head, i) => head.classList.toggle("lf-chosen", i === chosen));
+    }
+    // The sums that ought to be one are those over the keys of each query.
+    const { right, below } = tables.weights;
+    for (const cell of view.rowwise ? right : below) {
+      cell.classList.toggle("lf-one", cell.textContent === "1.00");
+      cell.classList.toggle("lf-not-one", cell.textContent !== "1.00");
+    }
+  }
+  return { node, update };
+}
+
+export function mount(element) {
+  const start = { shown: "both", wrongAxis: false, chosen: 2 };
+  const state = { ...start };
+  const set = (change) => { Object.assign(state, change); render(); };
+  const { controls, stage, publish } = frame(element, {
+    label: "Live figure: one self-attention in two conventions", reset: () => set(start),
+  });
+  const shown = choice({ legend: "Convention", onchange: (value) => set({ shown: value }),
+    options: [["rows", "tokens as rows"], ["columns", "tokens as columns"], ["both", "both"]] });
+  const query = choice({ legend: "Query token", onchange: (value) => set({ chosen: value }), options: TOKENS.map((token, i) => [i, token]) });
+  query.labels.forEach((label, i) => label.addEventListener("pointerenter", () => set({ chosen: i })));
+  const slip = checkbox({ label: "slip: softmax over the wrong axis", onchange: (wrongAxis) => set({ wrongAxis }) });
+  controls.append(shown.node, query.node, slip.node);
+
+  const panels = Object.entries(VIEWS).map(([name, view]) => [name, view, panel(view, (chosen) => set({ chosen }))]);
+  stage.append(...panels.map(([, , { node }]) => node), html("p", { class: "lf-note lf-wide" },
+    "Toy numbers, chosen by hand: queries X W_Q and keys X W_K with W_Q = (−1 1; 1 0) and W_K = (1 0; 1 1) in the row convention, ",
+    "their transposes on the left of X in the column convention; the values are the tokens themselves. ",
+    "Framed: everything that belongs to the query token."));
+
+  function render() {
+    const { chosen, wrongAxis } = state;
+    shown.value = state.shown;
+    query.value = chosen;
+    slip.checked = wrongAxis;
+    const numbers = {};
+    for (const [name, view, { node, update }] of panels) {
+      numbers[name] = view.compute(wrongAxis);
+      update(numbers[name], chosen, wrongAxis);
+      node.hidden = state.shown !== "both" && state.shown !== name;
+    }
+    const weights = numbers.rows.weights[chosen];
+    const sum = weights.reduce((total, value) => total + value, 0);
+    const list = weights.map((value, m) => `${format(value)} ${TOKENS[m]}`).join(" + ");
+    publish({ shown: state.shown, wrongAxis, chosen, queryWeight: W_Q, keyWeight: W_K, ...numbers },
+      `Query “${TOKENS[chosen]}”: ${list}; the weights sum to ${format(sum)}${wrongAxis ? ": no average" : " in both conventions"}.`);
+  }
+  render();
+}
