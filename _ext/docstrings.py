@@ -3,6 +3,7 @@
 - `eq-...` in backticks becomes a link to the equation, with its number.
 - Shapes stay, module paths go: `queries: Float[Array, 'q_seq d_k']`.
 - A bullet list may follow its heading line directly, as it does in the code.
+- A page may refer to a function by the name that readers use: {py:func}`plainformer.attend`.
 """
 
 import re
@@ -10,9 +11,12 @@ import re
 from docutils import nodes
 from sphinx.application import Sphinx
 
+import plainformer
+
 PACKAGE = "plainformer"
 EQUATION = re.compile(r"(?<!`)`(eq-[a-z0-9-]+)`(?!`)")
-MODULE_PATH = re.compile(r"~?\b(?:[A-Za-z_]\w*\.)+(?=[A-Za-z_]\w*)")
+PACKAGES = "collections|equinox|jax|jaxlib|jaxtyping|matplotlib|numpy|os|pathlib|plainformer|typing"
+MODULE_PATH = re.compile(rf"~?\b(?:{PACKAGES})\.(?:\w+\.)*(?=[A-Za-z_])")
 RANDOM_KEY = re.compile(r"Key\[Array, ''\](?: \| UInt32\[Array, '\d'\])+")
 AXES = re.compile(r"""(?<=, )(['"])\s*([^'"]*?)\s*\1(?=\])""")
 
@@ -37,6 +41,16 @@ def tidy_signature(app: Sphinx, what: str, name: str, obj, options, signature, r
     return signature and shorten(signature), returns and shorten(returns)
 
 
+def find_public_name(app: Sphinx, env, node: nodes.Element, content: nodes.Node):
+    """Resolve `plainformer.attend` to where it is documented, `plainformer.self_attention.attend`."""
+    package, _, name = node.get("reftarget", "").partition(".")
+    if node.get("refdomain") != "py" or package != PACKAGE or not hasattr(plainformer, name):
+        return None
+    thing = getattr(plainformer, name)
+    target = f"{thing.__module__}.{thing.__qualname__}"
+    return env.get_domain("py").resolve_xref(env, node["refdoc"], app.builder, node["reftype"], target, node, content)
+
+
 def leave_types_plain(app: Sphinx, env, node: nodes.Element, content: nodes.Node):
     """Show the name of a type that another package documents, without a link and without a complaint."""
     foreign = not node.get("reftarget", "").startswith(PACKAGE)
@@ -48,5 +62,6 @@ def leave_types_plain(app: Sphinx, env, node: nodes.Element, content: nodes.Node
 def setup(app: Sphinx) -> dict:
     app.connect("autodoc-process-docstring", tidy_docstring)
     app.connect("autodoc-process-signature", tidy_signature)
+    app.connect("missing-reference", find_public_name)
     app.connect("missing-reference", leave_types_plain)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -40,6 +40,7 @@ PROOFS = (
     "remark",
     "theorem",
 )
+LISTINGS = ("math", "code-cell", "code-block", "code")
 NAMES |= {name: name.capitalize() for name in PROOFS}
 
 
@@ -122,7 +123,12 @@ def _block(token) -> Block | None:
     if token.type in ("fence", "colon_fence") and (found := re.match(r"\{([^}\s]+)\}", token.info.strip())):
         first_line = token.info.strip()[found.end() :].strip()
         parts = parse_directive_text(_AnyDirective, first_line, token.content, validate_options=False)
-        options = {name: str(value or "") for name, value in parts.options.items()}
+        given = parts.options
+        if found[1] == "code-cell":
+            # A cell that draws may say so: its picture is then a numbered figure of the site.
+            drawing = given.get("mystnb") or {}
+            given = {**drawing.get("figure", {}), **drawing.get("image", {})}
+        options = {name: str(value or "") for name, value in given.items()}
         return Block("directive", "\n".join(parts.body), "", found[1], " ".join(parts.arguments), options)
     if token.type in ("math_block", "math_block_label"):
         label = token.info if token.type == "math_block_label" else ""
@@ -146,6 +152,8 @@ def numbered_kind(block: Block) -> str:
         return "equation" if block.options.get("label") else ""
     kind = block.name.removeprefix("prf:").removesuffix("-start")
     if kind == "live-figure" or (kind == "figure" and block.text.strip()):
+        return "figure"
+    if kind == "code-cell" and block.options.get("caption"):
         return "figure"
     if kind in ("table", "list-table", "csv-table") and block.argument:
         return "table"
@@ -218,7 +226,7 @@ class Book:
                 for name in filter(None, names):
                     anchor = f"equation-{make_id(name)}" if kind == "equation" else make_id(name)
                     self.labels[name] = Label(page, kind or block.name, number, title, anchor)
-                if block.kind == "directive" and block.name not in ("math", "code-cell", "code-block"):
+                if block.kind == "directive" and block.name not in LISTINGS:
                     walk(block.text)
 
         def headings(text: str) -> None:

@@ -169,6 +169,11 @@ class Converter:
 
     show_live_figure = show_image = show_figure
 
+    def drawing(self, figure: dict, image: dict) -> str:
+        """Return the caption of the figure that a code cell draws."""
+        caption = f"**Figure {self.number('figure')}.** {self.convert(figure['caption'].strip())}"
+        return quote(f"{caption}\n\n*What it shows:* {self.inline(image.get('alt', ''))}" if image else caption)
+
     def show_literalinclude(self, block: Block) -> str:
         path = (self.book.root / self.page.name).parent / block.argument
         options = {name: value or None for name, value in block.options.items()}
@@ -208,7 +213,8 @@ class Converter:
         return self.text(block.text)
 
     def show_proof(self, block: Block) -> str:
-        return quote(f"*Proof.* {self.convert(block.text)} ∎")
+        text = self.convert(block.text)
+        return quote(f"*Proof.* {text}{chr(10) * 2 if text.endswith('$$') else ' '}∎")
 
 
 def quote(text: str) -> str:

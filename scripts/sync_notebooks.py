@@ -52,18 +52,27 @@ def convert(book: Book, name: str) -> NotebookNode:
     install = INSTALL.format(name=name, address=book.address(page), repository=book.repository)
     cells = [nbformat.v4.new_code_cell(install.rstrip(), metadata={"tags": ["install"]})]
     for cell in jupytext.reads((book.root / f"{name}.md").read_text(encoding="utf-8"), fmt="md:myst").cells:
-        if cell.cell_type == "code":
-            cells.append(nbformat.v4.new_code_cell(cell.source, metadata=cell_metadata(cell, converter)))
-        elif cell.cell_type == "markdown":
-            try:
-                text = converter.cell(cell.source)
-            except ValueError as error:
-                start = cell.source.strip().splitlines()[0][:60]
-                raise ValueError(f"in the cell that begins {start!r}: {error}") from error
-            if text:
-                cells.append(nbformat.v4.new_markdown_cell(text))
+        try:
+            cells += convert_cell(cell, converter)
+        except ValueError as error:
+            start = cell.source.strip().splitlines()[0][:60]
+            raise ValueError(f"in the cell that begins {start!r}: {error}") from error
     name_cells(cells)
     return nbformat.v4.new_notebook(cells=cells, metadata=METADATA)
+
+
+def convert_cell(cell: NotebookNode, converter: Converter) -> list[NotebookNode]:
+    """Return what a cell of the chapter becomes: no cell, one, or a code cell and the caption of its figure."""
+    if cell.cell_type == "markdown":
+        text = converter.cell(cell.source)
+        return [nbformat.v4.new_markdown_cell(text)] if text else []
+    if cell.cell_type != "code":
+        return []
+    code = nbformat.v4.new_code_cell(cell.source, metadata=cell_metadata(cell, converter))
+    drawing = cell.metadata.get("mystnb", {})
+    if not drawing.get("figure", {}).get("caption"):
+        return [code]
+    return [code, nbformat.v4.new_markdown_cell(converter.drawing(drawing["figure"], drawing.get("image", {})))]
 
 
 def cell_metadata(cell: NotebookNode, converter: Converter) -> dict:
@@ -94,7 +103,12 @@ def execute(notebook: NotebookNode, folder: Path) -> None:
     """Run every cell in a fresh kernel, as nbval will, and clean the outputs."""
     os.environ.setdefault("JUPYTER_PREFER_ENV_PATH", "1")
     client = NotebookClient(
-        notebook, timeout=CELL_TIMEOUT, record_timing=False, resources={"metadata": {"path": str(folder)}}
+        notebook,
+        timeout=CELL_TIMEOUT,
+        record_timing=False,
+        resources={"metadata": {"path": str(folder)}},
+        # The kernel remarks at every start that it listens on this machine; that is meant.
+        extra_arguments=["--IPKernelApp.log_level=ERROR"],
     )
     try:
         client.execute()

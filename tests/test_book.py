@@ -9,7 +9,7 @@ import jupytext
 import nbformat
 import pytest
 import sync_notebooks
-from book import ROOT, Block, Book, blocks, label_of
+from book import LISTINGS, ROOT, Block, Book, blocks, label_of
 from notebook_markdown import raw_markup
 from notebook_text import INLINE, RunningText
 
@@ -17,7 +17,7 @@ BOOK = Book()
 CHAPTERS = sync_notebooks.chapter_names()
 # The notation chapter is about the symbols that the others share: it has no module of its own.
 WITH_MODULE = [name for name in CHAPTERS if not name.endswith("_notation")]
-SOURCES = sorted((ROOT / "src/plainformer").glob("*.py"))
+SOURCES = sorted((ROOT / "src/plainformer").rglob("*.py"))
 TESTS = sorted((ROOT / "tests").rglob("test_*.py"))
 EQUATION = re.compile(r"\beq-[a-z0-9]+(?:-[a-z0-9]+)*")
 
@@ -37,7 +37,7 @@ def all_blocks(name: str) -> list[Block]:
         found = []
         for block in blocks(text):
             found.append(block)
-            if block.kind == "directive" and block.name not in ("code-cell", "code-block", "math"):
+            if block.kind == "directive" and block.name not in LISTINGS:
                 found += walk(block.text)
         return found
 
@@ -216,7 +216,7 @@ def test_no_cell_defines_what_the_package_exports(name):
 
 def test_no_two_modules_define_the_same_public_name():
     homes: dict[str, str] = {}
-    for file in SOURCES:
+    for file in sorted((ROOT / "src/plainformer").glob("*.py")):
         for name in public_definitions(file):
             assert name not in homes, f"{name} is defined in {homes[name]} and in {file.name}"
             homes[name] = file.name
@@ -237,7 +237,7 @@ def test_every_internal_reference_leads_somewhere(name):
     page = BOOK.pages[name]
     running = RunningText(BOOK, page)
     prose = [block.text for block in all_blocks(name) if block.kind == "text"]
-    prose += [block.options.get("caption", "") + block.argument for block in all_blocks(name)]
+    prose += [block.options.get("caption", "") + " " + block.argument for block in all_blocks(name)]
     for found in (found for text in prose for found in INLINE.finditer(text)):
         if found["href"] is not None or (found["role"] or "")[1:-1] in ("eq", "ref", "numref", "doc", "prf:ref"):
             href = found["href"] or ""
@@ -265,6 +265,10 @@ def test_every_figure_has_alternative_text_and_a_caption(name):
         assert block.options.get("alt", "").strip(), f"{name}.md: {{{block.name}}} {block.argument} has no :alt:"
         if block.name != "image":
             assert block.text.strip(), f"{name}.md: {{{block.name}}} {block.argument} has no caption"
+    for block in directives(name, "code-cell"):
+        if block.options:
+            assert block.options.get("alt", "").strip(), f"{name}.md: the figure {label_of(block)} has no alt"
+            assert block.options.get("caption", "").strip(), f"{name}.md: a cell draws a figure without a caption"
 
 
 @each_chapter

@@ -42,7 +42,7 @@ def test_numbers_are_those_that_sphinx_gives(root, book):
         f"import sys; sys.path.insert(0, {str(ROOT / '_ext')!r})\n"
         "extensions = ['myst_nb', 'sphinx_external_toc', 'sphinx_exercise', 'sphinx_proof', 'sphinxcontrib.bibtex',"
         " 'live_figure']\n"
-        "bibtex_bibfiles = ['references.bib']; external_toc_path = '_toc.yml'; nb_execution_mode = 'off'\n"
+        "bibtex_bibfiles = ['references.bib']; external_toc_path = '_toc.yml'; nb_execution_mode = 'force'\n"
         "myst_enable_extensions = ['colon_fence', 'dollarmath', 'amsmath', 'deflist']\n"
         f"numfig = {config['numfig']}; numfig_secnum_depth = {config['numfig_secnum_depth']}\n"
     )
@@ -110,6 +110,12 @@ def test_figures_become_words_and_a_link(text):
         f"> **Figure 1.1**, to be moved [on the page]({SITE}/chapters/01_small.html#fig-small). "
         "A caption with (1.2).\n>\n> And more.\n>\n> *What it shows:* three dots" in text
     )
+
+
+def test_a_cell_that_draws_is_followed_by_its_caption(notebook):
+    drawing, caption = notebook.cells[-2:]
+    assert drawing.source.startswith("from IPython.display import SVG")
+    assert caption.source == "> **Figure 1.2.** Drawn, see (1.1).\n>\n> *What it shows:* a line"
 
 
 def test_literalinclude_shows_the_function_with_its_decorator(text):

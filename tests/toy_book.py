@@ -199,8 +199,18 @@ Short.
 ```
 
 ```{code-cell} ipython3
-:tags: [hide-input]
-print(answer)
+---
+tags: [hide-input]
+mystnb:
+  figure:
+    name: fig-drawn
+    caption: |
+      Drawn, see {eq}`eq-small-one`.
+  image:
+    alt: a line
+---
+from IPython.display import SVG
+SVG(data='<svg xmlns="http://www.w3.org/2000/svg" width="9" height="9"/>')
 ```
 """
 LARGE = "(sec-large)=\n# Large {term}`things`\n\n```{math}\n:label: eq-large-one\na\n```\n\n$$b$$ (eq-large-two)\n"

@@ -107,7 +107,7 @@ export function mount(element) {
     joined.update([concatenated[chosen]]);
     parts.update(contributions.map((matrix) => matrix[chosen]));
     result.update([(isSum ? sumForm : concatForm)[chosen]]);
-    result.table.caption.textContent = isSum ? "Output: the sum of the rows above" : "Output: the row above times W_O";
+    result.table.caption.textContent = isSum ? "Output: the sum of the rows above" : "Output: the heads' outputs, side by side, times W_O";
     const difference = Math.max(...concatForm.flatMap((row, n) => row.map((value, j) => Math.abs(value - sumForm[n][j]))));
     equal.textContent = `Largest difference between the two forms, over all tokens: ${difference === 0 ? "0" : difference.toExponential(0).replace("-", "−")}.`;
     publish({ ...MODEL, ...state, weights: heads.map(({ weights }) => weights), concatenated, contributions, concatForm, sumForm, difference },

@@ -1,5 +1,6 @@
 """Plainformer: the transformer in plain JAX, one module per chapter of the book."""
 
+from plainformer import exercises as exercises, plots as plots
 from plainformer.bpe import (
     BytePairEncoder as BytePairEncoder,
 )
@@ -14,7 +15,6 @@ from plainformer.merges import (
     merge_pair as merge_pair,
     pre_tokenise as pre_tokenise,
 )
-from plainformer import plots as plots
 from plainformer.multi_head import (
     MultiHeadAttention as MultiHeadAttention,
     merge_heads as merge_heads,

@@ -188,6 +188,10 @@ class Figure:
         self.page.wait_for_timeout(250)  # it speaks once the reader rests
         return self.root.locator("[aria-live]").inner_text()
 
+    def control(self, name: str):
+        """The control of that name, whatever kind it is."""
+        return self.root.get_by_label(name).or_(self.root.get_by_role("button", name=name)).first
+
     def reset(self):
         self.root.get_by_role("button", name="Reset").click()
 
