@@ -1,50 +1,107 @@
 """Plainformer: the transformer in plain JAX, one module per chapter of the book."""
 
-from plainformer import exercises as exercises, plots as plots
+from plainformer import exercises as exercises
+from plainformer import plots as plots
 from plainformer.bpe import (
     BytePairEncoder as BytePairEncoder,
 )
 from plainformer.data import (
     load_text as load_text,
+)
+from plainformer.data import (
     python_reference as python_reference,
 )
 from plainformer.merges import (
     byte_alphabet as byte_alphabet,
+)
+from plainformer.merges import (
     count_pairs as count_pairs,
+)
+from plainformer.merges import (
     learn_merges as learn_merges,
+)
+from plainformer.merges import (
     merge_pair as merge_pair,
+)
+from plainformer.merges import (
     pre_tokenise as pre_tokenise,
 )
 from plainformer.multi_head import (
     MultiHeadAttention as MultiHeadAttention,
+)
+from plainformer.multi_head import (
     merge_heads as merge_heads,
+)
+from plainformer.multi_head import (
     multi_head_concat as multi_head_concat,
+)
+from plainformer.multi_head import (
     multi_head_sum as multi_head_sum,
+)
+from plainformer.multi_head import (
     split_heads as split_heads,
 )
 from plainformer.self_attention import (
     SelfAttention as SelfAttention,
+)
+from plainformer.self_attention import (
     attend as attend,
+)
+from plainformer.self_attention import (
     attention_weights as attention_weights,
+)
+from plainformer.self_attention import (
     causal_mask as causal_mask,
+)
+from plainformer.self_attention import (
     dot_product_scores as dot_product_scores,
+)
+from plainformer.self_attention import (
     hard_attend as hard_attend,
+)
+from plainformer.self_attention import (
     padding_mask as padding_mask,
+)
+from plainformer.self_attention import (
     scaled_scores as scaled_scores,
+)
+from plainformer.self_attention import (
     shared_projection_scores as shared_projection_scores,
+)
+from plainformer.self_attention import (
     softmax as softmax,
+)
+from plainformer.self_attention import (
     weighted_average as weighted_average,
+)
+from plainformer.self_attention import (
     window_weights as window_weights,
 )
 from plainformer.tokens import (
     LinearEmbedding as LinearEmbedding,
+)
+from plainformer.tokens import (
     TokenEmbedding as TokenEmbedding,
+)
+from plainformer.tokens import (
     cosine_similarity as cosine_similarity,
+)
+from plainformer.tokens import (
     image_to_patches as image_to_patches,
+)
+from plainformer.tokens import (
     linear_map as linear_map,
+)
+from plainformer.tokens import (
     look_up as look_up,
+)
+from plainformer.tokens import (
     next_token_pairs as next_token_pairs,
+)
+from plainformer.tokens import (
     one_hot as one_hot,
+)
+from plainformer.tokens import (
     patches_to_image as patches_to_image,
 )
 from plainformer.vocabulary import (

@@ -18,13 +18,10 @@ def check_axes(name: str, array, hint: str = "", **axes: int | None) -> None:
     """
     if not hasattr(array, "shape"):
         raise TypeError(
-            f"{name} is a {type(array).__name__}; wanted an array with axes {_spell(axes)}. "
-            f"Try jnp.asarray({name})."
+            f"{name} is a {type(array).__name__}; wanted an array with axes {_spell(axes)}. Try jnp.asarray({name})."
         )
     shape = tuple(array.shape)
-    if len(shape) == len(axes) and all(
-        size in (None, got) for size, got in zip(axes.values(), shape, strict=True)
-    ):
+    if len(shape) == len(axes) and all(size in (None, got) for size, got in zip(axes.values(), shape, strict=True)):
         return
     raise ValueError(
         f"{name} has shape {shape}; wanted {_spell(axes)}. {hint or _likely_cause(name, shape, axes)}".rstrip()

@@ -98,7 +98,7 @@ def scaled_scores(
 ) -> Float[Array, "q_seq kv_seq"]:
     r"""Compare every query with every key, in units of the typical size of a dot product.
 
-    Implements `eq-self-attention-scaled`; Vaswani et al. (2017), section 3.2.1; the reason: `eq-self-attention-variance`.
+    Implements `eq-self-attention-scaled`; Vaswani et al. (2017), section 3.2.1. Why: `eq-self-attention-variance`.
 
     **Arguments** and **Raises** as for `attend`, without values and mask.
 
