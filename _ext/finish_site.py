@@ -2,24 +2,14 @@
 
 - The notebook behind a chapter's download button is the one that lies beside the chapter, in which directives
   have become Markdown that Jupyter can show; the theme offers the raw one.
-- The theme's icon script brings two thousand icons, 1.5 MB of a page that shows twenty. The others go.
+- The theme draws its icons from a web font, and ships the same two thousand icons once more as a script of 1.5 MB.
+  The script goes.
 """
 
-import re
 import shutil
 from pathlib import Path
 
-import pydata_sphinx_theme
 from sphinx.application import Sphinx
-from sphinx.util import logging
-
-LOGGER = logging.getLogger(__name__)
-ICON_SCRIPT = "static/scripts/fontawesome.js"
-# name:[width,height,[aliases and code points],"code point","path"], as the theme's script writes an icon.
-ICON = re.compile(
-    r'(?:"(?P<quoted>[a-z0-9-]+)"|(?P<plain>[a-z0-9]+))'
-    r':\[\d+,\d+,\[(?P<aliases>[^\]]*)\],"[0-9a-f]+",(?:"[^"]*"|\[[^\]]*\])\],?'
-)
 
 
 def offer_notebooks(app: Sphinx) -> None:
@@ -30,36 +20,10 @@ def offer_notebooks(app: Sphinx) -> None:
             shutil.copyfile(notebook, offered)
 
 
-def keep_icons(script: str, wanted: set[str]) -> str:
-    """Return the icon script with the wanted icons only, under their names or one of their aliases."""
-
-    def keep(icon: re.Match) -> str:
-        names = {icon["quoted"] or icon["plain"], *re.findall(r'"([a-z0-9-]+)"', icon["aliases"])}
-        return icon[0] if names & wanted else ""
-
-    return ICON.sub(keep, script)
-
-
-def drop_unused_icons(app: Sphinx) -> None:
-    site = Path(app.outdir)
-    pages = [*site.rglob("*.html"), *(site / "_static").glob("*.js"), *(site / "_static/scripts").glob("*.js")]
-    wanted: set[str] = set()
-    for page in pages:
-        if page.name != "fontawesome.js":
-            wanted.update(re.findall(r"\bfa-([a-z0-9-]+)", page.read_text(encoding="utf-8")))
-    theme = Path(pydata_sphinx_theme.__file__).parent / "theme/pydata_sphinx_theme"
-    whole = (theme / ICON_SCRIPT).read_text(encoding="utf-8")
-    lean = keep_icons(whole, wanted)
-    if len(lean) > len(whole) / 2:
-        LOGGER.warning("finish_site: the theme writes its icons in another form now; all were kept.")
-        return
-    (site / "_static/scripts/fontawesome.js").write_text(lean, encoding="utf-8")
-
-
 def finish(app: Sphinx, exception: Exception | None) -> None:
     if exception is None and app.builder.format == "html":
         offer_notebooks(app)
-        drop_unused_icons(app)
+        (Path(app.outdir) / "_static/scripts/fontawesome.js").write_text("", encoding="utf-8")
 
 
 def setup(app: Sphinx) -> dict:

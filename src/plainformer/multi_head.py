@@ -88,7 +88,7 @@ def multi_head_sum(
 ) -> Float[Array, "seq d_model"]:
     r"""Multi-head self-attention as a sum: every head adds its own contribution to the output.
 
-    Implements `eq-multi-head-sum`; Turner (2023), section 3.1, with his matrix for head h factored into a value and
+    Implements `eq-multi-head-sum`; Turner (2023), section 2.1, with his matrix for head h factored into a value and
     an output matrix; Elhage et al. (2021).
 
     **Arguments**, **Returns** and **Raises** as for `multi_head_concat`, whose result it equals up to rounding.

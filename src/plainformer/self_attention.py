@@ -79,7 +79,7 @@ def shared_projection_scores(
 ) -> Float[Array, "seq seq"]:
     r"""Compare tokens after one and the same linear map.
 
-    Implements `eq-self-attention-shared`; Turner (2023), section 3.1, in the row convention.
+    Implements `eq-self-attention-shared`; Turner (2023), section 2.1, in the row convention.
 
     **Arguments**
 
@@ -113,7 +113,7 @@ def scaled_scores(
 def softmax(
     scores: Float[Array, "q_seq kv_seq"], mask: Bool[Array, "q_seq kv_seq"] | None = None
 ) -> Float[Array, "q_seq kv_seq"]:
-    r"""Turn each row of scores into weights that are positive and sum to one.
+    r"""Turn each row of scores into non-negative weights that sum to one, or into zeros if all is hidden.
 
     Implements `eq-self-attention-softmax`; Bridle (1990).
 
@@ -178,8 +178,8 @@ def attend(
     **Raises** `ValueError` if shapes do not fit together or a batch is passed (use `jax.vmap`); `TypeError` if the
     mask is not Boolean.
 
-    **Differs from the paper** in the order of the steps: the sum is divided out after the product with the values,
-    which is the same number from fewer divisions.
+    **Differs from the paper** in the order of the steps: the sum is divided out after the product with the values, the
+    same number with fewer divisions when kv_seq exceeds d_v.
     """
     check_axes("queries", queries, q_seq=None, d_k=None)
     check_axes("keys", keys, kv_seq=None, d_k=queries.shape[1])
@@ -246,7 +246,7 @@ def padding_mask(is_token: Bool[Array, " kv_seq"], q_seq: int | None = None) -> 
 class SelfAttention(eqx.Module):
     r"""Self-attention with one head: queries, keys and values are three linear maps of the same tokens.
 
-    Implements `eq-self-attention-layer`; Vaswani et al. (2017), section 3.2; Turner (2023), section 3.1.
+    Implements `eq-self-attention-layer`; Vaswani et al. (2017), section 3.2; Turner (2023), section 2.1.
 
     **Arguments**
 
