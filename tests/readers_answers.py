@@ -102,7 +102,7 @@ WRONG = [
     (
         "weights",
         lambda q, k, mask: softmax(scaled(q, k) + (1 - np.asarray(mask)) * -np.inf),
-        "multiply the mask by inf",
+        r"not a number \(nan\) wherever",
     ),
     ("weights", lambda q, k, mask: softmax(hidden(q, k, mask)), "divide 0 by 0"),
     ("weights", lambda q, k, mask: softmax(jnp.where(mask, scaled(q, k), -1e9)), "attends to everything"),

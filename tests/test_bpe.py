@@ -47,20 +47,6 @@ def test_train_a_thousand_tokens_in_time(reference_encoder):
     assert time.process_time() - start < 5
 
 
-def test_train_bad_input(unchecked):
-    with pytest.raises(ValueError, match=r"text is empty; wanted text to learn merges from"):
-        BytePairEncoder.train("", 300)
-    with pytest.raises(TypeError, match=r"text is a bytes; wanted a string"):
-        BytePairEncoder.train(b"abc", 300)
-    with pytest.raises(ValueError, match=r"vocab_size is 256; wanted at least 256 bytes \+ 1 special"):
-        BytePairEncoder.train("abc", 256, special=[END])
-    with pytest.raises(TypeError, match=r"special is the string '<\|end\|>'; wanted a collection"):
-        BytePairEncoder.train("abc", 300, special=END)
-    for special in (["a"], [END, END], ["ab"]):
-        with pytest.raises(ValueError, match=r"repeat each other or a token of the text; rename them"):
-            BytePairEncoder.train("ab ab ab", 300, special=special)
-
-
 # Encoding and decoding
 
 
@@ -153,6 +139,10 @@ def test_encode_bad_input(encoder, unchecked):
         encoder.encode("abc", allowed_special={END, "<pad>"})
     with pytest.raises(TypeError, match=r"allowed_special is the string '<\|end\|>'; wanted a collection"):
         encoder.encode("abc", allowed_special=END)
+    with pytest.raises(TypeError, match=r"allowed_special is None; wanted a collection of names"):
+        encoder.encode("abc", allowed_special=None)
+    with pytest.raises(TypeError, match=r"data is a str; wanted bytes. For a string, use encode"):
+        encoder.encode_bytes("abc")
     with pytest.raises(TypeError, match=r"text is a bytes; wanted a string. For bytes, use encode_bytes"):
         encoder.encode(b"abc")
 

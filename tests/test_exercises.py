@@ -1,6 +1,7 @@
 """The wrong answers here are written as a reader would write them, not with the catalogue's own steps."""
 
 import re
+from fractions import Fraction
 from functools import partial
 
 import jax
@@ -99,6 +100,10 @@ def test_unknown_exercise_lists_the_names():
     assert "no exercise 'atend'. The exercises are: scores, weights, attend" in complaint("atend", pf.attend)
 
 
+def test_name_that_is_no_string_lists_the_names(unchecked):
+    assert "no exercise ['attend']. The exercises are: scores" in complaint(["attend"], pf.attend)
+
+
 def test_result_in_place_of_a_function(unchecked):
     message = complaint("scores", jnp.ones((2, 2)))
     assert re.search(r"wanted a function, came an? .*Pass the function itself", message)
@@ -143,6 +148,8 @@ def test_error_on_one_kind_of_input_only():
         (lambda q, k: [[1.0], [1.0, 2.0]], "returned a list; wanted one array of real numbers"),
         (lambda q, k: "scores", "returned a str; wanted one array of real numbers"),
         (lambda q, k: scaled(q, k).astype(jnp.complex64), "wanted one array of real numbers"),
+        (lambda q, k: [[None] * 7] * 5, "returned a list; wanted one array of real numbers"),
+        (lambda q, k: [[str(n) for n in row] for row in scaled(q, k).tolist()], "wanted one array of real numbers"),
         (lambda q, k: iter(q), "wanted one array of real numbers"),
         (lambda q, k: q, "You return queries unchanged"),
         (
@@ -164,6 +171,45 @@ def test_error_on_one_kind_of_input_only():
 )
 def test_what_no_known_mistake_explains(function, says):
     assert re.search(says, complaint("scores", function))
+
+
+@pytest.mark.parametrize("dtype", [jnp.float16, jnp.bfloat16])
+def test_half_precision_is_named(dtype):
+    said = (
+        rf"^scores: for more keys than queries your result is right as far as {np.dtype(dtype)} goes: it was computed"
+    )
+
+    def in_half(q, k):
+        return q.astype(dtype) @ k.astype(dtype).T / jnp.sqrt(jnp.asarray(q.shape[1], dtype))
+
+    assert re.search(said, complaint("scores", in_half))
+    assert "computed in" not in complaint("scores", lambda q, k: (1.5 * scaled(q, k)).astype(dtype))
+
+
+def test_nan_throughout_is_not_blamed_on_the_mask():
+    message = complaint("weights", lambda q, k, mask: weights(q, k, mask) * jnp.nan)
+    assert message.startswith("weights: your result is not a number (nan) wherever")
+    assert "you multiply" not in message.splitlines()[0]
+
+
+def test_error_that_cannot_be_written_out():
+    class Silent(Exception):
+        def __str__(self):
+            raise RuntimeError
+
+    def raises(q, k):
+        raise Silent
+
+    assert re.search(r"raised Silent on line \d+ .*: no message", complaint("scores", raises))
+
+
+def test_check_passes_fractions(capsys):
+    def exact(q, k):
+        rows = [[Fraction(float(n)) for n in row] for row in scaled(q, k)]
+        return np.array(rows, dtype=object)
+
+    check("scores", exact)
+    assert capsys.readouterr().out.startswith("scores: passed")
 
 
 def test_unknown_mistake_in_weights_gives_row_sums_and_an_example():

@@ -89,6 +89,13 @@ def test_learn_merges_breaks_ties_by_left_then_right_id():
     assert spell(learn_merges({(97, 98, 99): 2, (122, 122): 2}, 3)) == ["ab", "zz", "abc"]
 
 
+def test_learn_merges_wants_free_ids():
+    assert learn_merges({(255, 1): 1}, 1) == [(255, 1)]
+    with pytest.raises(ValueError, match=r"hold the id 256; wanted ids below first_id = 256, .* Try first_id=257"):
+        learn_merges({(256, 1): 1}, 1)
+    assert learn_merges({(256, 1): 1}, 1, first_id=257) == [(256, 1)]
+
+
 @pytest.mark.equation("eq-tokens-pair-count", "eq-tokens-best-pair")
 @given(st.dictionaries(st.lists(st.integers(0, 3), max_size=12).map(tuple), st.integers(1, 5), max_size=6))
 def test_learn_merges_equals_counting_everything_again(pieces):

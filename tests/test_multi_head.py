@@ -67,11 +67,11 @@ def test_multi_head_sum_equals_multi_head_concat(x, stacks):
 @pytest.mark.equation("eq-multi-head-concat", "eq-multi-head-sum")
 def test_multi_head_forms_agree_with_a_loop_in_float64(x, stacks):
     w_q, w_k, w_v, w_o = (np.asarray(w, np.float64) for w in stacks)
-    rows, wanted = np.asarray(x, np.float64), 0
-    for h in range(HEADS):
-        wanted = wanted + reference.attend(rows @ w_q[h], rows @ w_k[h], rows @ w_v[h]) @ w_o[h]
-    np.testing.assert_allclose(pf.multi_head_sum(x, *stacks), wanted, rtol=1e-4, atol=1e-5)
-    np.testing.assert_allclose(pf.multi_head_concat(x, *stacks), wanted, rtol=1e-4, atol=1e-5)
+    rows = np.asarray(x, np.float64)
+    for mask in (None, pf.causal_mask(SEQ)):
+        heads = [reference.attend(rows @ w_q[h], rows @ w_k[h], rows @ w_v[h], mask) @ w_o[h] for h in range(HEADS)]
+        np.testing.assert_allclose(pf.multi_head_sum(x, *stacks, mask), sum(heads), rtol=1e-4, atol=1e-5)
+        np.testing.assert_allclose(pf.multi_head_concat(x, *stacks, mask), sum(heads), rtol=1e-4, atol=1e-5)
 
 
 @pytest.mark.equation("eq-multi-head-layer", "eq-multi-head-concat")

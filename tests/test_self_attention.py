@@ -203,8 +203,8 @@ def test_attend_passes_on_a_nan_that_only_some_queries_may_not_see(qkv):
 def test_attend_stays_inside_the_span_of_the_values(qkv):
     queries, keys, values = qkv
     output = pf.attend(queries, keys, values)
-    assert (output <= values.max(axis=0)[None]).all()
-    assert (output >= values.min(axis=0)[None]).all()
+    assert (output <= values.max(axis=0)[None] + 1e-6).all()
+    assert (output >= values.min(axis=0)[None] - 1e-6).all()
 
 
 def test_attend_does_not_care_about_the_order_of_keys_and_follows_that_of_queries(qkv, key):
@@ -234,6 +234,12 @@ def test_hard_attend_is_the_limit_of_soft_attention(qkv):
 def test_hard_attend_shares_between_ties():
     keys, values = jnp.array([[1.0], [1.0], [0.0]]), jnp.array([[2.0, 0.0], [4.0, 0.0], [9.0, 9.0]])
     np.testing.assert_allclose(pf.hard_attend(jnp.array([[1.0]]), keys, values), [[3.0, 0.0]])
+    assert np.isnan(pf.hard_attend(jnp.array([[jnp.nan]]), keys, values)).all()
+
+
+def test_hard_attend_passes_gradients_to_the_values_only(qkv):
+    gradients = jax.grad(lambda *a: pf.hard_attend(*a).sum(), (0, 1, 2))(*qkv)
+    assert [bool((g != 0).any()) for g in gradients] == [False, False, True]
 
 
 # --- masks
@@ -269,6 +275,7 @@ def test_self_attention_projects_then_attends(key):
     q, k, v = (np.asarray(x @ w) for w in (layer.query_weight, layer.key_weight, layer.value_weight))
     np.testing.assert_allclose(layer(x, mask), reference.attend(q, k, v, mask), rtol=1e-4, atol=1e-5)
     np.testing.assert_allclose(layer.weights(x, mask) @ v, layer(x, mask), rtol=1e-4, atol=1e-5)
+    assert pf.SelfAttention(D_MODEL, D_K, key=key)(x).shape == (5, D_MODEL)  # d_v is d_model unless given
 
 
 def test_self_attention_starts_with_three_different_matrices_of_glorot_size(key):

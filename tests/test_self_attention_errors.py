@@ -1,13 +1,30 @@
-"""Chapter 02: what a reader is told when an argument is wrong."""
+"""Chapter 02 at its edges: half precision, no keys at all, and what a reader is told when an argument is wrong."""
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 import pytest
 
 import plainformer as pf
 
 Q, K, V = jnp.ones((5, 4)), jnp.ones((7, 4)), jnp.ones((7, 3))
 MASK = jnp.ones((5, 7), bool)
+
+
+@pytest.mark.parametrize("dtype", [jnp.float16, jnp.bfloat16])
+def test_attend_in_half_precision_does_not_overflow(dtype):
+    queries, keys, values = jnp.ones((2, 3), dtype), jnp.ones((1500, 3), dtype), jnp.full((1500, 4), 100, dtype)
+    for scale in (None, 1 / np.sqrt(3)):
+        output = pf.attend(queries, keys, values, scale=scale)
+        assert output.dtype == dtype
+        np.testing.assert_allclose(output.astype(jnp.float32), np.full((2, 4), 100.0), rtol=1e-2)
+    assert pf.attention_weights(queries, keys).dtype == dtype
+
+
+def test_attend_to_no_keys_at_all_is_zero():
+    output = pf.attend(jnp.ones((2, 3)), jnp.ones((0, 3)), jnp.ones((0, 4)))
+    np.testing.assert_array_equal(output, np.zeros((2, 4)))
+    assert pf.SelfAttention(6, 4, key=jax.random.key(0))(jnp.ones((0, 6))).shape == (0, 6)
 
 
 @pytest.mark.usefixtures("unchecked")
@@ -43,7 +60,11 @@ def test_attend_names_what_came_and_what_was_wanted(arguments, error, message):
         (lambda: pf.softmax(Q, MASK), ValueError, r"mask has shape \(5, 7\); wanted \(q_seq=5, kv_seq=4\)"),
         (lambda: pf.hard_attend(Q, K, V[:2]), ValueError, r"values has shape \(2, 3\); wanted \(kv_seq=7"),
         (lambda: pf.window_weights(0, 1), ValueError, r"seq_len is 0; wanted at least 1"),
-        (lambda: pf.window_weights(4, -1), ValueError, r"radius is -1; wanted 0"),
+        (lambda: pf.window_weights(4, -1), ValueError, r"radius is -1; wanted at least 1"),
+        (lambda: pf.window_weights(4, 1.5), TypeError, r"radius is 1\.5; wanted a whole number"),
+        (lambda: pf.attend(Q[:, :0], K[:, :0], V), ValueError, r"d_k is 0; wanted at least 1"),
+        (lambda: pf.hard_attend(Q, K[None], V), ValueError, r"keys has shape \(1, 7, 4\).*jax\.vmap"),
+        (lambda: pf.softmax(Q, jax.random.key(0)), TypeError, r"mask is an array of key<fry>; wanted a Boolean"),
         (lambda: pf.causal_mask(0), ValueError, r"seq_len is 0; wanted at least 1"),
         (lambda: pf.causal_mask(2.5), TypeError, r"seq_len is 2\.5; wanted a whole number"),
         (lambda: pf.padding_mask(jnp.ones(3)), TypeError, r"is_token holds float32; wanted bool.*is_token == 1"),

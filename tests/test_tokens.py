@@ -1,4 +1,4 @@
-"""Chapter 01: one-hot rows, embeddings, patches, next-token pairs."""
+"""Chapter 01: one-hot rows, embeddings, patches, cosines."""
 
 import equinox as eqx
 import jax
@@ -16,7 +16,6 @@ from plainformer.tokens import (
     image_to_patches,
     linear_map,
     look_up,
-    next_token_pairs,
     one_hot,
     patches_to_image,
 )
@@ -94,6 +93,21 @@ def test_look_up_bad_shapes(unchecked):
         one_hot(jnp.array([1]), 0)
 
 
+def test_look_up_compiled_raises_as_documented():
+    table, ids = jnp.ones((7, 3)), jnp.array([0, 7])
+    with pytest.raises(eqx.EquinoxRuntimeError, match=r"A token id is out of range; wanted 0 to 6"):
+        jax.block_until_ready(eqx.filter_jit(look_up)(table, ids))
+    with pytest.raises(jax.errors.JaxRuntimeError, match=r"A token id is out of range; wanted 0 to 6"):
+        jax.block_until_ready(jax.jit(look_up)(table, ids))
+
+
+def test_look_up_compiled_does_not_wrap_wide_ids(x64):
+    table, ids = jnp.ones((7, 3)), jnp.array([2**32 + 2])
+    assert ids.dtype == jnp.int64
+    with pytest.raises(eqx.EquinoxRuntimeError, match=r"A token id is out of range; wanted 0 to 6"):
+        jax.block_until_ready(eqx.filter_jit(look_up)(table, ids))
+
+
 # The two embeddings
 
 
@@ -151,6 +165,17 @@ def test_embeddings_bad_sizes(key, unchecked):
         LinearEmbedding(5, 12, key=key)(jnp.ones(5))
 
 
+def test_linear_map_bad_shapes(unchecked):
+    x, weight = jnp.ones((7, 5)), jnp.ones((5, 12))
+    with pytest.raises(ValueError, match=r"weight has shape \(5,\); wanted \(d_in, d_model\)"):
+        linear_map(x, jnp.ones(5))
+    with pytest.raises(ValueError, match=r"x has shape \(7, 4\); wanted \(seq, d_in=5\)"):
+        linear_map(x[:, 1:], weight)
+    for bias in (jnp.ones(1), jnp.ones((1, 12))):
+        with pytest.raises(ValueError, match=r"bias has shape .*; wanted \(d_model=12,\)"):
+            linear_map(x, weight, bias)
+
+
 # Patches
 
 
@@ -195,6 +220,11 @@ def test_image_to_patches_of_one_side_are_square():
     np.testing.assert_array_equal(image_to_patches(image, 3), image_to_patches(image, (3, 3)))
 
 
+def test_image_to_patches_takes_numpy_integers(unchecked):
+    image = jnp.arange(6 * 9 * 2).reshape(6, 9, 2)
+    np.testing.assert_array_equal(image_to_patches(image, np.int64(3)), image_to_patches(image, 3))
+
+
 def test_patches_bad_sizes(unchecked):
     with pytest.raises(ValueError, match=r"Patches of 4 x 4 pixels do not tile an image of 8 x 6.*Crop"):
         image_to_patches(jnp.ones((8, 6, 3)), 4)
@@ -206,36 +236,10 @@ def test_patches_bad_sizes(unchecked):
         patches_to_image(jnp.ones((5, 12)), 2, height=8, width=6)
     with pytest.raises(ValueError, match=r"patches have 11 features; wanted a multiple of 2 \* 2 pixels"):
         patches_to_image(jnp.ones((12, 11)), 2, height=8, width=6)
-
-
-# Next-token pairs
-
-
-@pytest.mark.equation("eq-tokens-next")
-def test_next_token_pairs_by_hand():
-    inputs, targets = next_token_pairs([5, 3, 4], start=0, end=1)
-    assert inputs.tolist() == [0, 5, 3, 4]
-    assert targets.tolist() == [5, 3, 4, 1]
-    assert inputs.dtype == targets.dtype == jnp.int32
-
-
-@pytest.mark.equation("eq-tokens-next")
-@settings(max_examples=20)
-@given(st.lists(st.integers(2, 9), min_size=2, max_size=6))
-def test_next_token_pairs_shift_by_one(ids):
-    inputs, targets = next_token_pairs(jnp.array(ids))
-    assert inputs.tolist() == ids[:-1]
-    assert targets.tolist() == ids[1:]
-    inputs, targets = next_token_pairs(ids, start=0, end=1)
-    assert len(inputs) == len(targets) == len(ids) + 1
-    assert inputs[1:].tolist() == targets[:-1].tolist() == ids
-
-
-def test_next_token_pairs_of_no_text_and_of_too_little():
-    inputs, targets = next_token_pairs([], start=0, end=1)
-    assert (inputs.tolist(), targets.tolist()) == ([0], [1])
-    with pytest.raises(ValueError, match=r"There are 1 tokens in all; wanted at least 2"):
-        next_token_pairs([4])
+    with pytest.raises(ValueError, match=r"height is -4; wanted at least 1"):
+        patches_to_image(jnp.ones((2, 12)), 2, height=-4, width=-2)
+    with pytest.raises(TypeError, match=r"patch_size is \(2, 2, 2\); wanted one side or \(height, width\)"):
+        image_to_patches(jnp.ones((8, 6, 3)), (2, 2, 2))
 
 
 # Cosines
@@ -256,6 +260,15 @@ def test_cosine_similarity_ignores_lengths_and_equals_a_float64_reference(key):
     wanted = a @ b.T / np.linalg.norm(a, axis=1)[:, None] / np.linalg.norm(b, axis=1)
     np.testing.assert_allclose(cosine_similarity(x, y), wanted, atol=1e-6)
     np.testing.assert_allclose(cosine_similarity(7 * x, y / 3), wanted, atol=1e-6)
+
+
+def test_cosine_similarity_gradient(key, x64):
+    x, y = jax.random.normal(key, (5, 3), jnp.float64), jax.random.normal(jax.random.key(1), (7, 3), jnp.float64)
+    check_grads(lambda x, y: cosine_similarity(jnp.asarray(x), jnp.asarray(y)), (x, y), order=2)
+    for_x, for_y = jax.grad(lambda x, y: cosine_similarity(x, y).sum(), argnums=(0, 1))(x.at[2].set(0), y)
+    assert jnp.isfinite(for_x).all()
+    assert jnp.isfinite(for_y).all()
+    assert for_x[2].tolist() == [0, 0, 0]
 
 
 def test_cosine_similarity_bad_widths(unchecked):

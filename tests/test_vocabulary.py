@@ -1,5 +1,6 @@
 """Chapter 01: vocabularies of words and of characters."""
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -82,6 +83,26 @@ def test_vocabulary_bad_special_and_text(unchecked):
         Vocabulary("abc", special=["<end>"], unknown="<u>")
     with pytest.raises(TypeError, match=r"text is a bytes; wanted a string"):
         Vocabulary.from_words(b"abc")
+    with pytest.raises(TypeError, match=r"special is None; wanted a collection of names"):
+        Vocabulary("abc", special=None)
+    with pytest.raises(TypeError, match=r"special holds 3; wanted names, each a string"):
+        Vocabulary("abc", special=[3])
+    with pytest.raises(TypeError, match=r"tokens holds 3; wanted strings"):
+        Vocabulary(["a", 3])
+
+
+@pytest.mark.parametrize("names", [set, frozenset])
+def test_vocabulary_special_names_need_an_order(names, unchecked):
+    with pytest.raises(TypeError, match=r"special is a set, .* wanted a list, .* such as \['<end>', '<start>'\]"):
+        Vocabulary.from_words("a b", special=names(["<start>", "<end>"]))
+
+
+def test_vocabulary_refuses_tokens_that_its_separator_would_cut():
+    with pytest.raises(ValueError, match=r"'cat' is not a single character, .* For words, pass separator=' '"):
+        Vocabulary(["cat", "dog"])
+    with pytest.raises(ValueError, match=r"'a cat' holds the separator ' ', which would cut it"):
+        Vocabulary(["a cat", "dog"], separator=" ")
+    assert Vocabulary(["cat", "dog"], separator=" ").encode("dog cat") == [1, 0]
 
 
 @pytest.mark.parametrize(
@@ -91,11 +112,12 @@ def test_vocabulary_bad_special_and_text(unchecked):
         ([0, -1], ValueError, r"ids\[1\] is -1; wanted 0 to 2"),
         ([[0, 1]], ValueError, r"ids has shape \(1, 2\); wanted \(seq,\)"),
         ([0.0], TypeError, "ids are float64; wanted whole numbers"),
+        (1, ValueError, r"ids has shape \(\); wanted \(seq,\). For a single id, pass \[1\]"),
+        ([2**63, 1], ValueError, r"ids\[0\] is 9223372036854775808; wanted 0 to 2"),
+        ([1, 2**80], ValueError, r"ids\[1\] is 1208925819614629174706176; wanted 0 to 2"),
+        ([[0], [1, 2]], ValueError, r"sequences of different lengths; wanted one sequence of ids, not a batch"),
     ],
 )
 def test_vocabulary_decode_bad_ids(ids, error, message):
     with pytest.raises(error, match=message):
         Vocabulary("abc").decode(ids)
-
-
-# One-hot rows and look-up

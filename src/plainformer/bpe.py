@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Mapping
 from itertools import pairwise
 
-from plainformer.errors import check_token_ids
+from plainformer.errors import check_positive, check_token_ids
 from plainformer.files import read_json, read_text, write_text
 from plainformer.merges import byte_alphabet, check_consistent, check_names, learn_merges, pre_tokenise
 
@@ -36,7 +36,7 @@ class BytePairEncoder:
         self.vocabulary = dict(vocabulary)
         self.merges = tuple(merges)
         made = check_consistent(self.vocabulary, self.merges, special)
-        self.special = {name: self.vocabulary[name] for name in special}
+        self.special = {name: self.vocabulary[name] for name in sorted(special, key=self.vocabulary.__getitem__)}
         byte_of = {character: byte for byte, character in byte_alphabet().items()}
         tokens = {number: _to_bytes(name) for name, number in self.special.items()}
         tokens |= {self.vocabulary[token]: bytes(map(byte_of.__getitem__, token)) for token in made}
@@ -60,11 +60,15 @@ class BytePairEncoder:
 
         - `text`: what to learn from.
         - `vocab_size`: bytes, merges and special tokens together; fewer come out if nothing is left to merge.
-        - `special`: names of special tokens.
+        - `special`: names of special tokens, in the order of their ids: a list, not a set.
         - `min_count`: do not merge a pair that occurs less often than this.
 
-        **Raises** `ValueError` if the text is empty or `vocab_size` is too small for the bytes and special tokens.
+        **Raises** `ValueError` if the text is empty or `vocab_size` is too small for the bytes and special tokens;
+        `TypeError` if `vocab_size` is no whole number, or `special` no ordered collection of names.
+
+        A long piece without a space is slow to learn from, as `learn_merges` explains.
         """
+        check_positive(vocab_size=vocab_size)
         if not _check_text(text):
             raise ValueError("text is empty; wanted text to learn merges from.")
         check_names("special", special)
@@ -103,7 +107,7 @@ class BytePairEncoder:
         **Raises** `ValueError` if an allowed name is not a special token here; `TypeError` if the text is no string.
         """
         _check_text(text)
-        check_names("allowed_special", allowed_special)
+        check_names("allowed_special", allowed_special, ordered=False)
         if unknown := set(allowed_special) - set(self.special):
             raise ValueError(f"allowed_special names {sorted(unknown)}; the special tokens are {list(self.special)}.")
         ids: list[int] = []
@@ -119,6 +123,8 @@ class BytePairEncoder:
 
     def encode_bytes(self, data: bytes) -> list[int]:
         """Turn any bytes into ids: those of `encode` where they are UTF-8, and no error where they are not."""
+        if not isinstance(data, bytes):
+            raise TypeError(f"data is a {type(data).__name__}; wanted bytes. For a string, use encode.")
         pieces = pre_tokenise(data.decode("utf-8", "surrogateescape"))
         return [n for piece in pieces for n in self._encode_piece(piece.encode("utf-8", "surrogateescape"))]
 
@@ -227,7 +233,7 @@ class BytePairEncoder:
         vocabulary = read_json(vocab_path)
         if special is None:
             special = {"<|endoftext|>"} & vocabulary.keys()
-        check_names("special", special)
+        check_names("special", special, ordered=False)
         merges = []
         for number, line in enumerate(read_text(merges_path).split("\n"), start=1):
             line = line.rstrip("\r")

@@ -36,7 +36,7 @@ def check_mask(mask, **axes: int | None) -> None:
     if mask is None:
         return
     dtype = getattr(mask, "dtype", None)
-    if dtype is None or np.dtype(dtype) != np.bool_:
+    if dtype != np.bool_:
         came = type(mask).__name__ if dtype is None else f"an array of {dtype}"
         raise TypeError(
             f"mask is {came}; wanted a Boolean array, True where a query may attend to a key. "
@@ -71,30 +71,38 @@ def _likely_cause(name: str, shape: tuple[int, ...], axes: dict[str, int | None]
     return ""
 
 
-def check_token_ids(ids, vocab_size: int) -> list[int]:
+def check_token_ids(ids, vocab_size: int | None = None) -> list[int]:
     """Give token ids as a list of Python integers, or raise if one of them is out of range.
 
     **Arguments**
 
     - `ids`: a sequence or array of whole numbers, one axis.
-    - `vocab_size`: every id must be at least 0 and below this.
+    - `vocab_size`: every id must be at least 0 and below this; `None` for all that int32 holds.
 
     **Returns** the ids.
 
     **Raises** `ValueError` that names the first bad id and its place, or the wrong shape; `TypeError` if the ids are
     not whole numbers.
     """
-    array = np.asarray(ids)
+    try:
+        array = np.asarray(ids)
+    except ValueError:  # NumPy makes no array of rows of different lengths
+        raise ValueError("ids holds sequences of different lengths; wanted one sequence of ids, not a batch.") from None
     if array.shape == (0,):
         return []
-    check_axes("ids", array, seq=None)
-    if array.dtype.kind not in "iu":
+    check_axes("ids", array, f"For a single id, pass [{ids}]." if array.ndim == 0 else "", seq=None)
+    if array.dtype.kind in "fO" and all(isinstance(number, int) for number in ids):
+        array = np.asarray(ids, dtype=object)  # whole numbers, but of more bits than NumPy's own integers have
+    elif array.dtype.kind not in "iu":
         raise TypeError(f"ids are {array.dtype}; wanted whole numbers, such as encode() returns.")
-    outside = np.flatnonzero((array < 0) | (array >= vocab_size))
+    end = 2**31 if vocab_size is None else vocab_size
+    outside = np.flatnonzero((array < 0) | (array >= end))
     if outside.size:
         place = outside[0]
-        raise ValueError(
-            f"ids[{place}] is {array[place]}; wanted 0 to {vocab_size - 1}, as there are {vocab_size} tokens. "
-            "Were these ids made by another vocabulary?"
+        reason = (
+            "the whole numbers that int32 holds."
+            if vocab_size is None
+            else f"as there are {vocab_size} tokens. Were these ids made by another vocabulary?"
         )
+        raise ValueError(f"ids[{place}] is {array[place]}; wanted 0 to {end - 1}, {reason}")
     return array.tolist()

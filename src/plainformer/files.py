@@ -2,6 +2,7 @@
 
 import json
 import os
+from collections import Counter
 from pathlib import Path
 
 Name = str | os.PathLike
@@ -31,8 +32,10 @@ def read_json(path: Name) -> dict:
     text = read_text(path)
     try:
         content = json.loads(text, object_pairs_hook=_unique)
-    except (ValueError, RecursionError) as error:
+    except json.JSONDecodeError as error:
         raise ValueError(f"{path} is not valid JSON: {error}. Is it cut short?") from error
+    except (ValueError, RecursionError) as error:
+        raise ValueError(f"{path} is not valid JSON: {error}.") from error
     if not isinstance(content, dict):
         raise ValueError(f"{path} holds a {type(content).__name__}; wanted a JSON object.")
     return content
@@ -41,22 +44,27 @@ def read_json(path: Name) -> dict:
 def write_text(path: Name, text: str) -> None:
     """Write a UTF-8 file under another name and then rename it, so that a crash never leaves half a file.
 
-    **Raises** `FileNotFoundError` if the folder does not exist.
+    A symbolic link stays one: the file that it points to is written.
+
+    **Raises** `FileNotFoundError` if the folder does not exist, `OSError` that names `path` if it cannot be written.
     """
-    path = Path(path)
-    if not path.parent.is_dir():
-        raise FileNotFoundError(f"There is no folder {path.parent} to put {path.name} in; make it first.")
-    partial = path.with_name(f".{path.name}.{os.getpid()}.part")
+    target = Path(path).resolve()
+    if not target.parent.is_dir():
+        raise FileNotFoundError(f"There is no folder {target.parent} to put {target.name} in; make it first.")
+    partial = target.with_name(f".{target.name}.{os.getpid()}.part")
     try:
-        partial.write_text(text, encoding="utf-8")
-        os.replace(partial, path)
-    finally:
-        partial.unlink(missing_ok=True)
+        try:
+            partial.write_text(text, encoding="utf-8")
+            os.replace(partial, target)
+        finally:
+            partial.unlink(missing_ok=True)
+    except OSError as error:
+        raise type(error)(f"cannot write {path}: {error.strerror or error}") from error
 
 
 def _unique(pairs: list[tuple[str, object]]) -> dict[str, object]:
     content = dict(pairs)
     if len(content) < len(pairs):
-        keys = [key for key, _ in pairs]
-        raise ValueError(f"the key {next(key for key in keys if keys.count(key) > 1)!r} stands there twice")
+        key = Counter(key for key, _ in pairs).most_common(1)[0][0]
+        raise ValueError(f"the key {key!r} stands there twice")
     return content

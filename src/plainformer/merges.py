@@ -102,8 +102,18 @@ def learn_merges(
 
     **Returns** the merged pairs, in order; merge n makes the token `first_id + n`.
 
-    **Differs from the paper** in its bookkeeping alone: only pieces that hold the merged pair are counted again.
+    **Raises** `ValueError` if an id in the pieces is `first_id` or more, where the new tokens get theirs.
+
+    **Differs from the paper** in its bookkeeping alone: only pieces that hold the merged pair are counted again. Each
+    such piece is gone through whole, which is slow for long ones: a text without spaces is a single piece, and every
+    merge costs time in proportion to its length.
     """
+    largest = max((number for piece in pieces for number in piece), default=-1)
+    if largest >= first_id:
+        raise ValueError(
+            f"The pieces hold the id {largest}; wanted ids below first_id = {first_id}, the first new token's. "
+            f"Try first_id={largest + 1}."
+        )
     words, times = [list(piece) for piece in pieces], list(pieces.values())
     counts = count_pairs(pieces)
     places = defaultdict(set)  # where each pair occurs, or has occurred
@@ -160,7 +170,7 @@ def check_consistent(
     if len(set(merges)) < len(merges):
         twice = Counter(merges).most_common(1)[0][0]
         raise ValueError(f"the merge {twice[0]!r} with {twice[1]!r} stands there twice.")
-    check_names("special", special)
+    check_names("special", special, ordered=False)  # their ids stand in the vocabulary
     for name in special:
         if name in made or name not in vocabulary:
             state = "an ordinary token too" if name in made else "not in the vocabulary"
@@ -173,9 +183,19 @@ def check_consistent(
     return made
 
 
-def check_names(what: str, names: Collection[str]) -> None:
-    """Raise `TypeError` for one string in place of a collection of them, `ValueError` for an empty name."""
+def check_names(what: str, names: Collection[str], *, ordered: bool = True) -> None:
+    """Raise `TypeError` unless `names` is a collection of strings, in an order if asked; `ValueError` for ""."""
     if isinstance(names, str):
         raise TypeError(f"{what} is the string {names!r}; wanted a collection of names, such as [{names!r}].")
+    if not isinstance(names, Collection):
+        raise TypeError(f"{what} is {names!r}; wanted a collection of names, such as a list; an empty one for none.")
+    for name in names:
+        if not isinstance(name, str):
+            raise TypeError(f"{what} holds {name!r}; wanted names, each a string.")
+    if ordered and isinstance(names, set | frozenset):
+        raise TypeError(
+            f"{what} is a set, whose order differs from run to run; wanted a list, since ids follow its order: "
+            f"such as {sorted(names)}."
+        )
     if "" in names:
         raise ValueError(f"{what} holds an empty name.")

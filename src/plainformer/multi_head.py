@@ -113,6 +113,11 @@ class MultiHeadAttention(eqx.Module):
     - `use_bias`: whether each of the four maps adds a bias.
     - `key`: random key for the weight matrices (Glorot normal); biases start at zero.
 
+    **Attributes** `query_weight`, `(d_model, num_heads * d_k)`, `key_weight`, `(d_model, num_kv_heads * d_k)`,
+    `value_weight`, `(d_model, num_kv_heads * d_v)` and `output_weight`, `(num_heads * d_v, d_model)`, with the columns
+    of head h side by side as `split_heads` cuts them; `query_bias`, `key_bias`, `value_bias` and `output_bias`, vectors
+    as long as their matrix is wide, or `None`.
+
     **Raises** `ValueError` if a size is below 1 or the heads do not divide what they share.
 
     **Differs from the paper** only in layout: the matrices of all heads stand side by side in one, so that one
@@ -178,8 +183,8 @@ class MultiHeadAttention(eqx.Module):
         """Attend from every row of `x` to the rows of `context`, or of `x` itself if there is none.
 
         `x` is `(seq, d_model)`, `context` `(kv_seq, d_model)`, `mask` `(seq, kv_seq)` with `True` where attending is
-        allowed; the result is `(seq, d_model)`. Raises `ValueError` if a shape is wrong or a batch is passed (use
-        `jax.vmap`), `TypeError` if the mask is not Boolean.
+        allowed; the result is `(seq, d_model)`. A row that may attend to nothing gets the output bias, or zeros. Raises
+        `ValueError` if a shape is wrong or a batch is passed (use `jax.vmap`), `TypeError` if the mask is not Boolean.
         """
         queries, keys, values = self._project(x, mask, context)
         heads = jax.vmap(attend, in_axes=(0, 0, 0, None))(queries, keys, values, mask)
@@ -224,8 +229,9 @@ def _stack_of_heads(key, d_model: int, num_heads: int, d_head: int):
 def _head_outputs(x, query_weights, key_weights, value_weights, output_weights, mask):
     """What each head alone returns, a list of `(seq, d_v)`, after checking that the shapes fit."""
     check_axes("x", x, seq=None, d_model=None)
-    num_heads, d_model = query_weights.shape[0], x.shape[1]
-    check_axes("query_weights", query_weights, heads=None, d_model=d_model, d_k=None)
+    check_axes("query_weights", query_weights, heads=None, d_model=x.shape[1], d_k=None)
+    num_heads, d_model, _ = query_weights.shape
+    check_positive(heads=num_heads)
     check_axes("key_weights", key_weights, heads=num_heads, d_model=d_model, d_k=query_weights.shape[2])
     check_axes("value_weights", value_weights, heads=num_heads, d_model=d_model, d_v=None)
     check_axes("output_weights", output_weights, heads=num_heads, d_v=value_weights.shape[2], d_model=d_model)

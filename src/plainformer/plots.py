@@ -42,8 +42,8 @@ def attention_map(
     if ax is None:
         _, ax = plt.subplots(figsize=(1.2 + 0.55 * num_columns, 1.0 + 0.45 * num_rows), layout="constrained")
     ax.imshow(weights, vmin=0, vmax=1, cmap="Blues", aspect="auto")
-    ax.set_xticks(range(num_columns), columns or range(num_columns))
-    ax.set_yticks(range(num_rows), rows or range(num_rows))
+    ax.set_xticks(range(num_columns), range(num_columns) if columns is None else columns)
+    ax.set_yticks(range(num_rows), range(num_rows) if rows is None else rows)
     ax.xaxis.tick_top()
     ax.tick_params(length=0)
     ax.set_xlabel("key")

@@ -20,11 +20,9 @@ def weighted_average(
     **Arguments**
 
     - `weights`: row n says how much of each value goes into output n, `(q_seq, kv_seq)`; not checked to sum to one.
-    - `values`: one vector per token, `(kv_seq, d_v)`.
+    - `values`: one vector per token, `(kv_seq, d_v)`; as many as a row has weights, or `ValueError` is raised.
 
     **Returns** one average per row of `weights`, `(q_seq, d_v)`.
-
-    **Raises** `ValueError` if the number of weights in a row is not the number of values.
     """
     check_axes("weights", weights, q_seq=None, kv_seq=None)
     check_axes("values", values, kv_seq=weights.shape[1], d_v=None)
@@ -41,13 +39,13 @@ def window_weights(seq_len: int, radius: int) -> Float[Array, "seq seq"]:
     - `seq_len`: the number of tokens, at least 1.
     - `radius`: how many neighbours on each side count, at least 0.
 
-    **Returns** weights whose rows sum to one, `(seq, seq)`, float32.
+    **Returns** weights whose rows sum to one, `(seq, seq)`.
 
-    **Raises** `ValueError` if `seq_len` is below 1 or `radius` below 0.
+    **Raises** `ValueError` if `seq_len` is below 1 or `radius` below 0, `TypeError` if one is not a whole number.
     """
     check_positive(seq_len=seq_len)
-    if radius < 0:
-        raise ValueError(f"radius is {radius}; wanted 0 (only the token itself) or more.")
+    if radius != 0:  # 0: only the token itself
+        check_positive(radius=radius)
     positions = jnp.arange(seq_len)
     near = jnp.abs(positions[:, None] - positions[None, :]) <= radius
     return softmax(jnp.zeros((seq_len, seq_len)), near)  # equal scores, equal weights
@@ -65,9 +63,8 @@ def dot_product_scores(
     - `queries`: `(q_seq, d_k)`.
     - `keys`: `(kv_seq, d_k)`.
 
-    **Returns** the scores, `(q_seq, kv_seq)`: row n belongs to query n, column m to key m.
-
-    **Raises** `ValueError` if queries and keys differ in width, or either is not a matrix.
+    **Returns** the scores, `(q_seq, kv_seq)`: row n belongs to query n, column m to key m. **Raises** `ValueError` if
+    queries and keys differ in width, or either is not a matrix.
     """
     check_axes("queries", queries, q_seq=None, d_k=None)
     check_axes("keys", keys, kv_seq=None, d_k=queries.shape[1])
@@ -105,9 +102,10 @@ def scaled_scores(
     **Returns** the scaled scores, `(q_seq, kv_seq)`.
     """
     check_axes("queries", queries, q_seq=None, d_k=None)
+    check_positive(d_k=queries.shape[1])
     scale = 1 / math.sqrt(queries.shape[1]) if scale is None else scale
     # The factor goes to the queries: q_seq * d_k multiplications instead of q_seq * kv_seq.
-    return dot_product_scores(queries * scale, keys)
+    return dot_product_scores(queries * jnp.asarray(scale, queries.dtype), keys)
 
 
 def softmax(
@@ -122,15 +120,15 @@ def softmax(
     - `scores`: one row per query, one column per key, `(q_seq, kv_seq)`.
     - `mask`: `True` where the query may attend to the key, `(q_seq, kv_seq)`; `None` hides nothing.
 
-    **Returns** the weights, `(q_seq, kv_seq)`, exactly zero for a hidden key. A row with nothing to attend to is all
-    zeros, and so are its gradients.
+    **Returns** the weights, `(q_seq, kv_seq)`, exactly zero for a hidden key. A row of finite scores with nothing to
+    attend to is all zeros, and so are its gradients.
 
     **Raises** `TypeError` if the mask is not Boolean, `ValueError` if its shape is not that of the scores.
     """
     check_axes("scores", scores, q_seq=None, kv_seq=None)
     check_mask(mask, q_seq=scores.shape[0], kv_seq=scores.shape[1])
     exponentials, total = _masked_exponentials(scores, mask)
-    return exponentials / total
+    return (exponentials / total).astype(scores.dtype)
 
 
 def attention_weights(
@@ -189,7 +187,7 @@ def attend(
         seen = mask.any(axis=0)[:, None]
         keys, values = jnp.where(seen, keys, 0), jnp.where(seen, values, 0)
     exponentials, total = _masked_exponentials(scaled_scores(queries, keys, scale=scale), mask)
-    return (exponentials @ values) / total
+    return (exponentials @ values.astype(total.dtype) / total).astype(values.dtype)
 
 
 def hard_attend(
@@ -204,10 +202,11 @@ def hard_attend(
 
     **Returns** one vector per query, `(q_seq, d_v)`. No gradient reaches queries or keys.
     """
+    scores = jax.lax.stop_gradient(dot_product_scores(queries, keys))
     check_axes("values", values, kv_seq=keys.shape[0], d_v=None)
-    scores = dot_product_scores(queries, keys)
-    is_best = scores == scores.max(axis=1, keepdims=True)
-    return weighted_average(softmax(jnp.zeros_like(scores), is_best), values)
+    best = scores.max(axis=1, keepdims=True, initial=-jnp.inf)
+    weights = softmax(scores - best, ~(scores < best))  # not >=: a NaN should come out as NaN
+    return weighted_average(weights, values)
 
 
 def causal_mask(seq_len: int) -> Bool[Array, "seq seq"]:
@@ -238,8 +237,10 @@ def padding_mask(is_token: Bool[Array, " kv_seq"], q_seq: int | None = None) -> 
     check_axes("is_token", is_token, kv_seq=None)
     if is_token.dtype != jnp.bool_:
         raise TypeError(f"is_token holds {is_token.dtype}; wanted bool, True for a token. Try is_token == 1.")
-    q_seq = is_token.shape[0] if q_seq is None else q_seq
-    check_positive(q_seq=q_seq)
+    if q_seq is None:
+        q_seq = is_token.shape[0]
+    else:
+        check_positive(q_seq=q_seq)
     return jnp.broadcast_to(is_token[None, :], (q_seq, is_token.shape[0]))
 
 
@@ -250,12 +251,12 @@ class SelfAttention(eqx.Module):
 
     **Arguments**
 
-    - `d_model`: width of a token.
-    - `d_k`: width of queries and keys.
+    - `d_model`, `d_k`: width of a token; of queries and keys.
     - `d_v`: width of values and of the output; `None` for `d_model`.
     - `key`: random key for the three weight matrices (Glorot normal).
 
-    **Raises** `ValueError` if a width is below 1.
+    **Attributes** `query_weight` and `key_weight`, `(d_model, d_k)`, and `value_weight`, `(d_model, d_v)`. **Raises**
+    `ValueError` if a width is below 1.
     """
 
     query_weight: Float[Array, "d_model d_k"]
@@ -275,25 +276,24 @@ class SelfAttention(eqx.Module):
         self, x: Float[Array, "seq d_model"], mask: Bool[Array, "seq seq"] | None = None
     ) -> Float[Array, "seq d_v"]:
         """Attend from every token of `x`, `(seq, d_model)`, to every token that `mask` lets it see."""
-        self._check(x)
+        check_axes("x", x, seq=None, d_model=self.query_weight.shape[0])
         return attend(x @ self.query_weight, x @ self.key_weight, x @ self.value_weight, mask)
 
     def weights(
         self, x: Float[Array, "seq d_model"], mask: Bool[Array, "seq seq"] | None = None
     ) -> Float[Array, "seq seq"]:
         """The attention weights behind the output, `(seq, seq)`: row n says where token n looks."""
-        self._check(x)
-        return attention_weights(x @ self.query_weight, x @ self.key_weight, mask)
-
-    def _check(self, x):
         check_axes("x", x, seq=None, d_model=self.query_weight.shape[0])
+        return attention_weights(x @ self.query_weight, x @ self.key_weight, mask)
 
 
 def _masked_exponentials(scores, mask):
     """The softmax's numerators, `(q_seq, kv_seq)`, and their row sums, `(q_seq, 1)`; a sum of zero is given as one."""
+    if scores.dtype.itemsize < 4:  # a sum of many 16-bit numbers may overflow
+        scores = scores.astype(jnp.float32)
     if mask is not None:
         scores = jnp.where(mask, scores, -jnp.inf)
-    largest = jax.lax.stop_gradient(scores.max(axis=-1, keepdims=True))
+    largest = jax.lax.stop_gradient(scores.max(axis=-1, keepdims=True, initial=-jnp.inf))
     # Nothing to attend to: the largest is -inf, and -inf - (-inf) would be NaN.
     exponentials = jnp.exp(scores - jnp.where(jnp.isneginf(largest), 0, largest))
     total = exponentials.sum(axis=-1, keepdims=True)

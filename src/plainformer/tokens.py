@@ -3,6 +3,7 @@
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Float, Integer, Num, PRNGKeyArray
 
 from plainformer.errors import check_axes, check_positive, check_token_ids
@@ -41,8 +42,9 @@ def look_up(table: Float[Array, "vocab_size d_model"], ids: Integer[Array, " seq
 
     **Returns** one row per token of the text, `(seq, d_model)`.
 
-    **Raises** `ValueError` if an id is out of range; under `jax.jit` the compiled function raises when it runs. Plain
-    indexing would clip the id to the last row instead, without a word.
+    **Raises** `ValueError` if an id is out of range. A compiled function has no values to look at until it runs, and
+    raises then: `EquinoxRuntimeError` under `eqx.filter_jit`, JAX's own `JaxRuntimeError` with the same sentence in it
+    under plain `jax.jit`. Plain indexing would clip the id to the last row instead, without a word.
     """
     check_axes("table", table, vocab_size=None, d_model=None)
     return table[_in_range(ids, table.shape[0])]
@@ -53,9 +55,12 @@ def _in_range(ids: Integer[Array, " seq"], vocab_size: int) -> Integer[Array, " 
     if not jnp.issubdtype(ids.dtype, jnp.integer):
         raise TypeError(f"ids are {ids.dtype}; wanted whole numbers, such as encode() returns.")
     if isinstance(ids, jax.core.Tracer):  # no values to look at yet, so the check goes into the compiled function
-        ids = ids.astype(jnp.int32)
-        outside = (ids < 0) | (ids >= vocab_size)
-        return eqx.error_if(ids, outside, f"A token id is out of range; wanted 0 to {vocab_size - 1}.")
+        largest = min(
+            vocab_size - 1, jnp.iinfo(ids.dtype).max
+        )  # compared before the cast, which wraps what is too large
+        outside = (ids < 0) | (ids > largest)
+        message = f"A token id is out of range; wanted 0 to {vocab_size - 1}."
+        return eqx.error_if(ids.astype(jnp.int32), outside, message)
     check_token_ids(ids, vocab_size)
     return jnp.asarray(ids, dtype=jnp.int32)
 
@@ -103,9 +108,13 @@ def linear_map(
 
     **Raises** `ValueError` if the widths do not fit.
     """
+    check_axes("weight", weight, d_in=None, d_model=None)
     check_axes("x", x, seq=None, d_in=weight.shape[0])
     product = x @ weight
-    return product if bias is None else product + bias[None, :]
+    if bias is None:
+        return product
+    check_axes("bias", bias, d_model=weight.shape[1])
+    return product + bias[None, :]
 
 
 class LinearEmbedding(eqx.Module):
@@ -175,6 +184,7 @@ def patches_to_image(
 
     **Raises** `ValueError` if the patches do not tile such an image.
     """
+    check_positive(height=height, width=width)
     down, right, tall, wide = _tiling(height, width, patch_size)
     hint = f"An image of {height} x {width} pixels takes {down * right} such patches."
     check_axes("patches", patches, hint, num_patches=down * right, patch_features=None)
@@ -186,7 +196,11 @@ def patches_to_image(
 
 
 def _tiling(height: int, width: int, patch_size: int | tuple[int, int]) -> tuple[int, int, int, int]:
-    tall, wide = (patch_size, patch_size) if isinstance(patch_size, int) else patch_size
+    if isinstance(patch_size, int | np.integer):
+        patch_size = (patch_size, patch_size)
+    if not isinstance(patch_size, tuple | list) or len(patch_size) != 2:
+        raise TypeError(f"patch_size is {patch_size!r}; wanted one side or (height, width), in pixels.")
+    tall, wide = patch_size
     check_positive(patch_height=tall, patch_width=wide)
     if height % tall or width % wide:
         raise ValueError(
@@ -211,13 +225,20 @@ def next_token_pairs(
 
     **Returns** inputs and targets, each `(seq,)`, int32: of N ids with both special tokens, N + 1 pairs.
 
-    **Raises** `ValueError` if there are fewer than two tokens in all, so that nothing comes next.
+    **Raises** `ValueError` if there are fewer than two tokens in all, so that nothing comes next; if an id is negative
+    or too large for int32; or for a batch where one sequence is expected. `TypeError` if ids are not whole numbers.
     """
     before, after = ([] if token is None else [token] for token in (start, end))
-    sequence = jnp.asarray([*before, *ids, *after], dtype=jnp.int32)
+    sequence = jnp.concatenate([_as_ids(before), _as_ids(ids), _as_ids(after)])
     if len(sequence) < 2:
         raise ValueError(f"There are {len(sequence)} tokens in all; wanted at least 2, a token and the next one.")
     return sequence[:-1], sequence[1:]
+
+
+def _as_ids(ids) -> Integer[Array, " seq"]:
+    if isinstance(ids, jax.core.Tracer):
+        return _in_range(ids, 2**31)
+    return jnp.asarray(check_token_ids(ids), dtype=jnp.int32)
 
 
 def cosine_similarity(x: Float[Array, "rows d"], y: Float[Array, "columns d"]) -> Float[Array, "rows columns"]:
@@ -235,5 +256,11 @@ def cosine_similarity(x: Float[Array, "rows d"], y: Float[Array, "columns d"]) -
     """
     check_axes("x", x, rows=None, d=None)
     check_axes("y", y, columns=None, d=x.shape[1])
-    lengths = jnp.linalg.norm(x, axis=1)[:, None] * jnp.linalg.norm(y, axis=1)[None, :]
+    lengths = _row_lengths(x)[:, None] * _row_lengths(y)[None, :]
     return jnp.where(lengths > 0, x @ y.T / jnp.where(lengths > 0, lengths, 1), 0)
+
+
+def _row_lengths(x: Float[Array, "rows d"]) -> Float[Array, " rows"]:
+    squares = (x**2).sum(axis=1)
+    safe = jnp.where(squares > 0, squares, 1)  # the root has no finite slope at 0, so the gradient never sees that 0
+    return jnp.where(squares > 0, jnp.sqrt(safe), 0)

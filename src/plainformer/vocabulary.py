@@ -3,6 +3,7 @@
 from collections.abc import Collection, Iterable
 
 from plainformer.errors import check_token_ids
+from plainformer.merges import check_names
 
 
 class Vocabulary:
@@ -15,22 +16,23 @@ class Vocabulary:
     **Arguments**
 
     - `tokens`: the ordinary tokens, in any order, repeated or not.
-    - `special`: names of tokens that stand for no text, such as `"<start>"`.
+    - `special`: names of tokens that stand for no text, such as `"<start>"`, in an order: a list, not a set.
     - `unknown`: the name in `special` that stands for every token not in the vocabulary; `None` to raise instead.
     - `separator`: what stands between two tokens: a space for words, nothing for characters.
 
-    **Raises** `ValueError` if there are no tokens, or a special name is repeated or also an ordinary token, or
-    `unknown` is not among the special tokens.
+    **Raises** `ValueError` if there are no tokens, or the separator would cut one of them in two, or a special name is
+    repeated or also an ordinary token, or `unknown` is not among the special tokens.
     """
 
     def __init__(
         self, tokens: Iterable[str], *, special: Collection[str] = (), unknown: str | None = None, separator: str = ""
     ):
-        ordinary = sorted(set(tokens))
+        ordinary = sorted(_check_strings(tokens))
         if not ordinary:
             raise ValueError("tokens is empty; wanted at least one token to number. Is the text empty?")
-        if isinstance(special, str):
-            raise TypeError(f"special is the string {special!r}; wanted a collection of names, such as [{special!r}].")
+        for token in ordinary:
+            _check_whole(token, separator)
+        check_names("special", special)
         if len(set(special)) < len(special) or not set(special).isdisjoint(ordinary):
             raise ValueError(
                 f"special tokens {list(special)} are repeated, or stand in the text too; wanted names of their own."
@@ -83,6 +85,24 @@ class Vocabulary:
             f"Token {token!r} at position {position} is not among the {len(self)} tokens of this vocabulary. Build it "
             "from a text that has this token, or give it special=['<unknown>'], unknown='<unknown>'."
         )
+
+
+def _check_strings(tokens: Iterable[str]) -> set[str]:
+    distinct = set(tokens)
+    for token in distinct:
+        if not isinstance(token, str):
+            raise TypeError(f"tokens holds {token!r}; wanted strings.")
+    return distinct
+
+
+def _check_whole(token: str, separator: str) -> None:
+    if not separator and len(token) != 1:
+        raise ValueError(
+            f"Token {token!r} is not a single character, but separator '' cuts text into characters, so it would never "
+            "be found. For words, pass separator=' '."
+        )
+    if separator and separator in token:
+        raise ValueError(f"Token {token!r} holds the separator {separator!r}, which would cut it in two.")
 
 
 def _split(text: str, separator: str) -> list[str]:

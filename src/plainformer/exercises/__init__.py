@@ -6,6 +6,7 @@ import traceback
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from functools import partial
+from numbers import Real
 
 import jax
 import jax.numpy as jnp
@@ -51,7 +52,7 @@ def check(name: str, function: Callable) -> None:
 
 def _complaint(name: str, function: Callable) -> str | None:
     """What is wrong, or None."""
-    if name not in EXERCISES:
+    if not isinstance(name, str) or name not in EXERCISES:
         return f"there is no exercise {name!r}. The exercises are: {', '.join(EXERCISES)}."
     exercise = EXERCISES[name]
     cases = exercise.cases()
@@ -79,6 +80,11 @@ def _complaint(name: str, function: Callable) -> str | None:
             return f"{name}: {result}\nThe input was: {case.name}, with {_shapes(case.inputs)}."
     for case, result, right, bad in zip(cases, came, wanted, is_wrong, strict=True):
         if bad and not isinstance(result, str):
+            if _is_right_in_half_precision(result, right):
+                return (
+                    f"{name}: for {case.name} your result is right as far as {result.dtype} goes: it was computed in "
+                    f"{result.dtype}, which holds only two or three decimals. Work in float32, as the arguments come."
+                )
             facts = [f"{name}: not right yet for {case.name}, with {_shapes(case.inputs)}."]
             return "\n".join(facts + _facts(exercise, case.inputs, result, right) + _example(exercise, function))
     return None
@@ -110,20 +116,34 @@ def _run(function: Callable, inputs: dict) -> np.ndarray | str:
             stack.enter_context(np.errstate(all="ignore"))
             result = function(*arguments)
     except Exception as error:
-        message = (str(error).strip().splitlines() or ["no message"])[0]
-        return f"your function raised {type(error).__name__}{_place(error, function)}: {message[:300]}"
+        return f"your function raised {type(error).__name__}{_place(error, function)}: {_message(error)}"
     if result is None:
         return "your function returned None. Did you forget the return?"
     if isinstance(result, tuple):
         return f"your function returned a tuple of {len(result)}; wanted one array. Return the result alone."
     try:
         array = np.asarray(result)
-        if array.dtype.kind != "c":
-            array.astype(np.float64)
+        if _is_real(array.dtype):
             return array
-    except Exception:  # a ragged list, a text, an object that nothing converts
+        # Fractions, or arrays of one number each in an array of objects
+        if array.dtype == object and all(isinstance(n, Real) or _is_real(np.asarray(n).dtype) for n in array.flat):
+            return array.astype(np.float64)
+    except Exception:  # a ragged list, an object that nothing converts
         pass
     return f"your function returned {_a(result)}; wanted one array of real numbers."
+
+
+def _is_real(dtype: np.dtype) -> bool:
+    return dtype.kind == "b" or (jnp.issubdtype(dtype, jnp.number) and not jnp.issubdtype(dtype, jnp.complexfloating))
+
+
+def _message(error: Exception) -> str:
+    """The first line of what the reader's error says, if it says anything."""
+    try:
+        lines = str(error).strip().splitlines()
+    except Exception:  # an error class of the reader's own may fail here, too
+        lines = []
+    return lines[0][:300] if lines else "no message"
 
 
 def _find(exercise: Exercise, seen: dict[int, tuple]) -> list[Mistake]:
@@ -157,6 +177,13 @@ def _agree(wrong: Callable, inputs: dict, came: np.ndarray | str) -> bool:
 def _same(came: np.ndarray, wanted: np.ndarray) -> bool:
     came = came.astype(np.float64)
     return came.shape == wanted.shape and np.allclose(came, wanted, rtol=1e-4, atol=1e-5, equal_nan=True)
+
+
+def _is_right_in_half_precision(came: np.ndarray, wanted: np.ndarray) -> bool:
+    if not jnp.issubdtype(came.dtype, jnp.floating) or came.dtype.itemsize > 2 or came.shape != wanted.shape:
+        return False
+    rounding = 4 * float(jnp.finfo(came.dtype).eps)  # a few steps, each rounded
+    return np.allclose(came.astype(np.float64), wanted, rtol=rounding, atol=rounding * np.abs(wanted).max())
 
 
 def _example(exercise: Exercise, function: Callable) -> list[str]:

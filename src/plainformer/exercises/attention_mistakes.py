@@ -144,8 +144,8 @@ MASK = [
     ),
     Mistake(
         "hide",
-        "you multiply the mask by infinity, and zero times infinity is not a number (nan)",
-        "Could you choose with where, rather than multiply?",
+        "your result is not a number (nan) wherever a query may attend to anything",
+        "Zero times infinity is nan. If you multiply the mask by infinity, could you choose with where instead?",
         lambda scores, mask: np.where(mask, np.nan, -np.inf),
         lambda scores, mask: np.full_like(scores, np.nan),
     ),
