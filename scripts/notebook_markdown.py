@@ -40,6 +40,12 @@ NOT_SHOWN = ("bibliography", "contents", "only", "raw", "tableofcontents", "toct
 RAW = re.compile(r"^[\s>]*(?:`{3,}|~{3,}|:{3,})\s*\{[\w:-]+\}|(?<!`)\{[A-Za-z][\w:+.-]*\}`[^`]", re.MULTILINE)
 
 
+def fold(parts: list[str]) -> list[str]:
+    """Put Markdown behind a line to click on; nothing stays nothing."""
+    text = "\n".join(parts).strip("\n")
+    return [f"\n<details>\n<summary>Show the text</summary>\n\n{text}\n\n</details>\n"] if text.strip() else []
+
+
 class Converter:
     """Rewrites the Markdown cells of one page; it counts what the site numbers as it goes."""
 
@@ -53,14 +59,16 @@ class Converter:
 
     def cell(self, text: str) -> str:
         """Return a Markdown cell's text as plain Markdown."""
-        converted = self.convert(self.book.fill_in(text))
+        converted = self.convert(self.book.fill_in(text), whole_cell=True)
         if raw := raw_markup(converted):
             raise ValueError(f"this is still MyST and would be shown as it stands: {raw!r}")
         return converted
 
-    def convert(self, text: str) -> str:
+    def convert(self, text: str, whole_cell: bool = False) -> str:
         """Convert a run of Markdown, directives within directives too."""
-        parts = []
+        parts: list[str] = []
+        # Where in this cell the prose of a solution that spans cells begins; it is folded as its code is.
+        hidden = 0 if whole_cell and self.in_solution else None
         found = list(blocks(text))
         for index, block in enumerate(found):
             if block.kind == "text":
@@ -69,8 +77,15 @@ class Converter:
                 parts.append(block.text)
             elif block.kind in ("math", "directive"):
                 rest = any(later.name == "solution-end" for later in found[index + 1 :])
+                if hidden is not None and block.name == "solution-end":
+                    parts[hidden:] = fold(parts[hidden:])
+                    hidden = None
                 shown = self.directive(block, rest) if block.kind == "directive" else self.math(block)
                 parts.append("\n" + "\n".join(block.indent + line for line in shown.splitlines()) + "\n")
+                if whole_cell and self.in_solution and hidden is None:
+                    hidden = len(parts)
+        if hidden is not None:
+            parts[hidden:] = fold(parts[hidden:])
         lines = [line if line.strip() else "" for line in "\n".join(parts).splitlines()]
         return re.sub(r"\n{3,}", "\n\n", "\n".join(lines)).strip("\n")
 
@@ -144,7 +159,7 @@ class Converter:
             return self.summary(block)
         self.in_solution = True
         return (
-            f"**Solution to {self.solved(block)}.** *The solution's code is folded in the cells that follow: "
+            f"**Solution to {self.solved(block)}.** *The solution is folded, its code in the cells that follow: "
             f"try the exercise before you open them.*"
         )
 

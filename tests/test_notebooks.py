@@ -139,8 +139,9 @@ def test_exercises_are_numbered_and_solutions_folded(text):
         in text
     )
     assert "**Exercise 1.2 (Code).**\n\nWrite it." in text
-    assert "**Solution to Exercise 1.2.** *The solution's code is folded" in text
-    assert "And so on.\n\n*End of the solution.*" in text
+    assert "**Solution to Exercise 1.2.** *The solution is folded" in text
+    folded = "<details>\n<summary>Show the text</summary>\n\nAnd so on.\n\n</details>\n\n*End of the solution.*"
+    assert folded in text
     assert "**Exercise 1.3.** Again." in text
     assert "<details>\n<summary><b>Solution to Exercise 1.3</b></summary>\n\nShort.\n\n</details>" in text
 

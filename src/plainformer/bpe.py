@@ -8,9 +8,9 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Mapping
 from itertools import pairwise
 
-from plainformer.errors import check_positive, check_token_ids
+from plainformer.errors import check_names, check_positive, check_token_ids
 from plainformer.files import read_json, read_text, write_text
-from plainformer.merges import byte_alphabet, check_consistent, check_names, learn_merges, pre_tokenise
+from plainformer.merges import byte_alphabet, check_consistent, learn_merges, pre_tokenise
 
 _GONE = -1  # stands where a token was that has been merged into its left neighbour
 

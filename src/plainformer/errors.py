@@ -1,5 +1,7 @@
 """One wording for what is wrong with an argument: what came, what was wanted, what to try."""
 
+from collections.abc import Collection
+
 import numpy as np
 
 
@@ -55,6 +57,24 @@ def check_positive(**sizes: int) -> None:
             raise ValueError(f"{name} is {size}; wanted at least 1.")
 
 
+def check_names(what: str, names: Collection[str], *, ordered: bool = True) -> None:
+    """Raise `TypeError` unless `names` is a collection of strings, in an order if asked; `ValueError` for ""."""
+    if isinstance(names, str):
+        raise TypeError(f"{what} is the string {names!r}; wanted a collection of names, such as [{names!r}].")
+    if not isinstance(names, Collection):
+        raise TypeError(f"{what} is {names!r}; wanted a collection of names, such as a list; an empty one for none.")
+    for name in names:
+        if not isinstance(name, str):
+            raise TypeError(f"{what} holds {name!r}; wanted names, each a string.")
+    if ordered and isinstance(names, set | frozenset):
+        raise TypeError(
+            f"{what} is a set, whose order differs from run to run; wanted a list, since ids follow its order: "
+            f"such as {sorted(names)}."
+        )
+    if "" in names:
+        raise ValueError(f"{what} holds an empty name.")
+
+
 def _spell(axes: dict[str, int | None]) -> str:
     words = [name if size is None else f"{name}={size}" for name, size in axes.items()]
     return f"({', '.join(words)}{',' if len(words) == 1 else ''})"
@@ -91,7 +111,7 @@ def check_token_ids(ids, vocab_size: int | None = None) -> list[int]:
     if array.shape == (0,):
         return []
     check_axes("ids", array, f"For a single id, pass [{ids}]." if array.ndim == 0 else "", seq=None)
-    if array.dtype.kind in "fO" and all(isinstance(number, int) for number in ids):
+    if array.dtype.kind in ("f", "O") and all(isinstance(number, int) for number in ids):
         array = np.asarray(ids, dtype=object)  # whole numbers, but of more bits than NumPy's own integers have
     elif array.dtype.kind not in "iu":
         raise TypeError(f"ids are {array.dtype}; wanted whole numbers, such as encode() returns.")

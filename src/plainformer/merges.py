@@ -6,6 +6,8 @@ from collections.abc import Collection, Mapping, Sequence
 from functools import cache
 from itertools import pairwise
 
+from plainformer.errors import check_names
+
 Pair = tuple[int, int]
 
 
@@ -181,21 +183,3 @@ def check_consistent(
             "or these are special tokens: then name them in `special`."
         )
     return made
-
-
-def check_names(what: str, names: Collection[str], *, ordered: bool = True) -> None:
-    """Raise `TypeError` unless `names` is a collection of strings, in an order if asked; `ValueError` for ""."""
-    if isinstance(names, str):
-        raise TypeError(f"{what} is the string {names!r}; wanted a collection of names, such as [{names!r}].")
-    if not isinstance(names, Collection):
-        raise TypeError(f"{what} is {names!r}; wanted a collection of names, such as a list; an empty one for none.")
-    for name in names:
-        if not isinstance(name, str):
-            raise TypeError(f"{what} holds {name!r}; wanted names, each a string.")
-    if ordered and isinstance(names, set | frozenset):
-        raise TypeError(
-            f"{what} is a set, whose order differs from run to run; wanted a list, since ids follow its order: "
-            f"such as {sorted(names)}."
-        )
-    if "" in names:
-        raise ValueError(f"{what} holds an empty name.")

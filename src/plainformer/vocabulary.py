@@ -2,8 +2,7 @@
 
 from collections.abc import Collection, Iterable
 
-from plainformer.errors import check_token_ids
-from plainformer.merges import check_names
+from plainformer.errors import check_names, check_token_ids
 
 
 class Vocabulary:
