@@ -62,7 +62,7 @@ browser: book $(PARITY_READY)  ## try the built site in headless Chromium
 	$(PARITY)/bin/pytest tests/browser
 
 clean:  ## remove what was built, and the caches
-	rm -rf _build .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
+	rm -rf _build build .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
 
 distclean: clean  ## remove the environments as well
 	rm -rf .venv $(PARITY)

@@ -38,7 +38,13 @@ def test_attention_map_takes_labels_as_an_array_and_uses_them_for_both_sides_of_
     assert [label.get_text() for label in ax.get_xticklabels()] == ["a", "b", "c"]
 
 
+def test_attention_map_shows_dollar_signs_as_they_are(tmp_path):
+    attention_map(jnp.eye(2), ["$x_$", "b"]).figure.savefig(tmp_path / "map.png")
+
+
 def test_attention_map_bad_input():
+    with pytest.raises(ValueError, match=r"weights has shape \(3, 2, 2\).*weights\[0\]"):
+        attention_map(jnp.ones((3, 2, 2)))
     with pytest.raises(ValueError, match=r"weights has shape \(3,\); wanted \(q_seq, kv_seq\)"):
         attention_map(jnp.ones(3))
     with pytest.raises(ValueError, match=r"rows holds 3 labels; wanted 2"):

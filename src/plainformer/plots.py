@@ -33,7 +33,7 @@ def attention_map(
     import matplotlib.pyplot as plt
 
     weights = np.asarray(weights)
-    check_axes("weights", weights, q_seq=None, kv_seq=None)
+    check_axes("weights", weights, "Of several heads, draw one: weights[0].", q_seq=None, kv_seq=None)
     num_rows, num_columns = weights.shape
     columns = rows if columns is None and num_rows == num_columns else columns
     for name, labels, wanted in (("rows", rows, num_rows), ("columns", columns, num_columns)):
@@ -42,8 +42,9 @@ def attention_map(
     if ax is None:
         _, ax = plt.subplots(figsize=(1.2 + 0.55 * num_columns, 1.0 + 0.45 * num_rows), layout="constrained")
     ax.imshow(weights, vmin=0, vmax=1, cmap="Blues", aspect="auto")
-    ax.set_xticks(range(num_columns), range(num_columns) if columns is None else columns)
-    ax.set_yticks(range(num_rows), range(num_rows) if rows is None else rows)
+    # A dollar sign in a token is a dollar sign, not the beginning of a formula.
+    ax.set_xticks(range(num_columns), range(num_columns) if columns is None else columns, parse_math=False)
+    ax.set_yticks(range(num_rows), range(num_rows) if rows is None else rows, parse_math=False)
     ax.xaxis.tick_top()
     ax.tick_params(length=0)
     ax.set_xlabel("key")

@@ -55,9 +55,8 @@ def _in_range(ids: Integer[Array, " seq"], vocab_size: int) -> Integer[Array, " 
     if not jnp.issubdtype(ids.dtype, jnp.integer):
         raise TypeError(f"ids are {ids.dtype}; wanted whole numbers, such as encode() returns.")
     if isinstance(ids, jax.core.Tracer):  # no values to look at yet, so the check goes into the compiled function
-        largest = min(
-            vocab_size - 1, jnp.iinfo(ids.dtype).max
-        )  # compared before the cast, which wraps what is too large
+        # Compared before the cast, which would wrap what is too large for 32 bits.
+        largest = min(vocab_size - 1, jnp.iinfo(ids.dtype).max)
         outside = (ids < 0) | (ids > largest)
         message = f"A token id is out of range; wanted 0 to {vocab_size - 1}."
         return eqx.error_if(ids.astype(jnp.int32), outside, message)
