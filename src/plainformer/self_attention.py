@@ -41,11 +41,11 @@ def window_weights(seq_len: int, radius: int) -> Float[Array, "seq seq"]:
 
     **Returns** weights whose rows sum to one, `(seq, seq)`.
 
-    **Raises** `ValueError` if `seq_len` is below 1 or `radius` below 0, `TypeError` if one is not a whole number.
+    **Raises** `ValueError` if `seq_len` is below 1, or `radius` is negative or not a whole number.
     """
     check_positive(seq_len=seq_len)
-    if radius != 0:  # 0: only the token itself
-        check_positive(radius=radius)
+    if radius < 0 or radius % 1:
+        raise ValueError(f"radius is {radius}; wanted a whole number: 0 (only the token itself) or more.")
     positions = jnp.arange(seq_len)
     near = jnp.abs(positions[:, None] - positions[None, :]) <= radius
     return softmax(jnp.zeros((seq_len, seq_len)), near)  # equal scores, equal weights
