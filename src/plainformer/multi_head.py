@@ -114,8 +114,8 @@ class MultiHeadAttention(eqx.Module):
     - `key`: random key for the weight matrices (Glorot normal); biases start at zero.
 
     **Attributes** `query_weight`, `(d_model, num_heads * d_k)`, `key_weight`, `(d_model, num_kv_heads * d_k)`,
-    `value_weight`, `(d_model, num_kv_heads * d_v)`, and `output_weight`, `(num_heads * d_v, d_model)`. The columns of each
-    head (the rows, in `output_weight`) lie side by side, as `split_heads` cuts them. `query_bias`, `key_bias`,
+    `value_weight`, `(d_model, num_kv_heads * d_v)`, and `output_weight`, `(num_heads * d_v, d_model)`. The columns
+    of each head (in `output_weight`, the rows) lie side by side, as `split_heads` cuts them. `query_bias`, `key_bias`,
     `value_bias` and `output_bias` are vectors as long as their matrix is wide, or `None`.
 
     **Raises** `ValueError` if a size is below 1 or the heads do not divide what they share.
