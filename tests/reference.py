@@ -1,23 +1,34 @@
-"""Attention once more, in float64 NumPy, with loops: slow, obvious, and sharing no line with the package."""
+"""Attention and blocks once more, in float64 NumPy, with loops: slow, obvious, and sharing no line with the package."""
 
+import math
+
+import jax.numpy as jnp
 import numpy as np
 
 
-def attend(queries, keys, values, mask=None, scale=None):
+def attend(queries, keys, values, mask=None, scale=None, bias=None):
     """One query and one key at a time, as one would do it on paper."""
     queries, keys, values = (np.asarray(a, np.float64) for a in (queries, keys, values))
     scale = queries.shape[1] ** -0.5 if scale is None else scale
     output = np.zeros((len(queries), values.shape[1]))
     for n, query in enumerate(queries):
         visible = [m for m in range(len(keys)) if mask is None or mask[n, m]]
-        scores = [scale * float(sum(query * keys[m])) for m in visible]
+        scores = [scale * float(sum(query * keys[m])) + (0 if bias is None else float(bias[n, m])) for m in visible]
         powers = [np.exp(score - max(scores)) for score in scores]
         for m, power in zip(visible, powers, strict=True):
             output[n] += power / sum(powers) * values[m]
     return output
 
 
-def multi_head(x, context, layer, mask=None):
+def turned(rows, base):
+    """Rotary positions: columns i and i + d_k / 2 of each row as one complex number, turned by its angle."""
+    half = rows.shape[1] // 2
+    angles = np.array([[n * base ** (-i / half) for i in range(half)] for n in range(len(rows))])
+    pairs = (rows[:, :half] + 1j * rows[:, half:]) * np.exp(1j * angles)
+    return np.concatenate([pairs.real, pairs.imag], axis=1)
+
+
+def multi_head(x, context, layer, mask=None, position=None):
     """The layer's output from its parameters, one head at a time, as the sum of the heads' contributions."""
     x, context = np.asarray(x, np.float64), np.asarray(context, np.float64)
 
@@ -28,12 +39,71 @@ def multi_head(x, context, layer, mask=None):
         return product if bias is None else product + np.asarray(bias, np.float64)[cut]
 
     output = np.zeros((len(x), layer.output_weight.shape[1]))
+    biases = None if position is None else position.bias(jnp.arange(len(x)), jnp.arange(len(context)))
     for head in range(layer.num_heads):
         kv_head = head // (layer.num_heads // layer.num_kv_heads)
         queries = columns(layer.query_weight, layer.query_bias, x, head, layer.num_heads)
         keys = columns(layer.key_weight, layer.key_bias, context, kv_head, layer.num_kv_heads)
         values = columns(layer.value_weight, layer.value_bias, context, kv_head, layer.num_kv_heads)
+        if hasattr(position, "base") and not hasattr(position, "d_model"):  # rotary, not sinusoidal
+            queries, keys = turned(queries, position.base), turned(keys, position.base)
         d_v = values.shape[1]
         rows = np.asarray(layer.output_weight, np.float64)[head * d_v : (head + 1) * d_v]
-        output += attend(queries, keys, values, mask) @ rows
+        output += attend(queries, keys, values, mask, bias=None if biases is None else biases[head]) @ rows
     return output if layer.output_bias is None else output + np.asarray(layer.output_bias, np.float64)
+
+
+def normalise(x, norm):
+    """`LayerNorm` or `RMSNorm` from its parameters, one token at a time."""
+    shifts = hasattr(norm, "bias")  # the root-mean-square norm neither subtracts the mean nor adds a bias
+    output = np.zeros(x.shape)
+    for n, row in enumerate(np.asarray(x, np.float64)):
+        centred = row - sum(row) / len(row) if shifts else row
+        spread = math.sqrt(sum(centred**2) / len(row) + norm.eps)
+        output[n] = np.asarray(norm.scale, np.float64) * centred / spread
+        if shifts and norm.bias is not None:
+            output[n] += np.asarray(norm.bias, np.float64)
+    return output
+
+
+ACTIVATIONS = {
+    "relu": lambda z: max(z, 0.0),
+    "gelu": lambda z: z * (1 + math.erf(z / math.sqrt(2))) / 2,
+    "gelu_tanh": lambda z: z * (1 + math.tanh(math.sqrt(2 / math.pi) * (z + 0.044715 * z**3))) / 2,
+    "silu": lambda z: z / (1 + math.exp(-z)),
+}
+
+
+def feed_forward(x, network):
+    """`FeedForward` or `SwiGLU` from its parameters, one token at a time."""
+    output = np.zeros((len(x), network.out_weight.shape[1]))
+    for n, row in enumerate(np.asarray(x, np.float64)):
+        inner = row @ np.asarray(network.in_weight, np.float64)
+        if hasattr(network, "gate_weight"):
+            gate = row @ np.asarray(network.gate_weight, np.float64)
+            hidden = inner * [ACTIVATIONS["silu"](z) for z in gate]
+        else:
+            inner = inner if network.in_bias is None else inner + np.asarray(network.in_bias, np.float64)
+            hidden = np.array([ACTIVATIONS[network.activation](z) for z in inner])
+        output[n] = hidden @ np.asarray(network.out_weight, np.float64)
+        if getattr(network, "out_bias", None) is not None:
+            output[n] += np.asarray(network.out_bias, np.float64)
+    return output
+
+
+def block(x, block, mask=None, context=None, context_mask=None, position=None):
+    """`TransformerBlock` from its parameters: each sublayer, its sum and its norm, in the order of the placement."""
+    sublayers = [
+        (block.attention_norm, lambda rows: multi_head(rows, rows, block.attention, mask, position)),
+        (block.cross_norm, lambda rows: multi_head(rows, context, block.cross_attention, context_mask)),
+        (block.feed_forward_norm, lambda rows: feed_forward(rows, block.feed_forward)),
+    ]
+    rows = np.asarray(x, np.float64)
+    for norm, sublayer in sublayers:
+        if norm is None:
+            continue
+        if block.placement == "pre":
+            rows = rows + sublayer(normalise(rows, norm))
+        else:
+            rows = normalise(rows + sublayer(rows), norm)
+    return rows

@@ -2,6 +2,15 @@
 
 from plainformer import exercises as exercises
 from plainformer import plots as plots
+from plainformer.blocks import (
+    TransformerBlock as TransformerBlock,
+)
+from plainformer.blocks import (
+    post_norm as post_norm,
+)
+from plainformer.blocks import (
+    pre_norm as pre_norm,
+)
 from plainformer.bpe import (
     BytePairEncoder as BytePairEncoder,
 )
@@ -10,6 +19,27 @@ from plainformer.data import (
 )
 from plainformer.data import (
     python_reference as python_reference,
+)
+from plainformer.layers import (
+    FeedForward as FeedForward,
+)
+from plainformer.layers import (
+    LayerNorm as LayerNorm,
+)
+from plainformer.layers import (
+    RMSNorm as RMSNorm,
+)
+from plainformer.layers import (
+    SwiGLU as SwiGLU,
+)
+from plainformer.layers import (
+    count_parameters as count_parameters,
+)
+from plainformer.layers import (
+    dropout as dropout,
+)
+from plainformer.layers import (
+    standardise as standardise,
 )
 from plainformer.merges import (
     byte_alphabet as byte_alphabet,
@@ -40,6 +70,36 @@ from plainformer.multi_head import (
 )
 from plainformer.multi_head import (
     split_heads as split_heads,
+)
+from plainformer.position_bias import (
+    AlibiPositions as AlibiPositions,
+)
+from plainformer.position_bias import (
+    RelativePositions as RelativePositions,
+)
+from plainformer.position_bias import (
+    alibi_slopes as alibi_slopes,
+)
+from plainformer.position_bias import (
+    relative_buckets as relative_buckets,
+)
+from plainformer.positions import (
+    LearnedPositions as LearnedPositions,
+)
+from plainformer.positions import (
+    RotaryPositions as RotaryPositions,
+)
+from plainformer.positions import (
+    SinusoidalPositions as SinusoidalPositions,
+)
+from plainformer.positions import (
+    rotate_pairs as rotate_pairs,
+)
+from plainformer.positions import (
+    shift_matrix as shift_matrix,
+)
+from plainformer.positions import (
+    sinusoidal_positions as sinusoidal_positions,
 )
 from plainformer.self_attention import (
     SelfAttention as SelfAttention,

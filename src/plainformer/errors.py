@@ -48,6 +48,14 @@ def check_mask(mask, **axes: int | None) -> None:
     check_axes("mask", mask, hint, **axes)
 
 
+def check_bias(bias, **axes: int | None) -> None:
+    """Raise `ValueError` unless `bias` has the named axes, `TypeError` if it is a mask rather than numbers to add."""
+    hint = "It is added to the scores of one head; for all heads, map over it with jax.vmap."
+    check_axes("bias", bias, hint, **axes)
+    if bias.dtype == np.bool_:
+        raise TypeError("bias is an array of bool; wanted numbers to add to the scores. To hide keys, pass it as mask.")
+
+
 def check_positive(**sizes: int) -> None:
     """Raise `ValueError` unless each size is a whole number of at least one; `TypeError` if not a whole number."""
     for name, size in sizes.items():
@@ -55,6 +63,20 @@ def check_positive(**sizes: int) -> None:
             raise TypeError(f"{name} is {size!r}; wanted a whole number, at least 1.")
         if size < 1:
             raise ValueError(f"{name} is {size}; wanted at least 1.")
+
+
+def check_fraction(**rates: float) -> None:
+    """Raise `ValueError` unless each rate is a number of at least 0 and below 1."""
+    for name, rate in rates.items():
+        if not 0 <= rate < 1:
+            hint = f" For {rate:g} per cent, pass {rate / 100:g}." if 1 <= rate < 100 else ""
+            raise ValueError(f"{name} is {rate}; wanted a probability of at least 0 and below 1.{hint}")
+
+
+def check_choice(name: str, choice: str, choices: Collection[str]) -> None:
+    """Raise `ValueError` unless `choice` is one of `choices`."""
+    if choice not in choices:
+        raise ValueError(f"{name} is {choice!r}; wanted one of {', '.join(map(repr, choices))}.")
 
 
 def check_names(what: str, names: Collection[str], *, ordered: bool = True) -> None:

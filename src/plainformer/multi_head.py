@@ -7,6 +7,7 @@ from jaxtyping import Array, Bool, Float, PRNGKeyArray
 
 from plainformer.errors import check_axes, check_mask, check_positive
 from plainformer.self_attention import attend, attention_weights
+from plainformer.tokens import linear_map
 
 
 def split_heads(x: Float[Array, "seq width"], num_heads: int) -> Float[Array, "heads seq d_head"]:
@@ -179,16 +180,19 @@ class MultiHeadAttention(eqx.Module):
         mask: Bool[Array, "seq kv_seq"] | None = None,
         *,
         context: Float[Array, "kv_seq d_model"] | None = None,
+        position=None,
     ) -> Float[Array, "seq d_model"]:
         """Attend from every row of `x` to the rows of `context`, or of `x` itself if there is none.
 
         `x` is `(seq, d_model)`, `context` `(kv_seq, d_model)`, `mask` `(seq, kv_seq)` with `True` where attending is
-        allowed; the result is `(seq, d_model)`. A row that may attend to nothing gets the output bias, or zeros. Raises
-        `ValueError` if a shape is wrong or a batch is passed (use `jax.vmap`), `TypeError` if the mask is not Boolean.
+        allowed; the result is `(seq, d_model)`. A `position` scheme (chapter 05) may turn queries and keys by its
+        `rotate`, and add to the scores by its `bias`. A row that may attend to nothing gets the output bias, or zeros.
+        Raises `ValueError` if a shape is wrong or a batch is passed (use `jax.vmap`), `TypeError` if the mask is not
+        Boolean or `position` is no scheme.
         """
-        queries, keys, values = self._project(x, mask, context)
-        heads = jax.vmap(attend, in_axes=(0, 0, 0, None))(queries, keys, values, mask)
-        return _linear(merge_heads(heads), self.output_weight, self.output_bias)
+        queries, keys, values, bias = self._project(x, mask, context, position)
+        heads = jax.vmap(attend, in_axes=(0, 0, 0, None))(queries, keys, values, mask, bias=bias)
+        return linear_map(merge_heads(heads), self.output_weight, self.output_bias)
 
     def weights(
         self,
@@ -196,28 +200,43 @@ class MultiHeadAttention(eqx.Module):
         mask: Bool[Array, "seq kv_seq"] | None = None,
         *,
         context: Float[Array, "kv_seq d_model"] | None = None,
+        position=None,
     ) -> Float[Array, "heads seq kv_seq"]:
         """The attention weights of every head, `(num_heads, seq, kv_seq)`, for the same arguments as a call."""
-        queries, keys, _ = self._project(x, mask, context)
-        return jax.vmap(attention_weights, in_axes=(0, 0, None))(queries, keys, mask)
+        queries, keys, _, bias = self._project(x, mask, context, position)
+        return jax.vmap(attention_weights, in_axes=(0, 0, None))(queries, keys, mask, bias=bias)
 
-    def _project(self, x, mask, context):
-        """Queries `(heads, seq, d_k)`, keys and values `(heads, kv_seq, …)`, after checking the shapes."""
+    def _project(self, x, mask, context, position):
+        """Queries `(heads, seq, d_k)`, keys and values `(heads, kv_seq, …)` and bias, after checking the shapes."""
         d_model = self.query_weight.shape[0]
         check_axes("x", x, seq=None, d_model=d_model)
         context = x if context is None else context
         check_axes("context", context, kv_seq=None, d_model=d_model)
         check_mask(mask, seq=x.shape[0], kv_seq=context.shape[0])
-        queries = split_heads(_linear(x, self.query_weight, self.query_bias), self.num_heads)
-        keys = split_heads(_linear(context, self.key_weight, self.key_bias), self.num_kv_heads)
-        values = split_heads(_linear(context, self.value_weight, self.value_bias), self.num_kv_heads)
+        queries = split_heads(linear_map(x, self.query_weight, self.query_bias), self.num_heads)
+        keys = split_heads(linear_map(context, self.key_weight, self.key_bias), self.num_kv_heads)
+        values = split_heads(linear_map(context, self.value_weight, self.value_bias), self.num_kv_heads)
+        bias = None
+        if position is not None:
+            _check_scheme(position)
+            queries, keys = position.rotate(queries), position.rotate(keys)
+            bias = position.bias(jnp.arange(queries.shape[1]), jnp.arange(keys.shape[1]))
+            if bias is not None:
+                name, hint = f"The bias of {type(position).__name__}", f"Make it for the {self.num_heads} heads here."
+                check_axes(name, bias, hint, heads=self.num_heads, q_seq=queries.shape[1], kv_seq=keys.shape[1])
         # A group of query heads shares one key head: repeat it, so that every query head has a partner.
         group = self.num_heads // self.num_kv_heads
-        return queries, jnp.repeat(keys, group, axis=0), jnp.repeat(values, group, axis=0)
+        return queries, jnp.repeat(keys, group, axis=0), jnp.repeat(values, group, axis=0), bias
 
 
-def _linear(x, weight, bias):
-    return x @ weight if bias is None else x @ weight + bias[None]
+def _check_scheme(position) -> None:
+    """Raise `TypeError` unless `position` is an object that can rotate and bias."""
+    if isinstance(position, type):
+        name = position.__name__
+        raise TypeError(f"position is the class {name}; wanted an object of it: make one first, by {name}(…).")
+    if not (hasattr(position, "rotate") and hasattr(position, "bias")):
+        came = type(position).__name__
+        raise TypeError(f"position is of type {came}; wanted a scheme of chapter 05, such as RotaryPositions().")
 
 
 def _stack_of_heads(key, d_model: int, num_heads: int, d_head: int):

@@ -7,7 +7,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, PRNGKeyArray
 
-from plainformer.errors import check_axes, check_mask, check_positive
+from plainformer.errors import check_axes, check_bias, check_mask, check_positive
 
 
 def weighted_average(
@@ -17,12 +17,9 @@ def weighted_average(
 
     Implements `eq-self-attention-average`; Bishop and Bishop (2024), section 12.1.
 
-    **Arguments**
-
-    - `weights`: row n says how much of each value goes into output n, `(q_seq, kv_seq)`; not checked to sum to one.
-    - `values`: one vector per token, `(kv_seq, d_v)`; as many as a row has weights, or `ValueError` is raised.
-
-    **Returns** one average per row of `weights`, `(q_seq, d_v)`.
+    **Arguments** `weights`, `(q_seq, kv_seq)`: row n says how much of each value goes into output n; not checked to sum
+    to one. `values`, `(kv_seq, d_v)`: as many as a row has weights, or `ValueError` is raised. **Returns** one average
+    per row of `weights`, `(q_seq, d_v)`.
     """
     check_axes("weights", weights, q_seq=None, kv_seq=None)
     check_axes("values", values, kv_seq=weights.shape[1], d_v=None)
@@ -58,13 +55,10 @@ def dot_product_scores(
 
     Implements `eq-self-attention-scores`; Bishop and Bishop (2024), section 12.1.
 
-    **Arguments**
+    **Arguments** `queries`, `(q_seq, d_k)`, and `keys`, `(kv_seq, d_k)`. **Raises** `ValueError` if they differ in
+    width, or either is not a matrix.
 
-    - `queries`: `(q_seq, d_k)`.
-    - `keys`: `(kv_seq, d_k)`.
-
-    **Returns** the scores, `(q_seq, kv_seq)`: row n belongs to query n, column m to key m. **Raises** `ValueError` if
-    queries and keys differ in width, or either is not a matrix.
+    **Returns** the scores, `(q_seq, kv_seq)`: row n belongs to query n, column m to key m.
     """
     check_axes("queries", queries, q_seq=None, d_k=None)
     check_axes("keys", keys, kv_seq=None, d_k=queries.shape[1])
@@ -78,12 +72,8 @@ def shared_projection_scores(
 
     Implements `eq-self-attention-shared`; Turner (2023), section 2.1, in the row convention.
 
-    **Arguments**
-
-    - `x`: one vector per token, `(seq, d_model)`.
-    - `projection`: the map, `(d_model, d_k)`; its rows must be as many as `x` has columns, or `ValueError` is raised.
-
-    **Returns** the scores, `(seq, seq)`, a symmetric matrix.
+    **Arguments** `x`, one vector per token, `(seq, d_model)`, and the map `projection`, `(d_model, d_k)`, whose rows
+    must be as many as `x` has columns, or `ValueError` is raised. **Returns** a symmetric matrix, `(seq, seq)`.
     """
     check_axes("x", x, seq=None, d_model=None)
     check_axes("projection", projection, d_model=x.shape[1], d_k=None)
@@ -91,11 +81,16 @@ def shared_projection_scores(
 
 
 def scaled_scores(
-    queries: Float[Array, "q_seq d_k"], keys: Float[Array, "kv_seq d_k"], *, scale: float | None = None
+    queries: Float[Array, "q_seq d_k"],
+    keys: Float[Array, "kv_seq d_k"],
+    *,
+    scale: float | None = None,
+    bias: Float[Array, "q_seq kv_seq"] | None = None,
 ) -> Float[Array, "q_seq kv_seq"]:
     r"""Compare every query with every key, in units of the typical size of a dot product.
 
     Implements `eq-self-attention-scaled`; Vaswani et al. (2017), section 3.2.1. Why: `eq-self-attention-variance`.
+    What depends on position alone may be added by `bias`: `eq-positions-bias`.
 
     **Arguments** and **Raises** as for `attend`, without values and mask.
 
@@ -105,7 +100,11 @@ def scaled_scores(
     check_positive(d_k=queries.shape[1])
     scale = 1 / math.sqrt(queries.shape[1]) if scale is None else scale
     # The factor goes to the queries: q_seq * d_k multiplications instead of q_seq * kv_seq.
-    return dot_product_scores(queries * jnp.asarray(scale, queries.dtype), keys)
+    scores = dot_product_scores(queries * jnp.asarray(scale, queries.dtype), keys)
+    if bias is None:
+        return scores
+    check_bias(bias, q_seq=scores.shape[0], kv_seq=scores.shape[1])
+    return scores + bias.astype(scores.dtype)
 
 
 def softmax(
@@ -137,6 +136,7 @@ def attention_weights(
     mask: Bool[Array, "q_seq kv_seq"] | None = None,
     *,
     scale: float | None = None,
+    bias: Float[Array, "q_seq kv_seq"] | None = None,
 ) -> Float[Array, "q_seq kv_seq"]:
     r"""Say how much each query attends to each key.
 
@@ -146,7 +146,7 @@ def attention_weights(
 
     **Returns** the weights, `(q_seq, kv_seq)`; each row sums to one, or is zero if its query may attend to nothing.
     """
-    return softmax(scaled_scores(queries, keys, scale=scale), mask)
+    return softmax(scaled_scores(queries, keys, scale=scale, bias=bias), mask)
 
 
 def attend(
@@ -156,6 +156,7 @@ def attend(
     mask: Bool[Array, "q_seq kv_seq"] | None = None,
     *,
     scale: float | None = None,
+    bias: Float[Array, "q_seq kv_seq"] | None = None,
 ) -> Float[Array, "q_seq d_v"]:
     r"""Scaled dot-product attention: average the values, weighted by how well each key answers the query.
 
@@ -168,13 +169,14 @@ def attend(
     - `values`: what each token passes on, `(kv_seq, d_v)`.
     - `mask`: `True` where the query may attend to the key, `(q_seq, kv_seq)`; `None` hides nothing.
     - `scale`: the factor on the dot products; `None` for one over the root of d_k.
+    - `bias`: what is added to the scaled scores, `(q_seq, kv_seq)` (chapter 05); `None` for nothing.
 
     **Returns** one vector per query, `(q_seq, d_v)`; zeros for a query that may attend to nothing. What is hidden
     from every query (padding) has no influence even if it is NaN; a NaN hidden from some queries only reaches them
     all the same, since zero times NaN is NaN.
 
-    **Raises** `ValueError` if shapes do not fit together or a batch is passed (use `jax.vmap`); `TypeError` if the
-    mask is not Boolean.
+    **Raises** `ValueError` if shapes do not fit together or a batch is passed (use `jax.vmap`); `TypeError` if the mask
+    is not Boolean.
 
     **Differs from the paper** in the order of the steps: the sum is divided out after the product with the values, the
     same number with fewer divisions when kv_seq exceeds d_v.
@@ -186,7 +188,7 @@ def attend(
     if mask is not None:
         seen = mask.any(axis=0)[:, None]
         keys, values = jnp.where(seen, keys, 0), jnp.where(seen, values, 0)
-    exponentials, total = _masked_exponentials(scaled_scores(queries, keys, scale=scale), mask)
+    exponentials, total = _masked_exponentials(scaled_scores(queries, keys, scale=scale, bias=bias), mask)
     return (exponentials @ values.astype(total.dtype) / total).astype(values.dtype)
 
 
@@ -225,10 +227,8 @@ def padding_mask(is_token: Bool[Array, " kv_seq"], q_seq: int | None = None) -> 
 
     Implements `eq-self-attention-padding`. Combine it with another mask by `&`.
 
-    **Arguments**
-
-    - `is_token`: `True` for a token, `False` for padding, `(kv_seq,)`.
-    - `q_seq`: the number of queries; `None` for as many as there are keys.
+    **Arguments** `is_token`, `(kv_seq,)`: `True` for a token, `False` for padding. `q_seq`: the number of queries;
+    `None` for as many as there are keys.
 
     **Returns** the same row for every query, `(q_seq, kv_seq)`.
 

@@ -1,0 +1,157 @@
+"""The transformer block: attention and a token-wise network, each with its norm and its residual (chapter 04)."""
+
+from collections.abc import Callable
+
+import equinox as eqx
+import jax
+from jaxtyping import Array, Bool, Float, PRNGKeyArray
+
+from plainformer.errors import check_axes, check_choice, check_fraction, check_positive
+from plainformer.layers import ACTIVATIONS, FeedForward, LayerNorm, RMSNorm, SwiGLU, dropout
+from plainformer.multi_head import MultiHeadAttention
+
+Rows = Float[Array, "seq d_model"]
+
+
+def pre_norm(x: Rows, norm: Callable[[Rows], Rows], sublayer: Callable[[Rows], Rows]) -> Rows:
+    r"""Add to each token what a sublayer makes of its normalised form; the token itself passes untouched.
+
+    Implements `eq-blocks-pre-norm`; Xiong et al. (2020), table 1; He et al. (2016) for the sum.
+
+    **Arguments**
+
+    - `x`: one vector per token, `(seq, d_model)`.
+    - `norm`, `sublayer`: functions from `(seq, d_model)` to `(seq, d_model)`.
+
+    **Returns** one vector per token, `(seq, d_model)`.
+    """
+    return x + sublayer(norm(x))
+
+
+def post_norm(x: Rows, norm: Callable[[Rows], Rows], sublayer: Callable[[Rows], Rows]) -> Rows:
+    r"""Add to each token what a sublayer makes of it, and normalise the sum.
+
+    Implements `eq-blocks-post-norm`; Vaswani et al. (2017), section 3.1.
+
+    **Arguments** and **Returns** as for `pre_norm`.
+    """
+    return norm(x + sublayer(x))
+
+
+class TransformerBlock(eqx.Module):
+    r"""A transformer block: attention moves information between tokens, then a network works on each one alone.
+
+    Implements `eq-blocks-block`; Vaswani et al. (2017), section 3.1, with `"post"`; Xiong et al. (2020), with `"pre"`.
+
+    **Arguments**
+
+    - `d_model`, `num_heads`: width of a token; number of attention heads.
+    - `d_ff`: inner width of the token-wise network; `None` for `4 * d_model`.
+    - `placement`: `"pre"` normalises what enters a sublayer, `"post"` what leaves the sum.
+    - `norm`: `"layer"` or `"rms"`.
+    - `activation`: one of `FeedForward`'s, or `"swiglu"` for a `SwiGLU` network (which has no bias).
+    - `num_kv_heads`: fewer heads for keys and values, a divisor of `num_heads`; `None` for as many.
+    - `cross_attention`: whether a second attention reads a `context` between the two.
+    - `dropout_rate`: the probability with which an entry of a sublayer's output is dropped while training.
+    - `use_bias`: whether linear maps and layer norms have a bias.
+    - `key`: random key for all weights.
+
+    **Attributes** `attention`, `cross_attention`, `feed_forward`, and the norms `attention_norm`, `cross_norm` and
+    `feed_forward_norm`; `cross_attention` and `cross_norm` are `None` if not asked for.
+
+    **Raises** `ValueError` if a size, `placement`, `norm`, `activation` or `dropout_rate` is not one of the above.
+
+    **Differs from the paper** in the shape of the biases: attention, too, has them if `use_bias`, as in PyTorch.
+    """
+
+    attention: MultiHeadAttention
+    cross_attention: MultiHeadAttention | None
+    feed_forward: FeedForward | SwiGLU
+    attention_norm: LayerNorm | RMSNorm
+    cross_norm: LayerNorm | RMSNorm | None
+    feed_forward_norm: LayerNorm | RMSNorm
+    placement: str = eqx.field(static=True)
+    dropout_rate: float = eqx.field(static=True)
+
+    def __init__(
+        self,
+        d_model: int,
+        num_heads: int,
+        d_ff: int | None = None,
+        *,
+        placement: str = "pre",
+        norm: str = "layer",
+        activation: str = "gelu",
+        num_kv_heads: int | None = None,
+        cross_attention: bool = False,
+        dropout_rate: float = 0.0,
+        use_bias: bool = True,
+        key: PRNGKeyArray,
+    ):
+        check_positive(d_model=d_model)
+        d_ff = 4 * d_model if d_ff is None else d_ff
+        check_choice("placement", placement, ["pre", "post"])
+        check_choice("norm", norm, ["layer", "rms"])
+        check_choice("activation", activation, [*ACTIVATIONS, "swiglu"])
+        check_fraction(dropout_rate=dropout_rate)
+        self.placement, self.dropout_rate = placement, float(dropout_rate)
+
+        def new_norm():
+            return LayerNorm(d_model, use_bias=use_bias) if norm == "layer" else RMSNorm(d_model)
+
+        def new_attention(key):
+            return MultiHeadAttention(d_model, num_heads, num_kv_heads=num_kv_heads, use_bias=use_bias, key=key)
+
+        attention_key, cross_key, feed_forward_key = jax.random.split(key, 3)
+        self.attention, self.attention_norm = new_attention(attention_key), new_norm()
+        self.cross_attention = new_attention(cross_key) if cross_attention else None
+        self.cross_norm = new_norm() if cross_attention else None
+        if activation == "swiglu":
+            self.feed_forward = SwiGLU(d_model, d_ff, key=feed_forward_key)
+        else:
+            self.feed_forward = FeedForward(
+                d_model, d_ff, activation=activation, use_bias=use_bias, key=feed_forward_key
+            )
+        self.feed_forward_norm = new_norm()
+
+    def __call__(
+        self,
+        x: Rows,
+        mask: Bool[Array, "seq seq"] | None = None,
+        *,
+        context: Float[Array, "kv_seq d_model"] | None = None,
+        context_mask: Bool[Array, "seq kv_seq"] | None = None,
+        position=None,
+        key: PRNGKeyArray | None = None,
+    ) -> Rows:
+        """Send the tokens `x`, `(seq, d_model)`, through the block.
+
+        `mask` says which of them each token may attend to, `(seq, seq)`. A block with cross-attention needs a
+        `context`, `(kv_seq, d_model)`, and takes a `context_mask`, `(seq, kv_seq)`. A `position` scheme (chapter 05)
+        acts in the self-attention. With a random `key`, as in training, dropout is on. Returns `(seq, d_model)`.
+        """
+        check_axes("x", x, seq=None, d_model=self.attention.query_weight.shape[0])
+        self._check_context(x, context, context_mask)
+        add = pre_norm if self.placement == "pre" else post_norm
+        keys = [None] * 3 if key is None else jax.random.split(key, 3)
+
+        def with_dropout(sublayer, key, *arguments, **keywords):
+            return lambda rows: dropout(sublayer(rows, *arguments, **keywords), self.dropout_rate, key=key)
+
+        x = add(x, self.attention_norm, with_dropout(self.attention, keys[0], mask, position=position))
+        if self.cross_attention is not None and self.cross_norm is not None:
+            x = add(x, self.cross_norm, with_dropout(self.cross_attention, keys[1], context_mask, context=context))
+        return add(x, self.feed_forward_norm, with_dropout(self.feed_forward, keys[2]))
+
+    def _check_context(self, x, context, context_mask) -> None:
+        if self.cross_attention is None:
+            if context is not None or context_mask is not None:
+                raise ValueError(
+                    "This block has no cross-attention and takes no context; make it with cross_attention=True."
+                )
+            return
+        if context is None:
+            raise ValueError("This block has cross-attention and needs a context: pass context=, (kv_seq, d_model).")
+        check_axes("context", context, kv_seq=None, d_model=x.shape[1])
+        if context_mask is not None:  # the attention would call it "mask", as it calls the other one
+            check_axes("context_mask", context_mask, seq=x.shape[0], kv_seq=context.shape[0])
