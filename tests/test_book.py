@@ -10,6 +10,7 @@ import nbformat
 import pytest
 import sync_notebooks
 from book import LISTINGS, ROOT, Block, Book, blocks, label_of
+from equation_claims import implementations, mentions, missing, proofs
 from notebook_markdown import raw_markup
 from notebook_text import INLINE, RunningText
 
@@ -17,9 +18,6 @@ BOOK = Book()
 CHAPTERS = sync_notebooks.chapter_names()
 # The notation chapter is about the symbols that the others share: it has no module of its own.
 WITH_MODULE = [name for name in CHAPTERS if not name.endswith("_notation")]
-SOURCES = sorted((ROOT / "src/plainformer").rglob("*.py"))
-TESTS = sorted((ROOT / "tests").rglob("test_*.py"))
-EQUATION = re.compile(r"\beq-[a-z0-9]+(?:-[a-z0-9]+)*")
 
 each_chapter = pytest.mark.parametrize("name", CHAPTERS)
 each_page = pytest.mark.parametrize("name", list(BOOK.pages))
@@ -56,28 +54,6 @@ def code_cells(name: str) -> list:
 
 def labelled_equations() -> set[str]:
     return {name for name, label in BOOK.labels.items() if label.kind == "equation"}
-
-
-def named_in_docstrings() -> set[str]:
-    """The labels that some docstring claims to implement."""
-    named = set()
-    for file in SOURCES:
-        for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
-            if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef):
-                for paragraph in (ast.get_docstring(node) or "").split("\n\n"):
-                    if "Implements" in paragraph:
-                        named |= set(EQUATION.findall(paragraph))
-    return named
-
-
-def named_in_tests() -> set[str]:
-    """The labels that some test carries as a marker."""
-    named = set()
-    for file in TESTS:
-        for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
-            if isinstance(node, ast.Call) and ast.unparse(node.func) == "pytest.mark.equation":
-                named |= {ast.literal_eval(argument) for argument in node.args}
-    return named
 
 
 def public_definitions(file: Path) -> set[str]:
@@ -170,24 +146,21 @@ def test_equation_labels_begin_with_the_chapters_stem(name):
     assert not [label for label in labels if not label.startswith(stem)], f"labels here should begin with {stem}"
 
 
-def test_every_labelled_equation_is_implemented():
-    missing = {label for label in labelled_equations() if not label.endswith("-definition")} - named_in_docstrings()
-    assert not missing, f"no docstring says 'Implements' of {sorted(missing)} (or end the label in -definition)"
-
-
-def test_every_labelled_equation_is_tested():
-    missing = {label for label in labelled_equations() if not label.endswith("-definition")} - named_in_tests()
-    assert not missing, f"no test is marked pytest.mark.equation with {sorted(missing)}"
+def test_every_labelled_equation_is_implemented_and_tested():
+    implemented, tested = implementations(ROOT), proofs(ROOT)
+    lacking = [complaint for label in sorted(labelled_equations()) for complaint in missing(label, implemented, tested)]
+    assert not lacking, "; ".join(lacking) + " (or end the label in -definition)"
 
 
 def test_docstrings_name_equations_that_exist():
-    unknown = named_in_docstrings() - labelled_equations()
+    unknown = mentions(ROOT) - labelled_equations()
     assert not unknown, f"docstrings under src/ name {sorted(unknown)}, which no chapter has"
 
 
 def test_markers_name_equations_that_exist():
-    unknown = named_in_tests() - labelled_equations()
-    assert not unknown, f"tests are marked with {sorted(unknown)}, which no chapter has"
+    places = {label: found for label, found in proofs(ROOT).items() if label not in labelled_equations()}
+    unknown = [f"{label} ({found[0].file}, {found[0].name})" for label, found in places.items()]
+    assert not unknown, f"tests are marked with what no chapter has: {', '.join(unknown)}"
 
 
 def test_no_label_is_given_twice():
