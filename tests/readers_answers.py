@@ -1,4 +1,4 @@
-"""Answers to the exercises as readers would write them, right ones and wrong ones."""
+"""Answers to the exercises of chapters 02 and 03 as readers would write them, right ones and wrong ones."""
 
 import jax
 import jax.numpy as jnp
@@ -68,6 +68,12 @@ def masked_later(q, k, mask):
 
 def mean_of_heads(x, wq, wk, wv, wo):
     return np.matmul(heads(x, wq, wk, wv), wo).mean(axis=0)
+
+
+def last_head(x, wq, wk, wv, wo):
+    for h in range(len(wq)):
+        total = heads(x, wq[h : h + 1], wk[h : h + 1], wv[h : h + 1])[0] @ np.asarray(wo[h])
+    return total
 
 
 WRONG = [
@@ -157,4 +163,26 @@ WRONG = [
         ),
         "not in the same order",
     ),
+    ("weights", lambda q, k, mask: softmax(softmax(hidden(q, k, mask))), "softmax twice"),
+    (
+        "weights",
+        lambda q, k, mask: softmax(jnp.where(mask, softmax(hidden(q, k, mask)), -jnp.inf)),
+        "softmax twice",
+    ),
+    ("weights", lambda q, k, mask: jax.nn.log_softmax(hidden(q, k, mask), axis=1), "logarithms of the weights"),
+    (
+        "weights",
+        lambda q, k, mask: softmax(jnp.where(mask, q @ k.T, -jnp.inf)) / np.sqrt(q.shape[1]),
+        "root of d_k after the softmax",
+    ),
+    ("weights", lambda q, k, mask: softmax(hidden(q, k, mask)) / np.sqrt(q.shape[1]), "root of d_k after the softmax"),
+    ("weights", lambda q, k, mask: weights(q, k, mask.T), "mask is transposed"),
+    ("weights", lambda q, k, mask: weights(q, k, mask).T, "right weights, but transposed"),
+    ("attend", lambda q, k, v, mask: weights(q, k, mask), "you return the weights"),
+    ("attend", lambda q, k, v, mask: (weights(q, k, mask) @ v).T, "your result has one column per query"),
+    ("attend", lambda q, k, v, mask: v.T @ weights(q, k, mask).T, "your result has one column per query"),
+    ("attend", lambda q, k, v, mask: weights(q, k, mask.T) @ v, "mask is transposed"),
+    ("multi_head", last_head, "contribution of a single head"),
+    ("multi_head", lambda x, q, k, v, o: sum(heads(x, q, k, v)) @ sum(np.asarray(o)), "add the heads before W_O"),
+    ("multi_head", lambda x, q, k, v, o: sum(heads(x, q, k, v)) @ o[0], "add the heads before W_O"),
 ]

@@ -1,21 +1,30 @@
 """Checks for the reader's own code: what is wrong with it, said as a teacher would (all chapters)."""
 
-import inspect
+import difflib
 import itertools
+import sys
 import traceback
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack
 from functools import partial
-from numbers import Real
+from typing import Any
 
-import jax
 import jax.numpy as jnp
 import numpy as np
 
-from plainformer.exercises import attention, multi_head
+from plainformer.exercises import attention, blocks, multi_head, notation, positions, tokens, windows
 from plainformer.exercises.exercise import Exercise, Mistake
+from plainformer.exercises.running import run, signature_complaint
+from plainformer.exercises.saying import example, facts, shapes
 
-EXERCISES = {**attention.EXERCISES, **multi_head.EXERCISES}
+EXERCISES = {
+    **notation.EXERCISES,
+    **tokens.EXERCISES,
+    **windows.EXERCISES,
+    **attention.EXERCISES,
+    **multi_head.EXERCISES,
+    **blocks.EXERCISES,
+    **positions.EXERCISES,
+}
 
 
 class ExerciseError(AssertionError):
@@ -32,37 +41,44 @@ def check(name: str, function: Callable) -> None:
     **Arguments**
 
     - `name`: the exercise, as the chapter gives it, such as `"attend"`.
-    - `function`: the reader's function. It is called with JAX arrays, by position, and may return a JAX array, a
-      NumPy array or a list of numbers.
+    - `function`: the reader's function. It is called by position, with JAX arrays where the exercise has arrays, and
+      may return a JAX array, a NumPy array or a list of numbers.
 
     **Returns** nothing; prints one line if the function is right.
 
     **Raises** `ExerciseError` if it is not. The message says what the function does instead, shows that on an input
-    small enough to check by hand, and asks a question. In a notebook the message is all that is shown.
+    small enough to check by hand, and asks a question. In a notebook the message is all that is shown, and in a script
+    no line of this package stands above it.
     """
     __tracebackhide__ = True
     complaint = _complaint(name, function)
     if complaint:
-        raise ExerciseError(complaint)
+        _hide_our_lines_in_scripts()
+        raise ExerciseError(complaint) from None
     exercise = EXERCISES[name]
     cases = exercise.cases()
     on = exercise.on.format(**{each: np.shape(value) or value for each, value in cases[0].inputs.items()})
     print(f"{name}: passed {len(cases)} checks on {on}")
 
 
-def _complaint(name: str, function: Callable) -> str | None:
+def _complaint(name: Any, function: Any) -> str | None:
     """What is wrong, or None."""
+    if isinstance(function, str) and callable(name):
+        mine = getattr(name, "__name__", "my_function")
+        return f'the two arguments are swapped: first the name, then the function, as in check("{function}", {mine}).'
     if not isinstance(name, str) or name not in EXERCISES:
-        return f"there is no exercise {name!r}. The exercises are: {', '.join(EXERCISES)}."
+        close = difflib.get_close_matches(name, EXERCISES) if isinstance(name, str) else []
+        hint = f" Did you mean {close[0]!r}?" if close else ""
+        return f"there is no exercise {name!r}.{hint} The exercises are: {', '.join(EXERCISES)}."
     exercise = EXERCISES[name]
     cases = exercise.cases()
-    complaint = _signature_complaint(name, function, list(cases[0].inputs))
+    complaint = signature_complaint(name, function, list(cases[0].inputs))
     if complaint:
         return complaint
 
-    came = [_run(function, case.inputs) for case in cases]
+    came = [run(function, case.inputs, exercise) for case in cases]
     wanted = [exercise.answer(**case.inputs) for case in cases]
-    is_wrong = [not isinstance(c, str) and not _same(c, w) for c, w in zip(came, wanted, strict=True)]
+    is_wrong = [not isinstance(c, str) and not exercise.is_same(c, w) for c, w in zip(came, wanted, strict=True)]
     if any(is_wrong):
         # All ordinary inputs together tell the most mistakes apart. If none explains them all, those up to the first
         # wrong result may still tell one; two at least, since a single one is too easily hit by chance.
@@ -74,10 +90,10 @@ def _complaint(name: str, function: Callable) -> str | None:
             if found:
                 says = "; and ".join(mistake.says for mistake in found)
                 asks = " ".join(mistake.asks for mistake in found)
-                return "\n".join([f"{name}: {says}.", *_example(exercise, function), asks])
+                return "\n".join([f"{name}: {says}.", *example(exercise, function), asks])
     for case, result in zip(cases, came, strict=True):
         if isinstance(result, str):
-            return f"{name}: {result}\nThe input was: {case.name}, with {_shapes(case.inputs)}."
+            return f"{name}: {result}\nThe input was: {case.name}, with {shapes(case.inputs)}."
     for case, result, right, bad in zip(cases, came, wanted, is_wrong, strict=True):
         if bad and not isinstance(result, str):
             if _is_right_in_half_precision(result, right):
@@ -85,72 +101,16 @@ def _complaint(name: str, function: Callable) -> str | None:
                     f"{name}: for {case.name} your result is right as far as {result.dtype} goes: it was computed in "
                     f"{result.dtype}, which holds only two or three decimals. Work in float32, as the arguments come."
                 )
-            facts = [f"{name}: not right yet for {case.name}, with {_shapes(case.inputs)}."]
-            return "\n".join(facts + _facts(exercise, case.inputs, result, right) + _example(exercise, function))
+            said = [f"{name}: not right yet for {case.name}, with {shapes(case.inputs)}."]
+            return "\n".join(said + facts(exercise, case.inputs, result, right) + example(exercise, function))
     return None
-
-
-def _signature_complaint(name: str, function: object, arguments: list[str]) -> str | None:
-    call = f"{name} is called as f({', '.join(arguments)})"
-    if not callable(function):
-        hint = " Pass the function itself, without calling it." if hasattr(function, "shape") else ""
-        return f"{name}: wanted a function, came {_a(function)}.{hint}"
-    try:
-        signature = inspect.signature(function)
-    except (TypeError, ValueError):  # some built-in functions do not tell
-        return None
-    try:
-        signature.bind(*arguments)
-    except TypeError as error:
-        return f"{name}: your function takes {signature}, but {call}: {error}."
-    return None
-
-
-def _run(function: Callable, inputs: dict) -> np.ndarray | str:
-    """The result as an array, or in words why there is none."""
-    arguments = [_as_argument(value) for value in inputs.values()]
-    try:
-        with ExitStack() as stack:
-            # On accelerators a product of float32 may be rounded far more coarsely than we compare.
-            stack.enter_context(jax.default_matmul_precision("highest"))
-            stack.enter_context(np.errstate(all="ignore"))
-            result = function(*arguments)
-    except Exception as error:
-        return f"your function raised {type(error).__name__}{_place(error, function)}: {_message(error)}"
-    if result is None:
-        return "your function returned None. Did you forget the return?"
-    if isinstance(result, tuple):
-        return f"your function returned a tuple of {len(result)}; wanted one array. Return the result alone."
-    try:
-        array = np.asarray(result)
-        if _is_real(array.dtype):
-            return array
-        # Fractions, or arrays of one number each in an array of objects
-        if array.dtype == object and all(isinstance(n, Real) or _is_real(np.asarray(n).dtype) for n in array.flat):
-            return array.astype(np.float64)
-    except Exception:  # a ragged list, an object that nothing converts
-        pass
-    return f"your function returned {_a(result)}; wanted one array of real numbers."
-
-
-def _is_real(dtype: np.dtype) -> bool:
-    return dtype.kind == "b" or (jnp.issubdtype(dtype, jnp.number) and not jnp.issubdtype(dtype, jnp.complexfloating))
-
-
-def _message(error: Exception) -> str:
-    """The first line of what the reader's error says, if it says anything."""
-    try:
-        lines = str(error).strip().splitlines()
-    except Exception:  # an error class of the reader's own may fail here, too
-        lines = []
-    return lines[0][:300] if lines else "no message"
 
 
 def _find(exercise: Exercise, seen: dict[int, tuple]) -> list[Mistake]:
     """The mistake, or the two mistakes, that yield what came for every one of these inputs."""
     for mistakes, steps in _combinations(exercise.mistakes):
         wrong = partial(exercise.answer, **steps)
-        if all(_agree(wrong, inputs, came) for inputs, came in seen.values()):
+        if all(_agree(exercise, wrong, inputs, came) for inputs, came in seen.values()):
             return mistakes
     return []
 
@@ -165,18 +125,13 @@ def _combinations(mistakes: list[Mistake]) -> Iterator[tuple[list[Mistake], dict
             yield [one, other], way | way_too
 
 
-def _agree(wrong: Callable, inputs: dict, came: np.ndarray | str) -> bool:
+def _agree(exercise: Exercise, wrong: Callable, inputs: dict, came: np.ndarray | str) -> bool:
     try:
         with np.errstate(all="ignore"):
             comes = wrong(**inputs)
-    except ValueError:  # shapes that do not fit: then the reader's function has raised, too
+    except (ValueError, LookupError):  # what cannot be carried out: then the reader's function has raised, too
         return isinstance(came, str)
-    return not isinstance(came, str) and _same(came, comes)
-
-
-def _same(came: np.ndarray, wanted: np.ndarray) -> bool:
-    came = came.astype(np.float64)
-    return came.shape == wanted.shape and np.allclose(came, wanted, rtol=1e-4, atol=1e-5, equal_nan=True)
+    return not isinstance(came, str) and exercise.is_same(came, comes)
 
 
 def _is_right_in_half_precision(came: np.ndarray, wanted: np.ndarray) -> bool:
@@ -186,95 +141,25 @@ def _is_right_in_half_precision(came: np.ndarray, wanted: np.ndarray) -> bool:
     return np.allclose(came.astype(np.float64), wanted, rtol=rounding, atol=rounding * np.abs(wanted).max())
 
 
-def _example(exercise: Exercise, function: Callable) -> list[str]:
-    """The first example that the function gets wrong, as lines to read, or none."""
-    for inputs in exercise.examples():
-        came, wanted = _run(function, inputs), exercise.answer(**inputs)
-        if isinstance(came, str) or _same(came, wanted):
-            continue
-        lines = [f"    {each} = {_text(value)}" for each, value in inputs.items()]
-        sums = (
-            f" (its rows sum to {_text(came.sum(axis=1))})" if exercise.has_rows_of_weights and came.ndim == 2 else ""
-        )
-        return ["With", *lines, "you return", f"    {_text(came)}{sums}", "it should be", f"    {_text(wanted)}"]
-    return []
+def _hide_our_lines_in_scripts() -> None:
+    """Let a script that ends with an `ExerciseError` show its own lines and the message, and none of this file.
+
+    IPython asks the error itself what to show, and pytest heeds `__tracebackhide__`; Python alone offers only its hook
+    for errors that nobody catches. All others go on to the hook that was there before.
+    """
+    if not isinstance(sys.excepthook, _Hook):
+        sys.excepthook = _Hook(sys.excepthook)
 
 
-def _facts(exercise: Exercise, inputs: dict, came: np.ndarray, wanted: np.ndarray) -> list[str]:
-    """What can be said about a result that no known mistake explains."""
-    for name, value in inputs.items():
-        if came.shape == np.shape(value) and _same(came, np.asarray(value, np.float64)):
-            return [f"You return {name} unchanged."]
-    if came.shape != wanted.shape:
-        return [
-            f"Your result has shape {came.shape}; wanted {exercise.result} = {wanted.shape}. {_likely(came, wanted)}"
-        ]
-    facts = []
-    numbers = came.astype(np.float64)
-    if came.dtype.kind in "iub":
-        facts.append(f"Your result holds {came.dtype}, which cannot hold fractions. Is an array made as integers?")
-    if not np.isfinite(numbers).all():
-        bad = tuple(int(i) for i in np.argwhere(~np.isfinite(numbers))[0])
-        facts.append(
-            f"{(~np.isfinite(numbers)).sum()} of its {came.size} numbers are nan or infinite, the first at {bad}."
-        )
-        return facts
-    ratio = (numbers * wanted).sum() / (wanted * wanted).sum()
-    if np.allclose(numbers, ratio * wanted, rtol=1e-4, atol=1e-5):
-        facts.append(f"Every number is {_text(ratio)} times what it should be.")
-    elif exercise.has_rows_of_weights and not np.allclose(numbers.sum(axis=1), wanted.sum(axis=1), atol=1e-4):
-        facts.append(f"The rows sum to {_text(numbers.sum(axis=1))}; each should sum to 1.")
-    gap = np.abs(numbers - wanted)
-    where = tuple(int(i) for i in np.unravel_index(gap.argmax(), gap.shape))
-    facts.append(f"The largest difference is at {where}: {_text(numbers[where])} instead of {_text(wanted[where])}.")
-    return facts
+class _Hook:
+    """Shows an `ExerciseError` without our lines, and leaves all else to the hook before it."""
 
+    def __init__(self, before: Callable):
+        self.before = before
 
-def _likely(came: np.ndarray, wanted: np.ndarray) -> str:
-    if came.ndim == 0:
-        return "Did you sum over everything?"
-    if came.size == wanted.size and sorted(came.shape) == sorted(wanted.shape):
-        return "The axes are in another order."
-    if came.ndim < wanted.ndim:
-        return "An axis is missing: did you sum over it, or take one index only?"
-    if came.ndim > wanted.ndim:
-        return "There is an axis too many: is a sum missing, or a reshape?"
-    return "Which axis of which argument does each of the wanted ones come from?"
-
-
-def _place(error: Exception, function: Callable) -> str:
-    """The deepest line of the reader's file or cell that the error came through."""
-    while isinstance(function, partial):
-        function = function.func
-    function = inspect.unwrap(function)
-    code = getattr(function, "__code__", None) or getattr(type(function).__call__, "__code__", None)
-    theirs = [
-        frame for frame in traceback.extract_tb(error.__traceback__) if code and frame.filename == code.co_filename
-    ]
-    if not theirs:
-        return ""
-    return f" on line {theirs[-1].lineno}" + (f" (`{theirs[-1].line}`)" if theirs[-1].line else "")
-
-
-def _as_argument(value):
-    return value if isinstance(value, int) else jnp.asarray(value, bool if value.dtype == bool else jnp.float32)
-
-
-def _shapes(inputs: dict) -> str:
-    return ", ".join(f"{name} {np.shape(value) or value}" for name, value in inputs.items())
-
-
-def _text(value) -> str:
-    """Numbers as one would write them by hand: nested lists, at most three decimals."""
-    if isinstance(value, np.ndarray) and value.size > 60:
-        return f"an array of shape {value.shape}"
-    if isinstance(value, np.ndarray) and value.ndim:
-        return f"[{', '.join(_text(each) for each in value)}]"
-    if isinstance(value, int | np.bool_ | np.integer):
-        return str(value)
-    return f"{round(float(value), 3) + 0.0:.8g}"  # + 0.0 turns -0 into 0
-
-
-def _a(thing) -> str:
-    name = type(thing).__name__
-    return f"{'an' if name[0].lower() in 'aeiou' else 'a'} {name}"
+    def __call__(self, kind, error, trace):
+        if not isinstance(error, ExerciseError):
+            return self.before(kind, error, trace)
+        theirs = [frame for frame in traceback.extract_tb(trace) if frame.filename != __file__]
+        lines = ["Traceback (most recent call last):\n", *traceback.format_list(theirs)] if theirs else []
+        sys.stderr.write("".join([*lines, f"ExerciseError: {error}\n"]))

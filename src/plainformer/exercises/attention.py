@@ -32,9 +32,10 @@ def _weights(
     *,
     hide=lambda scores, mask: np.where(mask, scores, -np.inf),
     normalise=wrong.softmax,
+    after=lambda weights, d_k: weights,
     **steps,
 ):
-    return normalise(hide(_scores(queries, keys, **steps), mask), mask)
+    return after(normalise(hide(_scores(queries, keys, **steps), mask), mask), queries.shape[-1])
 
 
 def attend(queries, keys, values, mask, *, roles=lambda q, k, v: (q, k, v), average=np.matmul, **steps):
@@ -58,6 +59,9 @@ def _attention_cases(*names: str) -> list[Case]:
     def some(mask):  # no row and no column without an allowed key
         mask[0, 1:3] = mask[1, 0] = mask[2, 4:] = mask[3, :2] = False
 
+    def later_keys(mask):
+        mask[np.triu_indices(len(mask), 1)] = False
+
     def a_row(mask):
         mask[1] = False
 
@@ -68,6 +72,7 @@ def _attention_cases(*names: str) -> list[Case]:
     ]
     if "mask" in names:
         cases.insert(2, case("a mask", 5, 7, 3, 2, hidden=some))
+        cases.insert(3, case("a causal mask", 6, 6, 4, 3, hidden=later_keys))
         cases.append(case("a query that may attend to nothing", 5, 7, 3, 2, hidden=a_row, is_edge=True))
         cases.append(case("scores in the thousands", 5, 7, 4, 2, stretch=4096.0, is_edge=True))
     return cases
@@ -102,8 +107,9 @@ def _attention(answer: Callable, arguments: str, mistakes: list[Mistake], result
 
 
 _OF_SCORES = [*wrong.SCALE, *wrong.SCALE_BY_LENGTH, *wrong.COMPARE]
-_OF_WEIGHTS = [*_OF_SCORES, *wrong.NORMALISE, *wrong.MASK, *wrong.OVERFLOW]
-_OF_ATTEND = [*_OF_WEIGHTS, *wrong.SCALE_BY_VALUES, *wrong.ROLES]
+_COMMON = [*_OF_SCORES, *wrong.NORMALISE, *wrong.MASK, *wrong.OVERFLOW]
+_OF_WEIGHTS = [*_COMMON, *wrong.TRANSPOSE]
+_OF_ATTEND = [*_COMMON, *wrong.SCALE_BY_VALUES, *wrong.ROLES, *wrong.OUTPUT]
 
 EXERCISES = {
     "scores": _attention(_scores, "queries keys", _OF_SCORES, "(q_seq, kv_seq)"),

@@ -108,8 +108,42 @@ NORMALISE = [
         lambda scores, mask: np.where(mask, scores, 0),
         lambda scores, mask: scores,
     ),
+    Mistake(
+        "normalise",
+        "you take the softmax twice, which flattens the weights",
+        "The weights are positive and add up to one after the first time. What is the second for?",
+        lambda scores, mask: softmax(softmax(scores)),
+        lambda scores, mask: softmax(np.where(mask, softmax(scores), -np.inf)),
+    ),
+    Mistake(
+        "normalise",
+        "you return the logarithms of the weights: this is log_softmax",
+        "May a weight be negative?",
+        lambda scores, mask: np.log(softmax(scores)),
+    ),
+    Mistake(
+        "after",
+        "you divide by the root of d_k after the softmax, where the weights add up to one already",
+        "Scaling is to keep the softmax from saturating. Must it come before or after?",
+        {"scale": lambda n: 1.0, "after": lambda weights, d_k: weights * d_k**-0.5},
+        lambda weights, d_k: weights * d_k**-0.5,
+    ),
+]
+TRANSPOSE = [
+    Mistake(
+        "after",
+        "the right weights, but transposed: row n belongs to key n, not to query n",
+        "What should a row of the weights add up to?",
+        lambda weights, d_k: weights.T,
+    ),
 ]
 MASK = [
+    Mistake(
+        "hide",
+        "your mask is transposed: it hides in rows what it should hide in columns",
+        "mask[n, m] says whether query n may attend to key m. Which of the two counts the rows of your scores?",
+        lambda scores, mask: np.where(mask.swapaxes(-1, -2), scores, -np.inf),
+    ),
     Mistake(
         "hide",
         "your mask plays no part",
@@ -188,5 +222,19 @@ ROLES = [
         "the weights are transposed in the product with the values",
         "Output n is an average with the weights of query n. In which row or column do you find those?",
         lambda weights, values: weights.swapaxes(-1, -2) @ values,
+    ),
+]
+OUTPUT = [
+    Mistake(
+        "average",
+        "you return the weights: the values are still to be averaged with them",
+        "A weight says how much of a value is taken. Of which values?",
+        lambda weights, values: weights,
+    ),
+    Mistake(
+        "average",
+        "the right numbers, but transposed: your result has one column per query",
+        "In this book tokens are rows. Which axis should count the queries?",
+        lambda weights, values: (weights @ values).swapaxes(-1, -2),
     ),
 ]

@@ -8,6 +8,9 @@ then recognised as well, since each replaces a step of its own.
 from collections.abc import Callable
 from typing import NamedTuple
 
+import jax.numpy as jnp
+import numpy as np
+
 
 class Mistake:
     """What the reader did, a question that points the way, and the wrong steps that give the mistake away.
@@ -17,7 +20,9 @@ class Mistake:
     - `step`: the name of the step that goes wrong.
     - `says`: what the reader did, to follow the exercise's name and a colon.
     - `asks`: a question that leads to the right step.
-    - `ways`: what may stand in the step's place; a dictionary where more than one step must be replaced.
+    - `ways`: what may stand in the step's place; a dictionary where more than one step must be replaced. A way that
+      cannot be carried out, because shapes do not fit or there is no such key or index, stands for a function that
+      raises.
     """
 
     def __init__(self, step: str, says: str, asks: str, *ways: Callable | dict[str, Callable]):
@@ -36,7 +41,7 @@ class Case(NamedTuple):
 class Exercise(NamedTuple):
     """What is asked, on which inputs, and the ways to go wrong."""
 
-    answer: Callable  # the right answer, with its steps as keyword arguments
+    answer: Callable  # the right answer, an array, with its steps as keyword arguments
     mistakes: list[Mistake]
     cases: Callable[
         [], list[Case]
@@ -45,3 +50,19 @@ class Exercise(NamedTuple):
     result: str  # the axes of the result
     on: str  # what the exercise was tried on; filled in with the shapes of the first case
     has_rows_of_weights: bool = False
+    is_exact: bool = False  # the result is made of ids: whole numbers, of which none may differ
+    parts: tuple[str, ...] = ()  # what the function returns, where that is several arrays of one shape
+    remark: Callable[[dict, np.ndarray], str] | None = None  # what to add to the numbers of an example, in brackets
+
+    def is_same(self, came: np.ndarray, wanted: np.ndarray) -> bool:
+        """Whether the reader's result counts as this one."""
+        if came.shape != wanted.shape:
+            return False
+        if self.is_exact:
+            return bool((came == wanted).all())
+        return np.allclose(came.astype(np.float64), wanted, rtol=1e-4, atol=1e-5, equal_nan=True)
+
+
+def is_real(dtype: np.dtype) -> bool:
+    """Whether these are numbers that can be compared with ours; JAX's half precision is among them."""
+    return dtype.kind == "b" or (jnp.issubdtype(dtype, jnp.number) and not jnp.issubdtype(dtype, jnp.complexfloating))

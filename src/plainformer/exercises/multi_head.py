@@ -140,6 +140,21 @@ HEADS = [
     ),
     Mistake(
         "combine",
+        "you return the contribution of a single head",
+        "Does your loop add to the total, or does it replace it?",
+        lambda heads, o: heads[-1] @ o[-1],
+        lambda heads, o: heads[0] @ o[0],
+    ),
+    Mistake(
+        "combine",
+        "you add the heads before W_O, where each head should meet rows of W_O of its own",
+        "Multiply out concatenation times W_O, block by block. Which block of W_O does head h meet?",
+        lambda heads, o: heads.sum(axis=0) @ o.sum(axis=0),
+        lambda heads, o: heads.sum(axis=0) @ o[0],
+        lambda heads, o: heads.mean(axis=0) @ o.mean(axis=0),
+    ),
+    Mistake(
+        "combine",
         "you return one output for each head, where they should be added",
         "Multiply out concatenation times W_O, block by block. What happens to the blocks?",
         lambda heads, o: heads @ o,

@@ -1,0 +1,113 @@
+"""What the check says about a result: an example to follow by hand, and facts where no known mistake explains it."""
+
+from collections.abc import Callable
+
+import numpy as np
+
+from plainformer.exercises.exercise import Exercise, is_real
+from plainformer.exercises.running import run
+
+
+def example(exercise: Exercise, function: Callable) -> list[str]:
+    """The first example that the function gets wrong, as lines to read, or none."""
+    for inputs in exercise.examples():
+        came, wanted = run(function, inputs, exercise), exercise.answer(**inputs)
+        if isinstance(came, str) or exercise.is_same(came, wanted):
+            continue
+        lines = [f"    {each} = {text(value)}" for each, value in inputs.items()]
+        return [
+            "With",
+            *lines,
+            "you return",
+            *_result(exercise, inputs, came, with_sums=True),
+            "it should be",
+            *_result(exercise, inputs, wanted),
+        ]
+    return []
+
+
+def _result(exercise: Exercise, inputs: dict, numbers: np.ndarray, with_sums: bool = False) -> list[str]:
+    if exercise.parts and len(numbers) == len(exercise.parts):
+        return [f"    {part} = {text(each)}" for part, each in zip(exercise.parts, numbers, strict=True)]
+    remark = exercise.remark(inputs, numbers) if exercise.remark else ""
+    if with_sums and exercise.has_rows_of_weights and numbers.ndim == 2:
+        remark = f"its rows sum to {text(numbers.sum(axis=1))}"
+    return [f"    {text(numbers)}" + (f" ({remark})" if remark else "")]
+
+
+def facts(exercise: Exercise, inputs: dict, came: np.ndarray, wanted: np.ndarray) -> list[str]:
+    """What can be said about a result that no known mistake explains."""
+    for name, value in inputs.items():
+        is_array = isinstance(value, np.ndarray) and is_real(value.dtype)
+        if is_array and came.shape == value.shape and exercise.is_same(came, value.astype(np.float64)):
+            return [f"You return {name} unchanged."]
+    if came.shape != wanted.shape:
+        return [_about_shape(exercise, came, wanted)]
+    found = []
+    numbers = came.astype(np.float64)
+    if came.dtype.kind in "iub" and not exercise.is_exact:
+        found.append(f"Your result holds {came.dtype}, which cannot hold fractions. Is an array made as integers?")
+    if not np.isfinite(numbers).all():
+        bad = tuple(int(i) for i in np.argwhere(~np.isfinite(numbers))[0])
+        found.append(
+            f"{(~np.isfinite(numbers)).sum()} of its {came.size} numbers are nan or infinite, the first at {bad}."
+            " Is something divided by zero, or infinity taken from infinity?"
+        )
+        return found
+    if exercise.is_exact:
+        where = tuple(int(i) for i in np.argwhere(came != wanted)[0])
+        at = where[0] if len(where) == 1 else where
+        found.append(
+            f"{(came != wanted).sum()} of its {came.size} ids differ from the right ones, the first at {at}: "
+            f"{text(came[where])} instead of {text(wanted[where])}."
+        )
+        return found
+    ratio = (numbers * wanted).sum() / (wanted * wanted).sum()
+    if np.allclose(numbers, ratio * wanted, rtol=1e-4, atol=1e-5):
+        found.append(f"Every number is {text(ratio)} times what it should be. Is a factor missing, or one too many?")
+    elif exercise.has_rows_of_weights and not np.allclose(numbers.sum(axis=1), wanted.sum(axis=1), atol=1e-4):
+        found.append(f"The rows sum to {text(numbers.sum(axis=1))}; each should sum to 1.")
+    gap = np.abs(numbers - wanted)
+    where = tuple(int(i) for i in np.unravel_index(gap.argmax(), gap.shape))
+    found.append(f"The largest difference is at {where}: {text(numbers[where])} instead of {text(wanted[where])}.")
+    return found
+
+
+def _about_shape(exercise: Exercise, came: np.ndarray, wanted: np.ndarray) -> str:
+    if exercise.is_exact and wanted.ndim == 1 == came.ndim:
+        return f"Your result has {len(came)} ids; wanted {len(wanted)}."
+    if exercise.is_exact and wanted.ndim == 1 < came.ndim:
+        return f"Your result is a list of lists, of shape {came.shape}; wanted one flat list of ids."
+    whose, skip = ("Your result has", 0)
+    if exercise.parts and came.ndim and len(came) == len(exercise.parts):
+        whose, skip = (f"Your {' and '.join(exercise.parts)} have", 1)
+    likely = _likely(came, wanted)
+    return f"{whose} shape {came.shape[skip:]}; wanted {exercise.result} = {wanted.shape[skip:]}. {likely}"
+
+
+def _likely(came: np.ndarray, wanted: np.ndarray) -> str:
+    if came.ndim == 0:
+        return "Did you sum over everything?"
+    if came.size == wanted.size and sorted(came.shape) == sorted(wanted.shape):
+        return "The axes are in another order."
+    if came.ndim < wanted.ndim:
+        return "An axis is missing: did you sum over it, or take one index only?"
+    if came.ndim > wanted.ndim:
+        return "There is an axis too many: is a sum missing, or a reshape?"
+    return "Which axis of which argument does each of the wanted ones come from?"
+
+
+def shapes(inputs: dict) -> str:
+    """What the function was called with, in one line."""
+    return ", ".join(f"{name} {np.shape(value) or text(value)}" for name, value in inputs.items())
+
+
+def text(value) -> str:
+    """Numbers as one would write them by hand: nested lists, at most three decimals."""
+    if isinstance(value, np.ndarray) and value.size > 60:
+        return f"an array of shape {value.shape}"
+    if isinstance(value, np.ndarray) and value.ndim:
+        return f"[{', '.join(text(each) for each in value)}]"
+    if isinstance(value, np.ndarray | np.floating | float):
+        return f"{round(float(value), 3) + 0.0:.8g}"  # + 0.0 turns -0 into 0
+    return str(value) if isinstance(value, int | np.bool_ | np.integer) else repr(value)

@@ -1,0 +1,278 @@
+"""Whatever a reader passes to `check`, in whatever place, the answer is a sentence about it."""
+
+import re
+import subprocess
+import sys
+
+import jax
+import jax.numpy as jnp
+import nbformat
+import numpy as np
+import pytest
+from exercise_checks import complaint, in_float64
+from nbclient import NotebookClient
+
+from plainformer.exercises import EXERCISES, ExerciseError, check
+
+each_exercise = pytest.mark.parametrize("name", EXERCISES)
+
+
+def right(name):
+    return in_float64(EXERCISES[name].answer)
+
+
+def is_exact(name):
+    return EXERCISES[name].is_exact
+
+
+@each_exercise
+def test_check_passes_arrays_of_numpy_and_of_jax_and_lists(name, capsys):
+    check(name, right(name))
+    check(name, lambda *given: jnp.asarray(right(name)(*given), jnp.int32 if is_exact(name) else jnp.float32))
+    check(name, lambda *given: right(name)(*given).tolist())
+    assert re.fullmatch(rf"({name}: passed \d checks on .+\n){{3}}", capsys.readouterr().out)
+
+
+@each_exercise
+def test_what_the_reader_prints_is_kept(name, capsys):
+    def talks(*given):
+        print("looking at", len(given))
+        return right(name)(*given)
+
+    check(name, talks)
+    assert re.fullmatch(rf"(looking at \d\n)+{name}: passed .*\n", capsys.readouterr().out)
+    with pytest.raises(ExerciseError):
+        check(name, lambda *given: print("nothing to return"))
+    assert capsys.readouterr().out.startswith("nothing to return\n")
+
+
+@each_exercise
+def test_function_that_raises(name):
+    def raises(*given):
+        raise LookupError("in my own words")
+
+    line = raises.__code__.co_firstlineno + 1
+    with pytest.raises(ExerciseError) as caught:
+        check(name, raises)
+    says = rf"{name}: your function raised LookupError on line {line} \(`raise LookupError\(.*\)`\): in my own words\n"
+    assert re.match(says + "The input was: .+, with ", str(caught.value))
+    assert caught.value.__cause__ is None
+    assert caught.value.__context__ is None
+    assert len([entry for entry in caught.traceback if entry.path.match("plainformer/exercises/*")]) == 1
+
+
+@each_exercise
+def test_function_that_leaves_the_program(name):
+    says = "raised SystemExit .*: 3 Your function should return, not leave the program."
+    assert re.search(says, complaint(name, lambda *given: sys.exit(3)))
+
+
+def test_interruption_by_the_reader_goes_through():
+    def waits(*given):
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        check("scores", waits)
+
+
+@each_exercise
+def test_result_of_another_shape(name):
+    message = complaint(name, lambda *given: right(name)(*given)[..., None])
+    assert re.search(r"shape \(.*\); wanted ", message)
+    message = complaint(name, lambda *given: 0)
+    assert re.search(r"shape \(\); wanted |returned an int; wanted 2 arrays", message)
+
+
+@each_exercise
+def test_result_with_nan(name):
+    message = complaint(name, lambda *given: right(name)(*given) * np.nan)
+    wanted = (
+        "returned float64 numbers; wanted one list of ids" if is_exact(name) else "are nan or infinite|number .nan."
+    )
+    assert re.search(wanted, message)
+
+
+@each_exercise
+@pytest.mark.parametrize(
+    ("result", "called"),
+    [
+        (None, "None. Did you forget the return?"),
+        ({}, "a dict"),
+        ("text", "a str"),
+        (len, "a builtin"),
+        (1j, "a compl"),
+    ],
+)
+def test_result_that_is_no_array(name, result, called):
+    message = complaint(name, lambda *given: result)
+    assert f"your function returned {called}" in message
+    assert "wanted" in message or result is None
+
+
+@each_exercise
+def test_result_in_a_tuple(name):
+    assert re.search(r"tuple of |of 1; wanted 2|list of lists", complaint(name, lambda *given: (right(name)(*given),)))
+
+
+@each_exercise
+def test_arguments_that_do_not_fit(name):
+    called = ", ".join(EXERCISES[name].cases()[0].inputs)
+    message = complaint(name, lambda: None)
+    assert f"{name}: your function takes (), but {name} is called as f({called}): too many" in message
+
+
+@each_exercise
+@pytest.mark.parametrize("thing", [3, None, "my_function", [1, 2], {}])
+def test_what_is_no_function(name, thing, unchecked):
+    message = complaint(name, thing)
+    assert message.startswith(f"{name}: wanted a function, came a")
+
+
+def test_result_or_name_in_place_of_the_function(unchecked):
+    for result in (jnp.ones((2, 2)), np.ones(2), [1, 2], (3, 4)):
+        assert complaint("scores", result).endswith(" Pass the function itself, without calling it.")
+    assert complaint("scores", "my_scores").endswith("came a str. Pass the function itself, without quotation marks.")
+
+
+@each_exercise
+def test_class_in_place_of_a_function(name):
+    class Mine:
+        pass
+
+    called = ", ".join(EXERCISES[name].cases()[0].inputs)
+    assert f"{name}: wanted a function, came the class Mine; {name} is called as f({called})." in complaint(name, Mine)
+
+
+@each_exercise
+def test_arguments_of_check_the_wrong_way_round(name, unchecked):
+    def my_answer(*given):
+        return None
+
+    with pytest.raises(ExerciseError, match=rf'arguments are swapped: .* as in check\("{name}", my_answer\)\.'):
+        check(my_answer, name)
+
+
+@each_exercise
+def test_misspelled_name(name):
+    for wrong in (name[:-1], name.capitalize(), name + "s"):
+        if wrong not in EXERCISES:
+            message = complaint(wrong, right(name))
+            assert message.startswith(f"there is no exercise {wrong!r}. Did you mean {name!r}? The exercises are: ")
+    assert "mean" not in complaint("qqq", right(name))
+
+
+@each_exercise
+def test_function_that_changes_its_arguments(name):
+    def changes(*given):
+        for each in given:
+            each[0] = 0
+
+    message = complaint(name, changes)
+    assert re.search(r"raised TypeError on line \d+ \(`each\[0\] = 0`\): .*(does not support|immutable)", message)
+
+
+@pytest.mark.parametrize("as_numpy", [lambda x: x, np.asarray])
+def test_change_of_an_array_is_answered_with_a_remedy(as_numpy):
+    def changes(queries, keys):
+        scores = as_numpy(queries)
+        scores[0, 0] = 1
+        return scores
+
+    message = complaint("scores", changes)
+    assert "The arguments are JAX arrays, which never change. Write x = x.at[i].set(value), or" in message
+
+
+@each_exercise
+def test_result_in_memory_that_is_used_again(name):
+    memory = np.zeros(1000, int if is_exact(name) else float)
+
+    def thrifty(*given):
+        result = right(name)(*given)
+        view = memory[: result.size].reshape(result.shape)
+        view[...] = result
+        return view
+
+    check(name, thrifty)
+
+
+@each_exercise
+def test_result_is_never_zeros_or_ones(name):
+    """A function that ignores its arguments passes no exercise."""
+    for value in (0, 1):
+        complaint(name, lambda *given, value=value: np.full_like(right(name)(*given), value))
+
+
+def test_error_inside_a_compiled_function_keeps_its_line():
+    @jax.jit
+    def compiled(queries, keys):
+        return queries @ keys
+
+    assert re.search(
+        r"raised TypeError on line \d+ \(`return queries @ keys`\): dot_general", complaint("scores", compiled)
+    )
+
+
+# --- Where it is read ------------------------------------------------------------------------------------------
+
+CELLS = [
+    "import plainformer as pf",
+    """\
+def mine(queries, keys):
+    print('in my function')
+    return queries @ keys.T
+pf.exercises.check('scores', mine)""",
+    """\
+def mine(queries, keys):
+    return queries @ missing
+pf.exercises.check('scores', mine)""",
+    "pf.exercises.check('scores', pf.scaled_scores)",
+]
+
+
+@pytest.fixture(scope="module")
+def cells():
+    """The outputs of these cells in a Jupyter kernel, which is IPython's as on Colab."""
+    notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(cell) for cell in CELLS])
+    NotebookClient(notebook, kernel_name="python3", allow_errors=True, timeout=300).execute()
+    return [cell.outputs for cell in notebook.cells]
+
+
+def test_notebook_shows_the_message_alone(cells):
+    (error,) = [output for output in cells[1] if output.output_type == "error"]
+    (shown,) = error.traceback
+    assert shown.startswith(
+        "ExerciseError: scores: your scores are not scaled: they are the bare dot products.\nWith\n"
+    )
+    assert "in my function" in cells[1][0].text
+    (error,) = [output for output in cells[2] if output.output_type == "error"]
+    (shown,) = error.traceback
+    assert re.match(
+        r"ExerciseError: scores: your function raised NameError on line 2 \(`return queries @ missing`\)", shown
+    )
+    assert cells[3][0].text == "scores: passed 3 checks on 5 queries, 7 keys\n"
+
+
+def run_script(tmp_path, text):
+    script = tmp_path / "mine.py"
+    script.write_text(text)
+    return subprocess.run([sys.executable, script], capture_output=True, text=True, timeout=300, check=False)
+
+
+def test_script_shows_its_own_line_and_the_message(tmp_path):
+    done = run_script(tmp_path, "\n".join(CELLS[:2]))
+    assert done.returncode == 1
+    assert "in my function" in done.stdout
+    shown = done.stderr.splitlines()
+    assert shown[0] == "Traceback (most recent call last):"
+    assert re.fullmatch(r'  File ".*mine.py", line 5, in <module>', shown[1])
+    assert shown[2] == "    pf.exercises.check('scores', mine)"
+    assert shown[3] == "ExerciseError: scores: your scores are not scaled: they are the bare dot products."
+    assert "plainformer/exercises" not in done.stderr
+
+
+def test_other_errors_of_a_script_are_shown_as_ever(tmp_path):
+    caught = "try:\n    pf.exercises.check('scores', len)\nexcept AssertionError as error:\n    print(error)\n1 / 0\n"
+    done = run_script(tmp_path, CELLS[0] + "\n" + caught)
+    assert "is called as f(queries, keys)" in done.stdout
+    assert done.stderr.startswith("Traceback")
+    assert done.stderr.endswith("ZeroDivisionError: division by zero\n")
