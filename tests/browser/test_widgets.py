@@ -2,7 +2,7 @@
 
 import pytest
 
-NAMES = ["notation", "bpe", "attention", "heads"]
+NAMES = ["notation", "bpe", "attention", "heads", "blocks", "positions"]
 
 # One control of each figure with keys that change something.
 CHANGES = {
@@ -10,6 +10,8 @@ CHANGES = {
     "bpe": [("Merges", "End")],
     "attention": [("Query q", "ArrowUp"), ("Score multiplier", "ArrowRight"), ("May attend to token 2", "Space")],
     "heads": [("Head 2", "Space")],
+    "blocks": [("pre-norm", "Space"), ("Weight scale", "ArrowRight"), ("Layers", "ArrowLeft")],
+    "positions": [("rotary", "Space"), ("Query at n", "ArrowRight"), ("Key at m", "End"), ("Move both", "Home")],
 }
 
 

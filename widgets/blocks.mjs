@@ -1,0 +1,164 @@
+// What a stack of layers does to the size of the tokens, and to the gradient, with and without skips (chapter 04).
+import { add, choice, format, frame, html, matmul, scaled, slider, transpose } from "./common.mjs";
+import { chart, powerOfTen, threeFigures, ticksBetween } from "./chart.mjs";
+
+const [TOKENS, WIDTH, INNER, DEPTH] = [6, 16, 64, 24];
+const EPS = 1e-5;
+const SEED = 7;
+const START = { wiring: "none", depth: 12, power: -1 };
+
+const zeros = (a) => a.map((row) => row.map(() => 0));
+const meanOf = (row) => row.reduce((sum, value) => sum + value, 0) / row.length;
+/** The root of the mean square of all entries: 1 for tokens of mean 0 and variance 1. */
+const size = (a) => Math.sqrt(meanOf(a.flat().map((value) => value * value)));
+
+/** Evenly spread random numbers with mean 0 and a given variance, from Park and Miller's generator. */
+function generator(seed) {
+  const modulus = 2 ** 31 - 1;
+  let state = seed;
+  const next = () => { state = (48271 * state) % modulus; return (2 * state) / modulus - 1; };
+  return (rows, columns, variance = 1) => {
+    const width = Math.sqrt(3 * variance); // numbers spread evenly over (-1, 1) have variance 1/3
+    return Array.from({ length: rows }, () => Array.from({ length: columns }, () => next() * width));
+  };
+}
+
+/** Each row to mean 0 and variance 1; and the way back, from a gradient at the result to one at `x`. */
+function standardise(x) {
+  const spreads = x.map((row) => { const mean = meanOf(row); return Math.sqrt(meanOf(row.map((value) => (value - mean) ** 2)) + EPS); });
+  const value = x.map((row, n) => { const mean = meanOf(row); return row.map((entry) => (entry - mean) / spreads[n]); });
+  const back = (gradient) => gradient.map((row, n) => {
+    const [mean, along] = [meanOf(row), meanOf(row.map((entry, j) => entry * value[n][j]))];
+    return row.map((entry, j) => (entry - mean - along * value[n][j]) / spreads[n]);
+  });
+  return { value, back };
+}
+
+/** f(x) = scale · ReLU(x W₁) W₂ for each token; and the way back. */
+function network(x, [first, second], scale) {
+  const inner = matmul(x, first);
+  const kept = (a) => a.map((row, n) => row.map((entry, j) => (inner[n][j] > 0 ? entry : 0)));
+  const back = (gradient) => matmul(kept(matmul(scaled(gradient, scale), transpose(second))), transpose(first));
+  return { value: scaled(matmul(kept(inner), second), scale), back };
+}
+
+// Each wiring gives the next x and the way back; there, `through` says whether the gradient may pass f.
+const WIRINGS = {
+  none: { name: "no residual", label: "no residual: x ← f(x)", layer(x, f) {
+    const { value, back } = f(x);
+    return { value, back: (g, through) => (through ? back(g) : zeros(g)) };
+  } },
+  residual: { name: "residual", label: "residual: x ← x + f(x)", layer(x, f) {
+    const { value, back } = f(x);
+    return { value: add(x, value), back: (g, through) => (through ? add(g, back(g)) : g) };
+  } },
+  pre: { name: "pre-norm", label: "pre-norm: x ← x + f(norm(x))", layer(x, f) {
+    const norm = standardise(x);
+    const { value, back } = f(norm.value);
+    return { value: add(x, value), back: (g, through) => (through ? add(g, norm.back(back(g))) : g) };
+  } },
+  post: { name: "post-norm", label: "post-norm: x ← norm(x + f(x))", layer(x, f) {
+    const { value, back } = f(x);
+    const norm = standardise(add(x, value));
+    const inside = (g, through) => (through ? add(g, back(g)) : g);
+    return { value: norm.value, back: (g, through) => inside(norm.back(g), through) };
+  } },
+};
+const NAMES = Object.keys(WIRINGS);
+const COLOURS = NAMES.map((_, i) => `var(--lf-hue-${i + 1})`);
+const DASHES = [null, "7 4", "2 3", "9 3 2 3"];
+
+/** The size after each layer, and that of the gradient on its way back, by all paths and by the skips alone. */
+function run({ x, output, weights }, wiring, depth, scale) {
+  const backs = [];
+  let [tokens, sizes] = [x, [size(x)]];
+  for (const pair of weights.slice(0, depth)) {
+    const { value, back } = WIRINGS[wiring].layer(tokens, (rows) => network(rows, pair, scale));
+    tokens = value;
+    sizes.push(size(value));
+    backs.unshift(back);
+  }
+  const follow = (through) => {
+    let gradient = output;
+    return [size(output), ...backs.map((back) => { gradient = back(gradient, through); return size(gradient); })];
+  };
+  return { sizes, gradients: follow(true), skips: follow(false) };
+}
+
+/** An axis of powers of ten that holds all `values`, from 0.1 to 10 at the least. */
+function powers(values) {
+  const exponents = values.flat(2).map(Math.log10);
+  const [low, high] = [Math.min(-1, Math.floor(Math.min(...exponents))), Math.max(1, Math.ceil(Math.max(...exponents)))];
+  return { low, high, ticks: ticksBetween(low, high, 6), show: powerOfTen };
+}
+
+const TITLES = { size: "Size of the tokens, going forward", gradient: "Size of the gradient, going back" };
+
+export function mount(element) {
+  const draw = generator(SEED);
+  const data = { x: standardise(draw(TOKENS, WIDTH)).value, output: draw(TOKENS, WIDTH) };
+  data.output = scaled(data.output, 1 / size(data.output));
+  // At scale 1 these variances make f keep the mean square of what enters it, on average.
+  data.weights = Array.from({ length: DEPTH }, () => [draw(WIDTH, INNER, 2 / WIDTH), draw(INNER, WIDTH, 1 / INNER)]);
+
+  let state = { ...START };
+  const set = (change) => { state = { ...state, ...change }; render(); };
+  const { controls, stage, publish } = frame(element, {
+    label: "Live figure: a stack of layers with and without residuals and norms", reset: () => set(START),
+  });
+  const wiring = choice({ legend: "Each layer", onchange: (value) => set({ wiring: value }),
+    options: NAMES.map((name) => [name, WIRINGS[name].label]) });
+  const power = slider({ label: "Weight scale", min: -2, max: 1, step: 0.25, ticks: [0], show: (value) => format(2 ** value),
+    oninput: (value) => set({ power: value }) });
+  const depth = slider({ label: "Layers", min: 1, max: DEPTH, oninput: (value) => set({ depth: value }) });
+  controls.append(wiring.node, power.node, depth.node);
+
+  const charts = { size: chart(), gradient: chart() };
+  const cells = NAMES.map(() => ["", "", ""].map(() => html("td")));
+  const dots = COLOURS.map((colour) => html("span", { class: "lf-dot", style: `color: ${colour}` }));
+  const heads = NAMES.map((name, i) => html("th", { scope: "row" }, dots[i], WIRINGS[name].name));
+  const caption = html("caption");
+  const tops = ["size", "gradient", "by skips"].map((name) => html("th", { scope: "col" }, name));
+  const table = html("table", {}, caption, html("thead", {}, html("tr", {}, html("td"), tops)),
+    html("tbody", {}, NAMES.map((_, i) => html("tr", {}, heads[i], cells[i]))));
+  for (const name of ["size", "gradient"]) {
+    stage.append(html("div", { class: "lf-panel" }, html("p", { class: "lf-title" }, TITLES[name]), charts[name].node));
+  }
+  stage.append(html("div", { class: "lf-wide lf-table" }, table),
+    html("p", { class: "lf-note lf-wide" }, "Toy numbers, no trained model: six random tokens of width 16, standardised; " +
+      "f(x) = scale · ReLU(x W₁) W₂ with random W₁, W₂ of its own in each layer, inner width 64. Size: the root of the mean square of " +
+      "all entries. The gradient enters at the output with size 1; the last column keeps only what reaches the input without passing any f."));
+
+  function render() {
+    const scale = 2 ** state.power;
+    const layers = `${state.depth} ${state.depth === 1 ? "layer" : "layers"}`;
+    const results = NAMES.map((name) => run(data, name, state.depth, scale));
+    wiring.value = state.wiring;
+    power.value = state.power;
+    depth.value = state.depth;
+    const chosen = NAMES.indexOf(state.wiring);
+    const ends = results.map(({ sizes, gradients, skips }) => [sizes.at(-1), gradients.at(-1), skips.at(-1)]);
+    const curvesOf = { size: results.map(({ sizes }) => sizes), gradient: results.map(({ gradients }) => gradients) };
+    const y = powers([curvesOf.size, curvesOf.gradient]); // one axis for both charts, so that they can be compared
+    for (const [name, curves] of Object.entries(curvesOf)) {
+      const list = NAMES.map((key, i) => `${WIRINGS[key].name} ${threeFigures(curves[i].at(-1))}`).join(", ");
+      charts[name].draw({
+        label: `${TITLES[name]}, on a scale of powers of ten. After ${layers}: ${list}.`,
+        x: { low: 0, high: DEPTH, ticks: [0, 6, 12, 18, 24], show: String, name: name === "size" ? "layers passed" : "layers passed on the way back" },
+        y,
+        curves: curves.map((curve, i) => ({ name: WIRINGS[NAMES[i]].name, colour: COLOURS[i], strong: i === chosen, dots: i === chosen,
+          dash: i === chosen ? null : DASHES[i], points: curve.map((value, layer) => [layer, Math.log10(value)]) })),
+      });
+    }
+    caption.textContent = `After ${layers}, at weight scale ${format(scale)}`;
+    ends.forEach((row, i) => {
+      row.forEach((value, j) => { cells[i][j].textContent = threeFigures(value); });
+      heads[i].classList.toggle("lf-chosen", i === chosen);
+    });
+    const [{ name }, [out, gradient]] = [WIRINGS[state.wiring], ends[chosen].map(threeFigures)];
+    publish({ ...state, scale, ...Object.fromEntries(NAMES.map((name, i) => [name, results[i]])) },
+      `${name[0].toUpperCase()}${name.slice(1)}, ${layers}, weight scale ${format(scale)}: ` +
+      `the tokens leave with size ${out}, the gradient reaches the input with size ${gradient}.`);
+  }
+  render();
+}

@@ -1,0 +1,74 @@
+// A small line chart: axes with ticks, and curves that are named at their right ends.
+import { svg } from "./common.mjs";
+
+const [WIDTH, HEIGHT] = [346, 260];
+const [LEFT, RIGHT, TOP, BOTTOM] = [46, 92, 24, 42];
+const LINE = 15; // two names keep this far apart
+
+const SUPERSCRIPTS = { "-": "⁻", ...Object.fromEntries([..."⁰¹²³⁴⁵⁶⁷⁸⁹"].map((sign, digit) => [digit, sign])) };
+/** A power of ten, as it is written by hand. */
+export const powerOfTen = (exponent) => `10${[...String(exponent)].map((sign) => SUPERSCRIPTS[sign]).join("")}`;
+
+/** A positive number of any size, to three figures. */
+export function threeFigures(value) {
+  if (value === 0) return "0";
+  if (value >= 0.0095 && value < 9995) return value >= 999.5 ? value.toFixed(0) : value.toPrecision(3);
+  const [digits, exponent] = value.toExponential(1).split("e");
+  return `${digits}·${powerOfTen(Number(exponent))}`;
+}
+
+/** Whole multiples of a round step between `low` and `high`, at most `most` of them. */
+export function ticksBetween(low, high, most, steps = [1, 2, 4, 5, 10, 20, 50]) {
+  const step = steps.find((size) => Math.floor(high / size) - Math.ceil(low / size) < most) ?? high - low;
+  const first = Math.ceil(low / step);
+  return Array.from({ length: Math.floor(high / step) - first + 1 }, (_, i) => (first + i) * step);
+}
+
+/** Heights for names: each as near to its own as it can be, none on another, all inside the drawing. */
+function spread(heights) {
+  const order = heights.map((_, i) => i).sort((i, j) => heights[i] - heights[j]);
+  const placed = [];
+  for (const i of order) placed.push(Math.max(heights[i], (placed.at(-1) ?? TOP) + (placed.length ? LINE : 0)));
+  let limit = HEIGHT - BOTTOM;
+  for (let k = placed.length - 1; k >= 0; k--) { placed[k] = Math.min(placed[k], limit); limit = placed[k] - LINE; }
+  return heights.map((_, i) => placed[order.indexOf(i)]);
+}
+
+/**
+ * An empty chart. `draw` fills it: `x` and `y` are `{ low, high, ticks, show, name }`; a curve is
+ * `{ name, colour, dash, strong, points, dots, mark }`, where a point `null` breaks the line and `mark` is a point to ring.
+ * `here` is a place on the x axis that a line marks, `{ at, name }`.
+ */
+export function chart() {
+  const node = svg("svg", { viewBox: `0 0 ${WIDTH} ${HEIGHT}`, role: "img" });
+
+  function draw({ label, x, y, curves, here = null }) {
+    const across = (value) => LEFT + ((value - x.low) / (x.high - x.low)) * (WIDTH - LEFT - RIGHT);
+    const down = (value) => HEIGHT - BOTTOM - ((value - y.low) / (y.high - y.low)) * (HEIGHT - TOP - BOTTOM);
+    const text = (words, attributes) => svg("text", attributes, words);
+    const step = (point, before) => (point === null ? "" : `${before ? "L" : "M"}${across(point[0])} ${down(point[1])}`);
+    const path = (points) => points.map((point, i) => step(point, points[i - 1])).join("");
+    const grid = y.ticks.map((value) => [svg("path", { class: "lf-axis", d: `M${LEFT} ${down(value)}H${WIDTH - RIGHT}` }),
+      text(y.show(value), { x: LEFT - 6, y: down(value) + 4, "text-anchor": "end" })]);
+    const foot = x.ticks.map((value) => [svg("path", { class: "lf-axis", d: `M${across(value)} ${HEIGHT - BOTTOM}v5` }),
+      text(x.show(value), { x: across(value), y: HEIGHT - BOTTOM + 18, "text-anchor": "middle" })]);
+    const ends = curves.map(({ points }) => points.at(-1));
+    const heights = spread(ends.map(([, value]) => down(value)));
+    const lines = curves.map((curve) => svg("g", { style: `color: ${curve.colour}` },
+      svg("path", { class: curve.strong ? "lf-curve lf-strong" : "lf-curve", d: path(curve.points), "stroke-dasharray": curve.dash }),
+      (curve.dots ? curve.points : []).map((point) => svg("circle", { cx: across(point[0]), cy: down(point[1]), r: 2.8, fill: "currentColor" })),
+      curve.mark ? svg("circle", { class: "lf-spot", cx: across(curve.mark[0]), cy: down(curve.mark[1]), r: 5 }) : []));
+    const names = curves.map(({ name, colour, strong }, i) => (name ? [text(name, { class: "lf-halo", x: across(ends[i][0]) + 7,
+      y: heights[i] + 4, style: `fill: ${colour}`, "font-weight": strong ? 700 : 400 })] : []));
+    const order = curves.map((_, i) => i).sort((i, j) => Boolean(curves[i].strong) - Boolean(curves[j].strong));
+    node.setAttribute("aria-label", label);
+    node.replaceChildren(...grid.flat(), ...foot.flat(),
+      svg("path", { class: "lf-frame", d: `M${LEFT} ${TOP}V${HEIGHT - BOTTOM}H${WIDTH - RIGHT}` }),
+      ...(here === null ? [] : [svg("path", { class: "lf-here", d: `M${across(here.at)} ${TOP}V${HEIGHT - BOTTOM}` }),
+        text(here.name, { style: "fill: var(--lf-mark)", "font-weight": 700, y: TOP - 9, "text-anchor": "middle",
+          x: Math.max(LEFT + 40, Math.min(WIDTH - RIGHT - 40, across(here.at))) })]),
+      text(x.name, { x: (LEFT + WIDTH - RIGHT) / 2, y: HEIGHT - 6, "text-anchor": "middle" }),
+      ...order.map((i) => lines[i]), ...names.flat());
+  }
+  return { node, draw };
+}
