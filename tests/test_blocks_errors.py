@@ -63,10 +63,13 @@ def block(**options):
         (lambda: block(norm="batch"), ValueError, r"norm is 'batch'; wanted one of 'layer', 'rms'"),
         (lambda: block(dropout_rate=-0.1), ValueError, r"dropout_rate is -0\.1; wanted a probability of at least 0"),
         (lambda: block(dropout_rate=1.0), ValueError, r"dropout_rate is 1\.0; wanted a probability .* below 1"),
+        (lambda: block(dropout_rate="0.1"), TypeError, r"dropout_rate is '0\.1'; wanted a number"),
+        (lambda: block(dropout_rate=True), TypeError, r"dropout_rate is True; wanted a number"),
+        (lambda: pf.TransformerBlock(6, 0, key=KEY), ValueError, r"num_heads is 0; wanted at least 1"),
         (lambda: block(d_ff=0), ValueError, r"d_ff is 0; wanted at least 1"),
         (lambda: block(num_kv_heads=2), ValueError, r"num_heads=3 is not a multiple of num_kv_heads=2"),
         (lambda: pf.TransformerBlock(0, 1, key=KEY), ValueError, r"d_model is 0; wanted at least 1"),
-        (lambda: pf.TransformerBlock(7, 3, key=KEY), ValueError, r"d_model=7 is not a multiple of num_heads=3"),
+        (lambda: pf.TransformerBlock(7, 3, key=KEY), ValueError, r"d_model=7 is not .*num_heads=3.*another number"),
         (lambda: block()(ROWS[None]), ValueError, r"x has shape \(1, 5, 6\).*batch.*jax\.vmap"),
         (lambda: block()(jnp.ones((5, 8))), ValueError, r"x has shape \(5, 8\); wanted \(seq, d_model=6\)"),
         (lambda: block()(ROWS.T), ValueError, r"x has .*swapped.*x\.T"),
@@ -92,7 +95,7 @@ def block(**options):
         (
             lambda: block(cross_attention=True)(ROWS, context=CONTEXT, context_mask=jnp.ones((5, 7))),
             TypeError,
-            r"mask is an array of float32; wanted a Boolean",
+            r"^context_mask is an array of float32; wanted a Boolean.*context_mask == 0",
         ),
     ],
 )

@@ -191,7 +191,12 @@ def test_proofs_know_the_tests_of_a_class_and_of_folders(tmp_path):
 
 
 @pytest.mark.parametrize(
-    "text", ['pytestmark = pytest.mark.equation("eq-a-b")', '@pytest.mark.equation("eq-a-b")\nclass TestAdd: ...']
+    "text",
+    [
+        'pytestmark = pytest.mark.equation("eq-a-b")',
+        '@pytest.mark.equation("eq-a-b")\nclass TestAdd: ...',
+        '@pytest.mark.equation("eq-a-b")\ndef helper_that_pytest_never_runs(): ...',
+    ],
 )
 def test_proofs_refuse_a_marker_that_they_cannot_place(tmp_path, text):
     write(tmp_path, test_words=text)

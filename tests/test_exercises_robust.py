@@ -202,6 +202,22 @@ def test_result_is_never_zeros_or_ones(name):
         complaint(name, lambda *given, value=value: np.full_like(right(name)(*given), value))
 
 
+def test_objects_that_raise_when_they_are_looked_at(unchecked):
+    class Sullen:
+        @property
+        def __signature__(self):
+            raise RuntimeError("I do not tell")
+
+        def __len__(self):
+            raise RuntimeError("I do not tell")
+
+        def __call__(self, *given):
+            return self
+
+    assert complaint("pairs", Sullen()).startswith("pairs: your function returned a Sullen; wanted 2 arrays")
+    assert complaint("layer_norm", Sullen()).startswith("layer_norm: your function returned a Sullen that")
+
+
 def test_error_inside_a_compiled_function_keeps_its_line():
     @jax.jit
     def compiled(queries, keys):

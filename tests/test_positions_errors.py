@@ -184,6 +184,31 @@ def test_learned_positions_refuse_what_the_table_does_not_hold(positions, bad):
     np.testing.assert_array_equal(compiled(scheme, fine), X + scheme.table[fine])
 
 
+@pytest.mark.usefixtures("unchecked")
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        # Sines and table rows as whole numbers would all be 0.
+        (lambda x: pf.rotate_pairs(x, jnp.arange(5)), r"rows holds int32; wanted floats.*rows\.astype\(float\)"),
+        (lambda x: pf.SinusoidalPositions(12).embed(x), r"x holds int32; wanted floats"),
+        (lambda x: pf.LearnedPositions(5, 12, key=KEY).embed(x), r"x holds int32; wanted floats"),
+        (lambda x: pf.RotaryPositions(base="10000"), r"base is '10000'; wanted a number, such as 10000"),
+        (lambda x: pf.RotaryPositions(base=True), r"base is True; wanted a number"),
+    ],
+)
+def test_whole_numbers_in_the_place_of_floats_are_named(call, message):
+    with pytest.raises(TypeError, match=message):
+        call(jnp.ones((5, 12), int))
+
+
+@pytest.mark.usefixtures("unchecked")
+def test_numpy_arrays_in_double_precision_are_taken_without_a_warning():
+    x = np.ones((5, 12))  # warnings are errors here
+    for scheme in (pf.SinusoidalPositions(12), pf.LearnedPositions(5, 12, key=KEY), pf.RotaryPositions()):
+        assert pf.LayerNorm(12)(scheme.rotate(scheme.embed(x))).dtype == jnp.float32
+    assert pf.RMSNorm(12)(x).dtype == pf.standardise(x).dtype == pf.attend(x, x, x).dtype == jnp.float32
+
+
 def test_schemes_take_no_tokens_at_all():
     for scheme in (pf.SinusoidalPositions(12), pf.LearnedPositions(4, 12, key=KEY), pf.RotaryPositions()):
         assert scheme.embed(X[:0]).shape == scheme.rotate(X[:0]).shape == (0, 12)

@@ -39,7 +39,9 @@ def test_attend_to_no_keys_at_all_is_zero():
         ((Q, K, V, MASK.T), ValueError, r"mask has shape \(7, 5\); wanted \(q_seq=5, kv_seq=7\).*padding_mask"),
         ((Q, K, V, MASK[0]), ValueError, r"mask has shape \(7,\); wanted \(q_seq=5, kv_seq=7\).*padding_mask"),
         ((Q, K, V, jnp.zeros((5, 7))), TypeError, r"mask is an array of float32; wanted a Boolean.*mask == 0"),
-        ((Q, K, V, [[True]]), TypeError, r"mask is list; wanted a Boolean array"),
+        ((Q, K, V, [[True]]), TypeError, r"mask is a list; wanted a Boolean array.*jnp\.asarray\(mask\)"),
+        ((Q.astype(int), K, V), TypeError, r"queries holds int32; wanted floats.*queries\.astype\(float\)"),
+        ((Q, K, V.astype(int)), TypeError, r"values holds int32; wanted floats"),
         (([[1.0]], K, V), TypeError, r"queries is a list; wanted an array with axes \(q_seq, d_k\).*jnp\.asarray"),
     ],
 )
@@ -55,6 +57,8 @@ def test_attend_names_what_came_and_what_was_wanted(arguments, error, message):
         (lambda: pf.weighted_average(jnp.ones((5, 6)), V), ValueError, r"values has shape \(7, 3\); wanted \(kv_seq=6"),
         (lambda: pf.dot_product_scores(Q, jnp.ones((7, 3))), ValueError, r"keys has shape \(7, 3\); wanted .*d_k=4"),
         (lambda: pf.shared_projection_scores(Q, jnp.ones((3, 2))), ValueError, r"projection has .*d_model=4"),
+        (lambda: pf.softmax(Q.astype(int)), TypeError, r"scores holds int32; wanted floats"),  # not weights of 0
+        (lambda: pf.scaled_scores(Q.astype(int), K), TypeError, r"queries holds int32; wanted floats"),
         (lambda: pf.scaled_scores(Q[0], K), ValueError, r"queries has shape \(4,\)"),
         (lambda: pf.attention_weights(Q, K[None]), ValueError, r"keys has shape \(1, 7, 4\).*jax\.vmap"),
         (lambda: pf.softmax(Q, MASK), ValueError, r"mask has shape \(5, 7\); wanted \(q_seq=5, kv_seq=4\)"),

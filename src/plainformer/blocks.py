@@ -6,7 +6,7 @@ import equinox as eqx
 import jax
 from jaxtyping import Array, Bool, Float, PRNGKeyArray
 
-from plainformer.errors import check_axes, check_choice, check_fraction, check_positive
+from plainformer.errors import check_axes, check_choice, check_fraction, check_mask, check_positive
 from plainformer.layers import ACTIVATIONS, FeedForward, LayerNorm, RMSNorm, SwiGLU, dropout
 from plainformer.multi_head import MultiHeadAttention
 
@@ -59,9 +59,11 @@ class TransformerBlock(eqx.Module):
     **Attributes** `attention`, `cross_attention`, `feed_forward`, and the norms `attention_norm`, `cross_norm` and
     `feed_forward_norm`; `cross_attention` and `cross_norm` are `None` if not asked for.
 
-    **Raises** `ValueError` if a size, `placement`, `norm`, `activation` or `dropout_rate` is not one of the above.
+    **Raises** `ValueError` if a size, `placement`, `norm`, `activation` or `dropout_rate` is not one of the above, or
+    if the heads do not divide what they share; `TypeError` if a size or `dropout_rate` is no such number.
 
-    **Differs from the paper** in the shape of the biases: attention, too, has them if `use_bias`, as in PyTorch.
+    **Differs from the paper** in the biases, which attention, too, has if `use_bias`, as in PyTorch; and in the default
+    activation, where the paper has `"relu"`.
     """
 
     attention: MultiHeadAttention
@@ -88,7 +90,12 @@ class TransformerBlock(eqx.Module):
         use_bias: bool = True,
         key: PRNGKeyArray,
     ):
-        check_positive(d_model=d_model)
+        check_positive(d_model=d_model, num_heads=num_heads)
+        if d_model % num_heads:
+            raise ValueError(
+                f"d_model={d_model} is not a multiple of num_heads={num_heads}; wanted heads of equal width. "
+                "Choose another width, or another number of heads."
+            )
         d_ff = 4 * d_model if d_ff is None else d_ff
         check_choice("placement", placement, ["pre", "post"])
         check_choice("norm", norm, ["layer", "rms"])
@@ -129,6 +136,8 @@ class TransformerBlock(eqx.Module):
         `mask` says which of them each token may attend to, `(seq, seq)`. A block with cross-attention needs a
         `context`, `(kv_seq, d_model)`, and takes a `context_mask`, `(seq, kv_seq)`. A `position` scheme (chapter 05)
         acts in the self-attention. With a random `key`, as in training, dropout is on. Returns `(seq, d_model)`.
+        Raises `ValueError` if a shape is wrong, a batch is passed (use `jax.vmap`), or a `context` is missing or not
+        wanted; `TypeError` if a mask is not Boolean or `position` is no scheme.
         """
         check_axes("x", x, seq=None, d_model=self.attention.query_weight.shape[0])
         self._check_context(x, context, context_mask)
@@ -153,5 +162,5 @@ class TransformerBlock(eqx.Module):
         if context is None:
             raise ValueError("This block has cross-attention and needs a context: pass context=, (kv_seq, d_model).")
         check_axes("context", context, kv_seq=None, d_model=x.shape[1])
-        if context_mask is not None:  # the attention would call it "mask", as it calls the other one
-            check_axes("context_mask", context_mask, seq=x.shape[0], kv_seq=context.shape[0])
+        # The attention would call it "mask", as it calls the other one.
+        check_mask(context_mask, "context_mask", seq=x.shape[0], kv_seq=context.shape[0])

@@ -8,7 +8,7 @@ from plainformer.files import read_text
 
 @cache
 def python_reference() -> str:
-    r"""Give the text of the Python reference that ships inside every CPython: about 450 kB of English.
+    r"""Give the text of the Python reference that ships inside every CPython: about 460 kB of English.
 
     It is what `help("for")` shows, topic after topic in the order of their names, nothing removed but white space
     around each topic. It differs a little between Python versions, so no number computed from it is the same

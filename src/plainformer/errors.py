@@ -2,6 +2,8 @@
 
 from collections.abc import Collection
 
+import jax
+import jax.numpy as jnp
 import numpy as np
 
 
@@ -30,22 +32,50 @@ def check_axes(name: str, array, hint: str = "", **axes: int | None) -> None:
     )
 
 
-def check_mask(mask, **axes: int | None) -> None:
-    """Raise unless `mask` is a Boolean array with the named axes.
+def as_floats(name: str, array, **axes: int | None) -> jax.Array:
+    """Give `array` as a JAX array; raise as `check_axes` does if axes are named, `TypeError` if it holds no floats.
+
+    Results have the dtype of what came: as whole numbers they would lose all behind the point, without a word.
+    """
+    if axes:
+        check_axes(name, array, "", **axes)
+    array = jnp.asarray(array)
+    if not jnp.issubdtype(array.dtype, jnp.floating):
+        raise TypeError(f"{name} holds {array.dtype}; wanted floats. Try {name}.astype(float).")
+    return array
+
+
+def as_number(name: str, number, example: str) -> float:
+    """Give a number as Python's own; raise `TypeError` if it is none, or if it is traced and has no value yet."""
+    if isinstance(number, jax.core.Tracer):
+        raise TypeError(
+            f"{name} is traced, so that it has no value yet; wanted a number known before compiling, such as "
+            f"{example}. Write it into the function, or name it in static_argnames of jax.jit."
+        )
+    is_number = hasattr(number, "__float__") and np.ndim(number) == 0 and not isinstance(number, bool | np.bool_)
+    if not is_number:
+        raise TypeError(f"{name} is {number!r}; wanted a number, such as {example}.")
+    return float(number)
+
+
+def check_mask(mask, name: str = "mask", **axes: int | None) -> None:
+    """Raise unless `mask` is `None` or a Boolean array with the named axes.
 
     **Raises** `TypeError` if it is not Boolean, `ValueError` if it has the wrong shape.
     """
     if mask is None:
         return
-    dtype = getattr(mask, "dtype", None)
-    if dtype != np.bool_:
-        came = type(mask).__name__ if dtype is None else f"an array of {dtype}"
+    wanted = "wanted a Boolean array, True where a query may attend to a key."
+    if not hasattr(mask, "dtype"):
+        raise TypeError(f"{name} is a {type(mask).__name__}; {wanted} Try jnp.asarray({name}).")
+    if mask.dtype != np.bool_:
         raise TypeError(
-            f"mask is {came}; wanted a Boolean array, True where a query may attend to a key. "
-            "If yours holds 0 and -inf, pass mask == 0; if it holds 0 and 1, pass mask == 1."
+            f"{name} is an array of {mask.dtype}; {wanted} "
+            f"If yours holds 0 and -inf, pass {name} == 0; if it holds 0 and 1, pass {name} == 1."
         )
+    swapped = _likely_cause(name, mask.shape, axes) if mask.ndim == len(axes) else ""
     hint = "For padding use padding_mask(is_token, q_seq); for causal order use causal_mask(seq_len)."
-    check_axes("mask", mask, hint, **axes)
+    check_axes(name, mask, f"{swapped} {hint}".lstrip(), **axes)
 
 
 def check_bias(bias, **axes: int | None) -> None:
@@ -66,9 +96,9 @@ def check_positive(**sizes: int) -> None:
 
 
 def check_fraction(**rates: float) -> None:
-    """Raise `ValueError` unless each rate is a number of at least 0 and below 1."""
+    """Raise `ValueError` unless each rate is at least 0 and below 1; `TypeError` if it is no number."""
     for name, rate in rates.items():
-        if not 0 <= rate < 1:
+        if not 0 <= as_number(name, rate, "0.1") < 1:
             hint = f" For {rate:g} per cent, pass {rate / 100:g}." if 1 <= rate < 100 else ""
             raise ValueError(f"{name} is {rate}; wanted a probability of at least 0 and below 1.{hint}")
 

@@ -7,7 +7,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, PRNGKeyArray
 
-from plainformer.errors import check_axes, check_choice, check_fraction, check_positive
+from plainformer.errors import as_floats, as_number, check_axes, check_choice, check_fraction, check_positive
 from plainformer.tokens import linear_map
 
 ACTIVATIONS = {
@@ -33,9 +33,9 @@ def standardise(x: Float[Array, "seq d_model"], eps: float = 1e-5) -> Float[Arra
     `d_model - 1`.
 
     **Raises** `ValueError` if `x` is not a matrix, a row is empty or `eps` is negative; `TypeError` if `x` holds no
-    floats.
+    floats or `eps` is no number.
     """
-    check_axes("x", x, seq=None, d_model=None)
+    x = as_floats("x", x, seq=None, d_model=None)
     check_positive(d_model=x.shape[1])
     eps = _checked_eps(eps)
     rows = _in_single_precision(x)
@@ -96,7 +96,7 @@ class RMSNorm(eqx.Module):
 
     def __call__(self, x: Float[Array, "seq d_model"]) -> Float[Array, "seq d_model"]:
         """Normalise each row of `x`, `(seq, d_model)`."""
-        check_axes("x", x, seq=None, d_model=self.scale.shape[0])
+        x = as_floats("x", x, seq=None, d_model=self.scale.shape[0])
         rows = _in_single_precision(x)
         mean_square = (rows**2).mean(axis=1, keepdims=True)
         return self.scale[None] * (rows * jax.lax.rsqrt(mean_square + self.eps)).astype(x.dtype)
@@ -104,15 +104,14 @@ class RMSNorm(eqx.Module):
 
 def _in_single_precision(x: Float[Array, "seq d_model"]) -> Float[Array, "seq d_model"]:
     """The rows in at least 32 bits: in 16, squares of entries above 255 overflow, and `eps` all but vanishes."""
-    if not jnp.issubdtype(x.dtype, jnp.floating):
-        raise TypeError(f"x holds {x.dtype}; wanted floats. Try x.astype(float).")
     return x.astype(jnp.float32) if x.dtype.itemsize < 4 else x
 
 
 def _checked_eps(eps: float) -> float:
-    if not eps >= 0:  # not eps < 0: a NaN should be refused, too
+    number = as_number("eps", eps, "1e-5")
+    if not 0 <= number < math.inf:  # a NaN, too, is refused: no comparison with it holds
         raise ValueError(f"eps is {eps}; wanted a small number, at least 0, such as 1e-5.")
-    return float(eps)
+    return number
 
 
 class FeedForward(eqx.Module):
@@ -201,9 +200,11 @@ def dropout(x: Float[Array, "*shape"], rate: float, *, key: PRNGKeyArray | None 
     - `rate`: probability of a zero, at least 0 and below 1.
     - `key`: random key; `None`, as outside training, returns `x` as it is.
 
-    **Returns** an array of the same shape. **Raises** `ValueError` if `rate` is out of range.
+    **Returns** an array of the same shape. **Raises** `ValueError` if `rate` is out of range, `TypeError` if it is no
+    number or, under `jax.jit`, a traced one, and if `x` holds no floats.
     """
     check_fraction(rate=rate)
+    x = as_floats("x", x)
     if key is None or rate == 0:
         return x
     keep = jax.random.bernoulli(key, 1 - rate, x.shape)

@@ -12,7 +12,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Integer, PRNGKeyArray
 
-from plainformer.errors import check_axes, check_positive
+from plainformer.errors import as_floats, as_number, check_axes, check_positive
 
 
 def unchanged(self, rows: Float[Array, "*heads seq d"], positions=None) -> Float[Array, "*heads seq d"]:
@@ -76,7 +76,7 @@ def rotate_pairs(
     r"""Turn each query or key, pair of columns by pair of columns, by an angle in proportion to its position.
 
     Implements `eq-positions-rotary`; Su et al. (2021), equations 14 and 15. The dot product of a turned query and a
-    turned key depends on the distance of their positions alone: `eq-positions-rotary-offset`.
+    turned key depends on the difference of their positions alone: `eq-positions-rotary-offset`.
 
     **Arguments**
 
@@ -87,12 +87,13 @@ def rotate_pairs(
     **Returns** rows of the same shape and the same lengths.
 
     **Raises** `ValueError` if d_k is odd, if there are not as many positions as rows, or if `base` is not above 0;
-    `TypeError` if positions are not whole numbers.
+    `TypeError` if positions are not whole numbers, or rows no floats.
 
     **Differs from the paper** in which columns form a pair: column i and column i + d_k / 2, as in Llama and GPT-NeoX,
     where the paper takes columns 2i and 2i + 1. Columns of learned matrices have no order, so it is the same model.
     """
     positions, d_k = _positions_of(rows, positions), rows.shape[-1]
+    rows = as_floats("rows", rows)
     angles = _angles(positions, d_k, "d_k", base)
     sines, cosines = (function(angles).astype(rows.dtype) for function in (jnp.sin, jnp.cos))
     sines, cosines = (jnp.broadcast_to(each, (*rows.shape[:-1], d_k // 2)) for each in (sines, cosines))
@@ -119,7 +120,7 @@ class SinusoidalPositions(eqx.Module):
         self, x: Float[Array, "seq d_model"], positions: Integer[Array, " seq"] | None = None
     ) -> Float[Array, "seq d_model"]:
         """Add to each row of `x`, `(seq, d_model)`, the code of its position; `None` counts from 0."""
-        check_axes("x", x, seq=None, d_model=self.d_model)
+        x = as_floats("x", x, seq=None, d_model=self.d_model)
         codes = sinusoidal_positions(_positions_of(x, positions), self.d_model, base=self.base)
         return x + codes.astype(x.dtype)
 
@@ -156,7 +157,7 @@ class LearnedPositions(eqx.Module):
         values yet, and the compiled function raises when it runs.
         """
         max_len, d_model = self.table.shape
-        check_axes("x", x, seq=None, d_model=d_model)
+        x = as_floats("x", x, seq=None, d_model=d_model)
         # Counted in NumPy, so that the values are known under jax.jit, too.
         rows = np.arange(x.shape[0]) if positions is None else _positions_of(x, positions)
         return x + self.table[_inside(rows, max_len)].astype(x.dtype)
@@ -239,6 +240,7 @@ def _check_even(name: str, width: int) -> None:
 
 
 def _checked_base(base: float) -> float:
-    if not 0 < base < math.inf:  # a NaN, too, is refused: no comparison with it holds
+    number = as_number("base", base, "10000")
+    if not 0 < number < math.inf:  # a NaN, too, is refused: no comparison with it holds
         raise ValueError(f"base is {base}; wanted a finite number above 0, such as 10000.")
-    return float(base)
+    return number

@@ -7,7 +7,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, PRNGKeyArray
 
-from plainformer.errors import check_axes, check_bias, check_mask, check_positive
+from plainformer.errors import as_floats, check_axes, check_bias, check_mask, check_positive
 
 
 def weighted_average(
@@ -96,7 +96,7 @@ def scaled_scores(
 
     **Returns** the scaled scores, `(q_seq, kv_seq)`.
     """
-    check_axes("queries", queries, q_seq=None, d_k=None)
+    queries = as_floats("queries", queries, q_seq=None, d_k=None)
     check_positive(d_k=queries.shape[1])
     scale = 1 / math.sqrt(queries.shape[1]) if scale is None else scale
     # The factor goes to the queries: q_seq * d_k multiplications instead of q_seq * kv_seq.
@@ -122,9 +122,9 @@ def softmax(
     **Returns** the weights, `(q_seq, kv_seq)`, exactly zero for a hidden key. A row of finite scores with nothing to
     attend to is all zeros, and so are its gradients.
 
-    **Raises** `TypeError` if the mask is not Boolean, `ValueError` if its shape is not that of the scores.
+    **Raises** `TypeError` if scores are no floats or the mask is not Boolean, `ValueError` if their shapes differ.
     """
-    check_axes("scores", scores, q_seq=None, kv_seq=None)
+    scores = as_floats("scores", scores, q_seq=None, kv_seq=None)
     check_mask(mask, q_seq=scores.shape[0], kv_seq=scores.shape[1])
     exponentials, total = _masked_exponentials(scores, mask)
     return (exponentials / total).astype(scores.dtype)
@@ -176,14 +176,14 @@ def attend(
     all the same, since zero times NaN is NaN.
 
     **Raises** `ValueError` if shapes do not fit together or a batch is passed (use `jax.vmap`); `TypeError` if the mask
-    is not Boolean.
+    is not Boolean, or if queries or values hold no floats.
 
     **Differs from the paper** in the order of the steps: the sum is divided out after the product with the values, the
     same number with fewer divisions when kv_seq exceeds d_v.
     """
     check_axes("queries", queries, q_seq=None, d_k=None)
     check_axes("keys", keys, kv_seq=None, d_k=queries.shape[1])
-    check_axes("values", values, kv_seq=keys.shape[0], d_v=None)
+    values = as_floats("values", values, kv_seq=keys.shape[0], d_v=None)
     check_mask(mask, q_seq=queries.shape[0], kv_seq=keys.shape[0])
     if mask is not None:
         seen = mask.any(axis=0)[:, None]

@@ -27,7 +27,7 @@ def signature_complaint(name: str, function: object, arguments: list[str]) -> st
         return f"{name}: wanted a function, came {a(function)}.{hint}"
     try:
         signature = inspect.signature(function)
-    except (TypeError, ValueError):  # some built-in functions do not tell
+    except Exception:  # some built-in functions do not tell, and an object may tell in its own way
         return None
     try:
         signature.bind(*arguments)
@@ -80,7 +80,7 @@ def _together(result, exercise: Exercise) -> np.ndarray | str:
     names, wanted = " and ".join(exercise.parts), f"wanted {len(exercise.parts)} arrays"
     try:
         number = len(result)
-    except TypeError:
+    except Exception:  # most things have no length, and some raise in their own way
         return f"your function returned {a(result)}; {wanted}, {names}."
     if number != len(exercise.parts):
         return f"your function returned {a(result)} of {number}; {wanted}, {names}."
