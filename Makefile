@@ -40,8 +40,9 @@ serve: book  ## build, then serve the site at http://localhost:8000 (PORT=... fo
 	@$(BIN)/python -m http.server $(PORT) --bind 127.0.0.1 --directory _build/html
 
 test: lint  ## lint, then the unit tests, the book's tests and every chapter's notebook
-	@# A worker per core, up to four; each takes whole files, so that the cells of a notebook stay in order.
-	$(BIN)/pytest tests chapters --nbval --numprocesses auto --maxprocesses 4 --dist loadfile
+	@# A worker per core, up to four; each takes whole files, so that the cells of a notebook stay in
+	@# order. The notebooks take longest and come first, so that no worker is left with one at the end.
+	$(BIN)/pytest chapters tests --nbval --numprocesses auto --maxprocesses 4 --dist loadfile
 
 lint: $(READY)  ## format, style, types, import floors, spelling, workflow files, notebooks in step
 	$(BIN)/ruff check .

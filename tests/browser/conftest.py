@@ -1,6 +1,7 @@
 """The built site, served on this machine alone, and a headless Chromium that looks at it."""
 
 import functools
+import gzip
 import http.server
 import json
 import os
@@ -126,9 +127,16 @@ class Visit:
         return route.abort()
 
     def _record(self, response):
-        self.weights[response.url] = int(response.headers.get("content-length", 0))
+        self.weights[response.url] = self._bytes_as_sent(response)
         if response.status >= 400 and not response.url.endswith("no/such/page.html"):
             self.errors.append(f"{response.url}: status {response.status}")
+
+    def _bytes_as_sent(self, response) -> int:
+        """The size of a file as GitHub Pages sends it: text packed by gzip, anything else as it is."""
+        file = SITE / urlsplit(response.url.removeprefix(self.site)).path
+        if file.is_file() and file.suffix in {".html", ".css", ".js", ".mjs", ".json", ".svg"}:
+            return len(gzip.compress(file.read_bytes()))
+        return int(response.headers.get("content-length", 0))
 
     def settle(self):
         """Wait until the mathematics is set and each live figure is drawn."""
