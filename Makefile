@@ -3,21 +3,28 @@
 # Candidates for the interpreter that makes the environment: the first usable one is taken.
 PYTHON ?= python3 python3.13 python3.12 python3.11
 PORT ?= 8000
+# For `make bench`: the path of Tiny Shakespeare, and further options of benchmarks/run.py.
+TEXT ?=
+BENCH ?=
 
 BIN := .venv/bin
 READY := .venv/.ready
 PARITY := .venv-parity
 PARITY_READY := $(PARITY)/.ready
-PARITY_LISTS := $(wildcard tests/parity/requirements.txt tests/browser/requirements.txt)
+PARITY_LISTS := $(wildcard tests/parity/requirements.txt tests/browser/requirements.txt benchmarks/requirements.txt)
 
 PIP_INSTALL := -m pip install --quiet --no-compile --disable-pip-version-check --no-input
 # The kernel that runs the chapters is the environment's, whatever else is installed on this machine.
 export JUPYTER_PREFER_ENV_PATH := 1
+# Most of the time goes into compiling; what one chapter or test has compiled, the next one finds here.
+export JAX_COMPILATION_CACHE_DIR := $(CURDIR)/build/jax-cache
+export JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS := 0
+export JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES := -1
 unexport MPLBACKEND
 SHELL := /bin/bash
 
 .DEFAULT_GOAL := help
-.PHONY: help book serve test lint parity browser notebooks clean distclean
+.PHONY: help book serve test faults lint parity browser bench models notebooks clean distclean
 
 help:  ## list these commands
 	@echo "Plainformer: an executable book on the transformer, and its package."
@@ -44,6 +51,9 @@ test: lint  ## lint, then the unit tests, the book's tests and every chapter's n
 	@# order. The notebooks take longest and come first, so that no worker is left with one at the end.
 	$(BIN)/pytest chapters tests --nbval --numprocesses auto --maxprocesses 4 --dist loadfile
 
+faults: $(READY)  ## kill, interrupt and starve training in processes of its own: it goes on as if nothing had been
+	$(BIN)/pytest tests/faults
+
 lint: $(READY)  ## format, style, types, import floors, spelling, workflow files, notebooks in step
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
@@ -62,6 +72,13 @@ parity: $(PARITY_READY)  ## compare with PyTorch and Hugging Face (installs them
 
 browser: book $(PARITY_READY)  ## try the built site in headless Chromium
 	$(PARITY)/bin/pytest tests/browser
+
+models: $(READY)  ## train the small models in models/ anew, and write them with their cards
+	$(BIN)/python scripts/train_models.py
+	$(BIN)/python scripts/sampling_figure.py
+
+bench: $(PARITY_READY)  ## time it against PyTorch and transformers, write benchmarks/RESULTS.md (TEXT=... Tiny Shakespeare)
+	$(PARITY)/bin/python benchmarks/run.py --text "$(TEXT)" $(BENCH)
 
 clean:  ## remove what was built, and the caches
 	rm -rf _build build .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache

@@ -107,3 +107,22 @@ def block(x, block, mask=None, context=None, context_mask=None, position=None):
         else:
             rows = normalise(rows + sublayer(rows), norm)
     return rows
+
+
+def decoder(tokens, model):
+    """`Decoder` from its parameters: rows of the table, with their positions, through the blocks, to logits."""
+    table = np.asarray(model.embedding.weight, np.float64)
+    rows = np.array([table[token] for token in tokens])
+    d_model, kind = rows.shape[1], model.config.positions
+    if kind == "learned":
+        rows = rows + np.asarray(model.positions.table, np.float64)[: len(rows)]
+    if kind == "sinusoidal":
+        clocks = [[n / 10_000 ** (2 * (i // 2) / d_model) for i in range(d_model)] for n in range(len(rows))]
+        codes = [[math.cos(angle) if i % 2 else math.sin(angle) for i, angle in enumerate(row)] for row in clocks]
+        rows = rows * math.sqrt(d_model) + np.array(codes)
+    mask = np.array([[m <= n for m in range(len(rows))] for n in range(len(rows))])
+    for layer in model.blocks:
+        rows = block(rows, layer, mask, position=model.positions)
+    if model.config.placement == "pre":
+        rows = normalise(rows, model.final_norm)
+    return rows @ (table.T if model.config.tied_embedding else np.asarray(model.output_weight, np.float64))

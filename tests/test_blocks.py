@@ -219,3 +219,27 @@ def test_transformer_block_has_right_gradients(placement, x64, key):
         return eqx.combine(parameters, rest)(x, pf.causal_mask(3), context=context, key=key)
 
     check_grads(jax.jit(output), (parameters, x, context), order=1, modes=("rev",))
+
+
+@pytest.mark.equation("eq-blocks-block")
+@pytest.mark.parametrize("placement", ["pre", "post"])
+def test_transformer_block_of_several_texts_is_each_text_alone(placement, context_mask, key):
+    block = pf.TransformerBlock(D_MODEL, HEADS, D_FF, placement=placement, cross_attention=True, key=key)
+    block, num_texts = redrawn(block, key), 2
+    x = jax.random.normal(key, (num_texts, SEQ, D_MODEL))
+    contexts = jax.random.normal(key, (num_texts, KV_SEQ, D_MODEL))
+
+    def one_by_one(block, x, contexts):
+        mask = pf.causal_mask(SEQ)
+        return jax.vmap(lambda x, c: block(x, mask, context=c, context_mask=context_mask))(x, contexts)
+
+    def together(block, x, contexts):
+        rows, context = x.reshape(-1, D_MODEL), contexts.reshape(-1, D_MODEL)
+        options = {"context": context, "context_mask": context_mask, "num_texts": num_texts}
+        return block(rows, pf.causal_mask(SEQ), **options).reshape(x.shape)
+
+    (wanted, wanted_back), (found, back) = (jax.vjp(f, block, x, contexts) for f in (one_by_one, together))
+    np.testing.assert_allclose(found, wanted, **CLOSE)
+    slopes = jax.random.normal(key, x.shape)
+    for mine, other in zip(jax.tree.leaves(back(slopes)), jax.tree.leaves(wanted_back(slopes)), strict=True):
+        np.testing.assert_allclose(mine, other, **CLOSE)

@@ -1,13 +1,22 @@
 """The text that ships with Python, and the reader's own files."""
 
-import os
-import re
-import time
+import hashlib
+import http.server
+import threading
+from functools import partial
 
+import numpy as np
 import pytest
 
-from plainformer.data import load_text, python_reference
-from plainformer.files import read_json, write_text
+from plainformer import data
+from plainformer.data import (
+    all_windows,
+    load_text,
+    python_reference,
+    python_reference_splits,
+    split_text,
+    windows_at,
+)
 
 
 def test_python_reference_is_a_long_english_text():
@@ -20,7 +29,7 @@ def test_python_reference_is_a_long_english_text():
 def test_python_reference_missing(monkeypatch):
     monkeypatch.setitem(__import__("sys").modules, "pydoc_data.topics", None)
     with pytest.raises(FileNotFoundError, match=r"without pydoc_data.*load_text"):
-        python_reference.__wrapped__()
+        data._topics.__wrapped__()
 
 
 def test_load_text_keeps_every_character(tmp_path):
@@ -50,60 +59,159 @@ def test_load_text_bad_files(tmp_path):
         load_text(tmp_path)
 
 
+def paragraphs(text):
+    return [paragraph.strip() for paragraph in text.split("\n\n")]
+
+
+def test_python_reference_splits_share_no_paragraph():
+    training, validation = python_reference_splits()
+    assert not set(paragraphs(training)) & set(paragraphs(validation))
+    assert len(set(paragraphs(training))) == len(paragraphs(training))
+    assert len(set(paragraphs(validation))) == len(paragraphs(validation))
+    assert set(paragraphs(training)) | set(paragraphs(validation)) >= set(paragraphs(python_reference())) - {""}
+    assert 200_000 < len(training) + len(validation) < len(python_reference())
+    assert 0.05 < len(validation) / (len(training) + len(validation)) < 0.2
+    assert python_reference_splits() == (training, validation)
+
+
+@pytest.fixture
+def download(tmp_path, monkeypatch):
+    """Let Tiny Shakespeare be another text, on a server of this machine: the text, and the folder of its page."""
+    pages = tmp_path / "pages"
+    pages.mkdir()
+    text = "To be, or not to be: that is the question.\n" * 10
+    (pages / "input.txt").write_text(text)
+
+    class Quiet(http.server.SimpleHTTPRequestHandler):
+        def log_message(self, *_):
+            pass
+
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), partial(Quiet, directory=str(pages)))
+    thread = threading.Thread(target=server.serve_forever)
+    thread.start()
+    monkeypatch.setattr("pooch.os_cache", lambda name: tmp_path / "cache" / name)
+    monkeypatch.setattr(data, "TINY_SHAKESPEARE", f"http://127.0.0.1:{server.server_port}/input.txt")
+    monkeypatch.setattr(data, "TINY_SHAKESPEARE_SHA256", hashlib.sha256(text.encode()).hexdigest())
+    for name in ("http_proxy", "https_proxy", "HTTP_PROXY", "HTTPS_PROXY", "all_proxy", "ALL_PROXY"):
+        monkeypatch.delenv(name, raising=False)
+    yield text, pages
+    server.shutdown()
+    server.server_close()
+    thread.join()
+
+
+def test_tiny_shakespeare_is_downloaded_once(download, tmp_path):
+    text, pages = download
+    training, validation = data.tiny_shakespeare()
+    assert training + validation == text
+    assert len(training) == int(0.9 * len(text))
+    (pages / "input.txt").unlink()
+    assert data.tiny_shakespeare() == (training, validation)
+    # A copy that was spoilt is not used, but fetched again, which fails here: the page is gone.
+    (copy,) = (path for path in (tmp_path / "cache").rglob("*") if path.is_file())
+    copy.write_text("spoilt")
+    with pytest.raises(OSError, match=r"^Cannot download http://127.*404.*use python_reference\(\), or load_text\(\)"):
+        data.tiny_shakespeare()
+
+
+def test_tiny_shakespeare_refuses_another_text(download, tmp_path):
+    _, pages = download
+    (pages / "input.txt").write_text("All's well that ends well.")
+    with pytest.raises(ValueError, match=r"^What http://127.* gave is not Tiny Shakespeare: .*hash.*load_text\(\)"):
+        data.tiny_shakespeare()
+    assert not [path for path in (tmp_path / "cache").rglob("*") if path.is_file()]
+
+
+def test_tiny_shakespeare_without_network(monkeypatch, tmp_path, download):
+    monkeypatch.setattr(data, "TINY_SHAKESPEARE", "http://127.0.0.1:9/input.txt")  # nobody listens there
+    with pytest.raises(
+        OSError, match=r"^Cannot download http://127.0.0.1:9/input.txt: .*Without a network, use python"
+    ):
+        data.tiny_shakespeare()
+
+
+def test_tiny_shakespeare_is_the_one_everybody_uses():
+    assert data.TINY_SHAKESPEARE_SHA256.startswith("86c4e6aa9db7c042")
+    # Its parts, as everybody cuts it, follow from its length.
+    training, validation = split_text("x" * 1_115_394)
+    assert (len(training), len(validation)) == (1_003_854, 111_540)
+
+
+def test_split_text_cuts_in_two():
+    assert split_text("abcdefghij") == ("abcdefghi", "j")
+    assert split_text("abcde", 0.5) == ("ab", "cde")
+
+
 @pytest.mark.parametrize(
-    ("content", "message"),
+    ("text", "fraction", "message"),
     [
-        ('{"a": 1', r"x.json is not valid JSON: .*line 1 column 8.*cut short"),
-        ('{"a": ' + "1" * 5000 + "}", r"x.json is not valid JSON: .*digits.*\d+ digits.*\.$"),
-        ("[1, 2]", r"x.json holds a list; wanted a JSON object"),
-        ('{"a": 1, "b": 2, "a": 3}', r"x.json is not valid JSON: the key 'a' stands there twice\.$"),
-        ("[" * 100_000, r"x.json is not valid JSON"),
+        ("abc", 0.0, r"^fraction is 0.0; wanted more than 0 and less than 1"),
+        ("abc", 1.0, r"^fraction is 1.0; wanted more than 0 and less than 1"),
+        ("abc", float("nan"), r"^fraction is nan; wanted more than 0"),
+        ("abc", 0.2, r"^A text of 3 characters has no 20% of it that leaves two parts"),
+        ("", 0.9, r"^A text of 0 characters"),
     ],
 )
-def test_read_json_bad_files(tmp_path, content, message):
-    path = tmp_path / "x.json"
-    path.write_text(content)
+def test_split_text_bad_input(text, fraction, message):
     with pytest.raises(ValueError, match=message):
-        read_json(path)
+        split_text(text, fraction)
 
 
-def test_write_text_leaves_the_old_file_when_it_fails(tmp_path, monkeypatch):
-    path = tmp_path / "kept.txt"
-    write_text(path, "old ✓")
-
-    def fail(*_):
-        raise OSError("disk gone")
-
-    monkeypatch.setattr(os, "replace", fail)
-    with pytest.raises(OSError, match=r"^cannot write .*kept.txt: disk gone$"):
-        write_text(path, "new")
-    assert path.read_text(encoding="utf-8") == "old ✓"
-    assert [entry.name for entry in tmp_path.iterdir()] == ["kept.txt"]
-
-
-def test_read_json_with_a_late_repeated_key_in_time(tmp_path):
-    path = tmp_path / "x.json"
-    path.write_text("{" + ", ".join(f'"{n}": 0' for n in [*range(50_000), 49_999]) + "}")
-    start = time.process_time()
-    with pytest.raises(ValueError, match=r"the key '49999' stands there twice\.$"):
-        read_json(path)
-    assert time.process_time() - start < 5
+def test_windows_at_gives_windows_and_what_follows():
+    text = np.arange(100, 117)
+    batch_at = windows_at(text, 5, 64)
+    inputs, targets = (np.asarray(array) for array in batch_at(0))
+    assert inputs.shape == targets.shape == (64, 5)
+    assert inputs.dtype == targets.dtype == np.int32
+    assert (inputs == inputs[:, :1] + np.arange(5)).all()
+    assert (targets == inputs + 1).all()
+    # Every start occurs: the first, and the last, whose last target is the last token.
+    starts = {int(start) for step in range(8) for start in np.asarray(batch_at(step)[0])[:, 0]}
+    assert starts == set(range(100, 112))
 
 
-def test_write_text_names_the_file_it_cannot_write(tmp_path):
-    with pytest.raises(IsADirectoryError, match=rf"^cannot write {re.escape(str(tmp_path))}: Is a directory$"):
-        write_text(tmp_path, "new")
+def test_windows_at_depends_on_data_seed_and_step_alone():
+    text = list(range(1_000))
+    first = windows_at(text, 7, 3, seed=2)
+    batches = [first(step)[0].tolist() for step in (5, 0, 1)]
+    again = windows_at(np.array(text), 7, 3, seed=2)
+    assert [again(step)[0].tolist() for step in (5, 0, 1)] == batches
+    others = [windows_at(text, 7, 3, seed=seed)(step)[0].tolist() for seed in (1, 3) for step in (0, 1, 2)]
+    assert not [batch for batch in others if batch in batches]
+    assert batches[1] != batches[2]
 
 
-def test_write_text_goes_through_a_symbolic_link(tmp_path):
-    target, link = tmp_path / "target.txt", tmp_path / "link.txt"
-    target.write_text("old")
-    link.symlink_to(target)
-    write_text(link, "new")
-    assert link.is_symlink()
-    assert target.read_text() == "new"
+def test_windows_of_the_shortest_text():
+    inputs, targets = windows_at([4, 5, 6], 2, 3)(9)
+    assert inputs.tolist() == [[4, 5]] * 3
+    assert targets.tolist() == [[5, 6]] * 3
+    inputs, targets, is_token = all_windows([4, 5, 6], 2)
+    assert (inputs.tolist(), targets.tolist(), is_token.tolist()) == ([[4, 5]], [[5, 6]], [[True, True]])
 
 
-def test_write_text_into_no_folder(tmp_path):
-    with pytest.raises(FileNotFoundError, match=r"There is no folder .*none to put x.txt in"):
-        write_text(tmp_path / "none" / "x.txt", "")
+@pytest.mark.parametrize("num_tokens", [8, 9, 10, 11, 12, 22])
+def test_all_windows_make_every_token_but_the_first_a_target_once(num_tokens):
+    text = np.arange(50, 50 + num_tokens)
+    inputs, targets, is_token = (np.asarray(array) for array in all_windows(text, 7))
+    assert inputs.shape == targets.shape == is_token.shape == (-(-(num_tokens - 1) // 7), 7)
+    assert targets[is_token].tolist() == text[1:].tolist()
+    assert inputs[is_token].tolist() == text[:-1].tolist()
+    assert (targets[~is_token] == 0).all()
+
+
+@pytest.mark.parametrize(
+    ("call", "error", "message"),
+    [
+        (lambda: windows_at([1, 2, 3], 3, 2), ValueError, r"^The text has 3 tokens; wanted at least 4, a window and"),
+        (lambda: all_windows([], 3), ValueError, r"^The text has 0 tokens; wanted at least 4.*shorter window"),
+        (lambda: windows_at([1, 2, 3], 0, 2), ValueError, r"^seq_len is 0; wanted at least 1"),
+        (lambda: windows_at([1, 2, 3], 2, 0), ValueError, r"^batch_size is 0; wanted at least 1"),
+        (lambda: windows_at([1, 2, 3], 2, 1, seed=-1), ValueError, r"^seed is -1; wanted a whole number, at least 0"),
+        (lambda: windows_at([1, 2, -3], 2, 1), ValueError, r"^ids\[2\] is -3; wanted 0 to"),
+        (lambda: all_windows([1.0, 2.0, 3.0], 2), TypeError, r"^ids are float64; wanted whole numbers"),
+        (lambda: all_windows([[1, 2], [3, 4]], 2), ValueError, r"^ids has shape \(2, 2\); wanted \(seq,\)"),
+    ],
+)
+def test_windows_bad_input(call, error, message):
+    with pytest.raises(error, match=message):
+        call()

@@ -188,6 +188,33 @@ def test_multi_head_attention_has_as_many_parameters_whatever_the_number_of_head
         assert sum(w.size for w in jax.tree.leaves(layer)) == 4 * D_MODEL**2
 
 
+@pytest.mark.equation("eq-multi-head-layer", "eq-multi-head-grouped")
+@pytest.mark.parametrize("own_masks", [False, True])
+def test_multi_head_attention_of_several_texts_is_each_text_alone(own_masks, key):
+    layer, num_texts = pf.MultiHeadAttention(D_MODEL, 4, num_kv_heads=2, use_bias=True, key=key), 3
+    shapes = [(num_texts, SEQ, D_MODEL), (num_texts, KV_SEQ, D_MODEL), (num_texts, SEQ, D_MODEL)]
+    x, context, slopes = (jax.random.normal(k, s) for k, s in zip(jax.random.split(key, 3), shapes, strict=True))
+    masks = jax.random.bernoulli(key, 0.6, (num_texts, SEQ, KV_SEQ)).at[1, 2].set(False)
+    mask = masks if own_masks else masks[1]
+    position = pf.RelativePositions(4, key=key)
+
+    def one_by_one(layer, x, context):
+        texts = jax.vmap(
+            lambda x, m, c: layer(x, m, context=c, position=position), in_axes=(0, 0 if own_masks else None, 0)
+        )
+        return texts(x, mask, context)
+
+    def together(layer, x, context):
+        rows, context_rows = x.reshape(-1, D_MODEL), context.reshape(-1, D_MODEL)
+        output = layer(rows, mask, context=context_rows, position=position, num_texts=num_texts)
+        return output.reshape(x.shape)
+
+    (wanted, wanted_back), (found, back) = (jax.vjp(f, layer, x, context) for f in (one_by_one, together))
+    np.testing.assert_allclose(found, wanted, rtol=1e-5, atol=1e-5)
+    for mine, other in zip(jax.tree.leaves(back(slopes)), jax.tree.leaves(wanted_back(slopes)), strict=True):
+        np.testing.assert_allclose(mine, other, rtol=1e-4, atol=1e-5)
+
+
 LAYER = {"d_model": D_MODEL, "num_heads": HEADS, "key": jax.random.key(0)}
 
 
@@ -215,6 +242,22 @@ LAYER = {"d_model": D_MODEL, "num_heads": HEADS, "key": jax.random.key(0)}
             ValueError,
             r"mask has shape \(3, 5, 5\); wanted \(seq=5, kv_seq=5\)",
         ),
+        (
+            lambda: pf.MultiHeadAttention(**LAYER)(jnp.ones((5, 12)), num_texts=2),
+            ValueError,
+            r"x has 5 rows, context 5; wanted multiples of num_texts=2, for texts of equal length",
+        ),
+        (
+            lambda: pf.MultiHeadAttention(**LAYER)(jnp.ones((6, 12)), context=jnp.ones((7, 12)), num_texts=2),
+            ValueError,
+            r"x has 6 rows, context 7; wanted multiples of num_texts=2",
+        ),
+        (
+            lambda: pf.MultiHeadAttention(**LAYER)(jnp.ones((10, 12)), jnp.ones((3, 5, 5), bool), num_texts=2),
+            ValueError,
+            r"mask has shape \(3, 5, 5\); wanted \(num_texts=2, seq=5, kv_seq=5\)",
+        ),
+        (lambda: pf.MultiHeadAttention(**LAYER)(jnp.ones((5, 12)), num_texts=0), ValueError, r"num_texts is 0; wanted"),
         (
             lambda: pf.MultiHeadAttention(**LAYER).weights(jnp.ones((5, 12)), jnp.ones((5, 5))),
             TypeError,

@@ -10,7 +10,7 @@ from book import ROOT, Book
 
 # What is built, installed or cached is not the repository.
 NOT_OURS = re.compile(
-    r"(^|/)(\.git|\.venv[^/]*|_build|[^/]*\.egg-info|__pycache__|\.[^/]*cache|\.hypothesis|node_modules)(/|$)"
+    r"(^|/)(\.git|\.venv[^/]*|_build|build|[^/]*\.egg-info|__pycache__|\.[^/]*cache|\.hypothesis|node_modules)(/|$)"
 )
 TEXT = {
     ".md",

@@ -2,6 +2,8 @@
 
 from plainformer import exercises as exercises
 from plainformer import plots as plots
+from plainformer.beam import Hypothesis as Hypothesis
+from plainformer.beam import beam_search as beam_search
 from plainformer.blocks import (
     TransformerBlock as TransformerBlock,
 )
@@ -14,12 +16,24 @@ from plainformer.blocks import (
 from plainformer.bpe import (
     BytePairEncoder as BytePairEncoder,
 )
+from plainformer.cache import KeyValueCache as KeyValueCache
+from plainformer.checkpoints import list_checkpoints as list_checkpoints
+from plainformer.checkpoints import load_checkpoint as load_checkpoint
+from plainformer.checkpoints import save_checkpoint as save_checkpoint
+from plainformer.data import all_windows as all_windows
 from plainformer.data import (
     load_text as load_text,
 )
 from plainformer.data import (
     python_reference as python_reference,
 )
+from plainformer.data import python_reference_splits as python_reference_splits
+from plainformer.data import split_text as split_text
+from plainformer.data import tiny_shakespeare as tiny_shakespeare
+from plainformer.data import windows_at as windows_at
+from plainformer.decoder import Decoder as Decoder
+from plainformer.decoder import DecoderConfig as DecoderConfig
+from plainformer.decoder import training_flops as training_flops
 from plainformer.layers import (
     FeedForward as FeedForward,
 )
@@ -41,6 +55,11 @@ from plainformer.layers import (
 from plainformer.layers import (
     standardise as standardise,
 )
+from plainformer.losses import bits_per_character as bits_per_character
+from plainformer.losses import cross_entropy as cross_entropy
+from plainformer.losses import mean_next_token_loss as mean_next_token_loss
+from plainformer.losses import next_token_loss as next_token_loss
+from plainformer.losses import perplexity as perplexity
 from plainformer.merges import (
     byte_alphabet as byte_alphabet,
 )
@@ -71,6 +90,7 @@ from plainformer.multi_head import (
 from plainformer.multi_head import (
     split_heads as split_heads,
 )
+from plainformer.ngrams import NgramModel as NgramModel
 from plainformer.position_bias import (
     AlibiPositions as AlibiPositions,
 )
@@ -80,6 +100,7 @@ from plainformer.position_bias import (
 from plainformer.position_bias import (
     alibi_slopes as alibi_slopes,
 )
+from plainformer.position_bias import new_positions as new_positions
 from plainformer.position_bias import (
     relative_buckets as relative_buckets,
 )
@@ -101,6 +122,10 @@ from plainformer.positions import (
 from plainformer.positions import (
     sinusoidal_positions as sinusoidal_positions,
 )
+from plainformer.sampling import Continuation as Continuation
+from plainformer.sampling import generate as generate
+from plainformer.sampling import next_token_probabilities as next_token_probabilities
+from plainformer.sampling import sequence_log_probs as sequence_log_probs
 from plainformer.self_attention import (
     SelfAttention as SelfAttention,
 )
@@ -164,6 +189,14 @@ from plainformer.tokens import (
 from plainformer.tokens import (
     patches_to_image as patches_to_image,
 )
+from plainformer.training import FitResult as FitResult
+from plainformer.training import TrainingConfig as TrainingConfig
+from plainformer.training import TrainingInterrupted as TrainingInterrupted
+from plainformer.training import fit as fit
+from plainformer.training import learning_rate_schedule as learning_rate_schedule
+from plainformer.training import new_optimiser as new_optimiser
 from plainformer.vocabulary import (
     Vocabulary as Vocabulary,
 )
+from plainformer.weights import load_model as load_model
+from plainformer.weights import save_model as save_model

@@ -4,13 +4,14 @@ from collections.abc import Callable
 
 import equinox as eqx
 import jax
-from jaxtyping import Array, Bool, Float, PRNGKeyArray
+from jaxtyping import Array, Bool, Float, Integer, PRNGKeyArray
 
+from plainformer.cache import KeyValueCache
 from plainformer.errors import check_axes, check_choice, check_fraction, check_mask, check_positive
 from plainformer.layers import ACTIVATIONS, FeedForward, LayerNorm, RMSNorm, SwiGLU, dropout
 from plainformer.multi_head import MultiHeadAttention
 
-Rows = Float[Array, "seq d_model"]
+Rows = Float[Array, "rows d_model"]
 
 
 def pre_norm(x: Rows, norm: Callable[[Rows], Rows], sublayer: Callable[[Rows], Rows]) -> Rows:
@@ -124,35 +125,58 @@ class TransformerBlock(eqx.Module):
     def __call__(
         self,
         x: Rows,
-        mask: Bool[Array, "seq seq"] | None = None,
+        mask: Bool[Array, "*num_texts seq seq"] | None = None,
         *,
-        context: Float[Array, "kv_seq d_model"] | None = None,
-        context_mask: Bool[Array, "seq kv_seq"] | None = None,
+        context: Float[Array, "context_rows d_model"] | None = None,
+        context_mask: Bool[Array, "*context_texts seq kv_seq"] | None = None,
         position=None,
+        num_texts: int = 1,
         key: PRNGKeyArray | None = None,
     ) -> Rows:
         """Send the tokens `x`, `(seq, d_model)`, through the block.
 
         `mask` says which of them each token may attend to, `(seq, seq)`. A block with cross-attention needs a
         `context`, `(kv_seq, d_model)`, and takes a `context_mask`, `(seq, kv_seq)`. A `position` scheme (chapter 05)
-        acts in the self-attention. With a random `key`, as in training, dropout is on. Returns `(seq, d_model)`.
-        Raises `ValueError` if a shape is wrong, a batch is passed (use `jax.vmap`), or a `context` is missing or not
-        wanted; `TypeError` if a mask is not Boolean or `position` is no scheme.
+        acts in the self-attention. Several texts may stand one below the other, `num_texts` of them, as in
+        `MultiHeadAttention`. With a random `key`, as in training, dropout is on. Returns rows like `x`.
+        Raises `ValueError` if a shape is wrong, a batch is passed (use `num_texts` or `jax.vmap`), or a `context` is
+        missing or not wanted; `TypeError` if a mask is not Boolean or `position` is no scheme.
         """
         check_axes("x", x, seq=None, d_model=self.attention.query_weight.shape[0])
-        self._check_context(x, context, context_mask)
+        self._check_context(x, context, context_mask, num_texts)
         add = pre_norm if self.placement == "pre" else post_norm
         keys = [None] * 3 if key is None else jax.random.split(key, 3)
 
         def with_dropout(sublayer, key, *arguments, **keywords):
             return lambda rows: dropout(sublayer(rows, *arguments, **keywords), self.dropout_rate, key=key)
 
-        x = add(x, self.attention_norm, with_dropout(self.attention, keys[0], mask, position=position))
+        attend = with_dropout(self.attention, keys[0], mask, position=position, num_texts=num_texts)
+        x = add(x, self.attention_norm, attend)
         if self.cross_attention is not None and self.cross_norm is not None:
-            x = add(x, self.cross_norm, with_dropout(self.cross_attention, keys[1], context_mask, context=context))
+            read = with_dropout(self.cross_attention, keys[1], context_mask, context=context, num_texts=num_texts)
+            x = add(x, self.cross_norm, read)
         return add(x, self.feed_forward_norm, with_dropout(self.feed_forward, keys[2]))
 
-    def _check_context(self, x, context, context_mask) -> None:
+    def extend(
+        self, x: Rows, cache: KeyValueCache, positions: Integer[Array, "num_texts seq"], *, position=None
+    ) -> tuple[Rows, KeyValueCache]:
+        """Send further tokens through the block, with a cache of what its self-attention knows of the earlier ones.
+
+        As `MultiHeadAttention.extend`, whose arguments these are; the other parts see each token alone anyway.
+        """
+        check_axes("x", x, seq=None, d_model=self.attention.query_weight.shape[0])
+        self._check_context(x, None, None, 1)
+        add = pre_norm if self.placement == "pre" else post_norm
+
+        def attention(rows):
+            nonlocal cache
+            rows, cache = self.attention.extend(rows, cache, positions, position=position)
+            return rows
+
+        x = add(x, self.attention_norm, attention)
+        return add(x, self.feed_forward_norm, self.feed_forward), cache
+
+    def _check_context(self, x, context, context_mask, num_texts) -> None:
         if self.cross_attention is None:
             if context is not None or context_mask is not None:
                 raise ValueError(
@@ -162,5 +186,5 @@ class TransformerBlock(eqx.Module):
         if context is None:
             raise ValueError("This block has cross-attention and needs a context: pass context=, (kv_seq, d_model).")
         check_axes("context", context, kv_seq=None, d_model=x.shape[1])
-        # The attention would call it "mask", as it calls the other one.
-        check_mask(context_mask, "context_mask", seq=x.shape[0], kv_seq=context.shape[0])
+        if num_texts == 1:  # the attention would call it "mask", as it calls the other one
+            check_mask(context_mask, "context_mask", seq=x.shape[0], kv_seq=context.shape[0])

@@ -42,7 +42,12 @@ def read_json(path: Name) -> dict:
 
 
 def write_text(path: Name, text: str) -> None:
-    """Write a UTF-8 file under another name and then rename it, so that a crash never leaves half a file.
+    """Write a UTF-8 file, as `write_bytes` does."""
+    write_bytes(path, text.encode("utf-8"))
+
+
+def write_bytes(path: Name, content: bytes) -> None:
+    """Write a file under another name and then rename it, so that a crash never leaves half a file.
 
     A symbolic link stays one: the file that it points to is written.
 
@@ -54,7 +59,7 @@ def write_text(path: Name, text: str) -> None:
     partial = target.with_name(f".{target.name}.{os.getpid()}.part")
     try:
         try:
-            partial.write_text(text, encoding="utf-8")
+            partial.write_bytes(content)
             os.replace(partial, target)
         finally:
             partial.unlink(missing_ok=True)

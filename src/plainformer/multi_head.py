@@ -3,9 +3,11 @@
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Bool, Float, PRNGKeyArray
+from jaxtyping import Array, Bool, Float, Integer, PRNGKeyArray
 
+from plainformer.cache import KeyValueCache, attend_with_cache
 from plainformer.errors import check_axes, check_mask, check_positive
+from plainformer.positions import check_scheme
 from plainformer.self_attention import attend, attention_weights
 from plainformer.tokens import linear_map
 
@@ -21,7 +23,6 @@ def split_heads(x: Float[Array, "seq width"], num_heads: int) -> Float[Array, "h
     - `num_heads`: how many pieces.
 
     **Returns** one matrix per head, `(num_heads, seq, d_head)`, so that the matrix products of a head are innermost.
-
     **Raises** `ValueError` if the width is not a multiple of `num_heads`.
     """
     check_axes("x", x, seq=None, width=None)
@@ -163,7 +164,6 @@ class MultiHeadAttention(eqx.Module):
         d_v = d_model // num_heads if d_v is None else d_v
         check_positive(d_k=d_k, d_v=d_v)
         self.num_heads, self.num_kv_heads = num_heads, num_kv_heads
-
         keys = jax.random.split(key, 4)
         self.query_weight = _stack_of_heads(keys[0], d_model, num_heads, d_k)
         self.key_weight = _stack_of_heads(keys[1], d_model, num_kv_heads, d_k)
@@ -176,23 +176,28 @@ class MultiHeadAttention(eqx.Module):
 
     def __call__(
         self,
-        x: Float[Array, "seq d_model"],
-        mask: Bool[Array, "seq kv_seq"] | None = None,
+        x: Float[Array, "rows d_model"],
+        mask: Bool[Array, "*num_texts seq kv_seq"] | None = None,
         *,
-        context: Float[Array, "kv_seq d_model"] | None = None,
+        context: Float[Array, "context_rows d_model"] | None = None,
         position=None,
-    ) -> Float[Array, "seq d_model"]:
+        num_texts: int = 1,
+    ) -> Float[Array, "rows d_model"]:
         """Attend from every row of `x` to the rows of `context`, or of `x` itself if there is none.
 
         `x` is `(seq, d_model)`, `context` `(kv_seq, d_model)`, `mask` `(seq, kv_seq)` with `True` where attending is
         allowed; the result is `(seq, d_model)`. A `position` scheme (chapter 05) may turn queries and keys by its
-        `rotate`, and add to the scores by its `bias`. A row that may attend to nothing gets the output bias, or zeros.
-        Raises `ValueError` if a shape is wrong or a batch is passed (use `jax.vmap`), `TypeError` if the mask is not
-        Boolean or `position` is no scheme.
+        `rotate`, and add to the scores by its `bias`; rows of `x` and of `context` both count from 0. A row that may
+        attend to nothing gets the output bias, or zeros. Several texts of equal length may stand one below the other:
+        with `num_texts`, `x` has `num_texts * seq` rows, `context` `num_texts * kv_seq`, each text attends to its own,
+        and `mask` may be `(num_texts, seq, kv_seq)`. Raises `ValueError` if a shape is wrong or a batch is passed (use
+        `num_texts` or `jax.vmap`), `TypeError` if the mask is not Boolean or `position` is no scheme.
         """
-        queries, keys, values, bias = self._project(x, mask, context, position)
-        heads = jax.vmap(attend, in_axes=(0, 0, 0, None))(queries, keys, values, mask, bias=bias)
-        return linear_map(merge_heads(heads), self.output_weight, self.output_bias)
+        queries, keys, values, bias = self._project(x, mask, context, position, num_texts)
+        own_mask = 0 if mask is not None and mask.ndim == 3 else None
+        in_each_text = jax.vmap(lambda q, k, v, m, b: attend(q, k, v, m, bias=b), in_axes=(0, 0, 0, own_mask, None))
+        in_each_head = jax.vmap(in_each_text, in_axes=(0, 0, 0, None, 0))
+        return self._mix(in_each_head(queries, keys, values, mask, bias))
 
     def weights(
         self,
@@ -203,40 +208,77 @@ class MultiHeadAttention(eqx.Module):
         position=None,
     ) -> Float[Array, "heads seq kv_seq"]:
         """The attention weights of every head, `(num_heads, seq, kv_seq)`, for the same arguments as a call."""
-        queries, keys, _, bias = self._project(x, mask, context, position)
-        return jax.vmap(attention_weights, in_axes=(0, 0, None))(queries, keys, mask, bias=bias)
+        queries, keys, _, bias = self._project(x, mask, context, position, 1)
+        weights = jax.vmap(lambda q, k, b: attention_weights(q, k, mask, bias=b))
+        return weights(queries[:, 0], keys[:, 0], bias)
 
-    def _project(self, x, mask, context, position):
-        """Queries `(heads, seq, d_k)`, keys and values `(heads, kv_seq, …)` and bias, after checking the shapes."""
+    def new_cache(self, capacity: int, *, num_texts: int = 1) -> KeyValueCache:
+        """Make an empty cache for `capacity` tokens of each of `num_texts` texts (chapter 06)."""
+        d_k, d_v = (weight.shape[1] // self.num_kv_heads for weight in (self.key_weight, self.value_weight))
+        return KeyValueCache(self.num_kv_heads, capacity, d_k, d_v, num_texts=num_texts)
+
+    def extend(
+        self,
+        x: Float[Array, "rows d_model"],
+        cache: KeyValueCache,
+        positions: Integer[Array, "num_texts seq"],
+        *,
+        position=None,
+    ) -> tuple[Float[Array, "rows d_model"], KeyValueCache]:
+        """Read further tokens: attend from each to itself and to what the cache holds of earlier positions.
+
+        `x` is `(num_texts * seq, d_model)`, the texts one below the other; `positions` says where its tokens stand in
+        their text, -1 for padding. Returns what a causal call on the whole texts would give for these tokens, and the
+        longer cache. Raises as a call does, and `ValueError` if the cache is full or of another layer.
+        """
+        check_axes("positions", positions, num_texts=cache.positions.shape[0], seq=None)
+        num_texts, seq = positions.shape
+        check_axes("x", x, rows=num_texts * seq, d_model=self.query_weight.shape[0])
+        queries, keys, values = self._heads(x, x, num_texts)
+        heads, cache = attend_with_cache(queries, keys, values, cache, positions, position)
+        return self._mix(heads), cache
+
+    def _heads(self, x, context, num_texts):
+        """Queries `(num_heads, num_texts, seq, d_k)`; keys and values, of as many heads as they have."""
+
+        def of_texts(rows, weight, bias, num_heads):
+            heads = split_heads(linear_map(rows, weight, bias), num_heads)
+            return heads.reshape(num_heads, num_texts, -1, heads.shape[2])
+
+        queries = of_texts(x, self.query_weight, self.query_bias, self.num_heads)
+        keys = of_texts(context, self.key_weight, self.key_bias, self.num_kv_heads)
+        return queries, keys, of_texts(context, self.value_weight, self.value_bias, self.num_kv_heads)
+
+    def _mix(self, heads):
+        """From what the heads return, `(num_heads, num_texts, seq, d_v)`, to the rows of the output."""
+        rows = merge_heads(heads.reshape(self.num_heads, -1, heads.shape[3]))
+        return linear_map(rows, self.output_weight, self.output_bias)
+
+    def _project(self, x, mask, context, position, num_texts):
+        """Queries, keys and values, `(num_heads, num_texts, …)`, and bias, `(num_heads, …)`, after checking shapes."""
         d_model = self.query_weight.shape[0]
+        check_positive(num_texts=num_texts)
         check_axes("x", x, seq=None, d_model=d_model)
         context = x if context is None else context
         check_axes("context", context, kv_seq=None, d_model=d_model)
-        check_mask(mask, seq=x.shape[0], kv_seq=context.shape[0])
-        queries = split_heads(linear_map(x, self.query_weight, self.query_bias), self.num_heads)
-        keys = split_heads(linear_map(context, self.key_weight, self.key_bias), self.num_kv_heads)
-        values = split_heads(linear_map(context, self.value_weight, self.value_bias), self.num_kv_heads)
+        if x.shape[0] % num_texts or context.shape[0] % num_texts:
+            rows = f"x has {x.shape[0]} rows, context {context.shape[0]}"
+            raise ValueError(f"{rows}; wanted multiples of num_texts={num_texts}, for texts of equal length.")
+        seq, kv_seq = x.shape[0] // num_texts, context.shape[0] // num_texts
+        texts = {"num_texts": num_texts} if getattr(mask, "ndim", 2) == 3 and num_texts > 1 else {}
+        check_mask(mask, **texts, seq=seq, kv_seq=kv_seq)
+        queries, keys, values = self._heads(x, context, num_texts)
         bias = None
         if position is not None:
-            _check_scheme(position)
+            check_scheme(position)
             queries, keys = position.rotate(queries), position.rotate(keys)
-            bias = position.bias(jnp.arange(queries.shape[1]), jnp.arange(keys.shape[1]))
-            if bias is not None:
-                name, hint = f"The bias of {type(position).__name__}", f"Make it for the {self.num_heads} heads here."
-                check_axes(name, bias, hint, heads=self.num_heads, q_seq=queries.shape[1], kv_seq=keys.shape[1])
+            bias = position.bias(jnp.arange(seq), jnp.arange(kv_seq))
+        if bias is not None:
+            name, hint = f"The bias of {type(position).__name__}", f"Make it for the {self.num_heads} heads here."
+            check_axes(name, bias, hint, heads=self.num_heads, q_seq=seq, kv_seq=kv_seq)
         # A group of query heads shares one key head: repeat it, so that every query head has a partner.
         group = self.num_heads // self.num_kv_heads
         return queries, jnp.repeat(keys, group, axis=0), jnp.repeat(values, group, axis=0), bias
-
-
-def _check_scheme(position) -> None:
-    """Raise `TypeError` unless `position` is an object that can rotate and bias."""
-    if isinstance(position, type):
-        name = position.__name__
-        raise TypeError(f"position is the class {name}; wanted an object of it: make one first, by {name}(…).")
-    if not (hasattr(position, "rotate") and hasattr(position, "bias")):
-        came = type(position).__name__
-        raise TypeError(f"position is of type {came}; wanted a scheme of chapter 05, such as RotaryPositions().")
 
 
 def _stack_of_heads(key, d_model: int, num_heads: int, d_head: int):

@@ -6,8 +6,14 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Integer, PRNGKeyArray
 
-from plainformer.errors import check_positive
-from plainformer.positions import unchanged, whole_positions
+from plainformer.errors import check_choice, check_positive
+from plainformer.positions import (
+    LearnedPositions,
+    RotaryPositions,
+    SinusoidalPositions,
+    unchanged,
+    whole_positions,
+)
 
 
 def relative_buckets(
@@ -147,6 +153,30 @@ class AlibiPositions(eqx.Module):
 
     embed = unchanged
     rotate = unchanged
+
+
+POSITIONS = ("learned", "sinusoidal", "rotary", "relative", "alibi", "none")
+
+
+def new_positions(name: str, *, d_model: int, num_heads: int, max_len: int, causal: bool, key: PRNGKeyArray):
+    r"""Make the position scheme that a configuration names, one of `POSITIONS`; `None` for `"none"`.
+
+    **Arguments** `d_model`, `num_heads` and `max_len` of the model; `causal`, whether keys lie in the past only; `key`,
+    random key for the schemes that learn. **Raises** `ValueError` if there is no such scheme.
+    """
+    check_choice("positions", name, POSITIONS)
+    match name:
+        case "learned":
+            return LearnedPositions(max_len, d_model, key=key)
+        case "sinusoidal":
+            return SinusoidalPositions(d_model)
+        case "rotary":
+            return RotaryPositions()
+        case "relative":
+            return RelativePositions(num_heads, causal=causal, key=key)
+        case "alibi":
+            return AlibiPositions(num_heads)
+    return None
 
 
 def _offsets(q_positions, kv_positions) -> Integer[Array, "q_seq kv_seq"]:

@@ -193,6 +193,16 @@ class RotaryPositions(eqx.Module):
     bias = no_bias
 
 
+def check_scheme(position) -> None:
+    """Raise `TypeError` unless `position` is an object that can rotate and bias."""
+    if isinstance(position, type):
+        name = position.__name__
+        raise TypeError(f"position is the class {name}; wanted an object of it: make one first, by {name}(…).")
+    if not (hasattr(position, "rotate") and hasattr(position, "bias")):
+        came = type(position).__name__
+        raise TypeError(f"position is of type {came}; wanted a scheme of chapter 05, such as RotaryPositions().")
+
+
 def whole_positions(name: str, positions, **axes: int | None) -> Integer[Array, "..."]:
     """The positions as integers with a sign, since they are subtracted, after checking that they are whole numbers.
 

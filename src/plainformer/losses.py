@@ -1,0 +1,100 @@
+"""How wrong a model is: cross-entropy and what is made of it (chapter 06)."""
+
+import math
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Bool, Float, Integer
+
+from plainformer.errors import as_floats, as_number, check_axes, check_positive
+
+
+def cross_entropy(
+    logits: Float[Array, "*seq vocab_size"],
+    targets: Integer[Array, "*seq"],
+    is_token: Bool[Array, "*seq"] | None = None,
+) -> Float[Array, ""]:
+    r"""Give the mean surprise at the targets, in nats.
+
+    Implements `eq-decoder-cross-entropy`; Bengio et al. (2003), section 2, as a negative log-likelihood.
+
+    **Arguments**
+
+    - `logits`: one row per token, `(seq, vocab_size)`, or with axes for batches before.
+    - `targets`: the token that did come, `(seq,)`, with the same axes before.
+    - `is_token`: `True` where the target counts, `False` for padding, of the same shape as targets; `None` for all.
+
+    **Returns** the mean over what counts, a scalar; 0 if nothing does.
+
+    **Raises** `ValueError` if shapes differ; `TypeError` if `logits` are no floats, or `is_token` is not Boolean.
+    """
+    logits = as_floats("logits", logits)
+    axes = {f"axis_{number}": size for number, size in enumerate(logits.shape[:-1])}
+    check_axes("targets", targets, "One target per row of logits.", **axes)
+    if logits.dtype.itemsize < 4:
+        logits = logits.astype(jnp.float32)
+    log_probs = jax.nn.log_softmax(logits)
+    surprise = -jnp.take_along_axis(log_probs, targets[..., None], axis=-1)[..., 0]
+    if is_token is None:
+        return surprise.mean()
+    check_axes("is_token", is_token, "One for each target.", **axes)
+    if is_token.dtype != jnp.bool_:
+        raise TypeError(f"is_token holds {is_token.dtype}; wanted bool, True for a token. Try targets != padding_id.")
+    return jnp.where(is_token, surprise, 0).sum() / jnp.maximum(is_token.sum(), 1).astype(surprise.dtype)
+
+
+def next_token_loss(model, batch: tuple, key=None) -> Float[Array, ""]:
+    r"""Give the mean cross-entropy of a language model on a batch of texts, in nats per token.
+
+    Implements `eq-decoder-loss`; Radford et al. (2018), equation 1, as a mean.
+
+    **Arguments**
+
+    - `model`: such as a `Decoder`; from tokens, `(batch, seq)`, to logits, `(batch, seq, vocab_size)`.
+    - `batch`: inputs and targets, each `(batch, seq)`, and perhaps `is_token`, of the same shape, `False` where the
+      target is padding.
+    - `key`: random key for dropout; `None` for none.
+
+    **Returns** a scalar.
+    """
+    inputs, *rest = batch
+    return cross_entropy(model(inputs, key=key), *rest)
+
+
+def mean_next_token_loss(model, windows: tuple, *, batch_size: int = 64) -> float:
+    r"""Give the mean cross-entropy of a language model on a whole text, in nats per token.
+
+    **Arguments** the model; windows as `all_windows` gives them: inputs, targets and `is_token`, each
+    `(windows, seq)`; how many of them to read at a time. **Returns** the mean over all tokens. **Raises** `ValueError`
+    if there are no windows.
+    """
+    check_positive(windows=len(windows[0]), batch_size=batch_size)
+    total = count = 0.0
+    for start in range(0, len(windows[0]), batch_size):
+        batch = tuple(array[start : start + batch_size] for array in windows)
+        tokens = int(batch[2].sum())
+        total += tokens * float(_compiled_loss(model, batch))
+        count += tokens
+    return total / count
+
+
+_compiled_loss = eqx.filter_jit(next_token_loss)
+
+
+def perplexity(nats_per_token: float) -> float:
+    r"""Say between how many equally likely tokens a model might as well have chosen blindly.
+
+    Implements `eq-decoder-perplexity`; Jelinek et al. (1977). **Arguments** the mean cross-entropy, in nats per token.
+    """
+    return math.exp(as_number("nats_per_token", nats_per_token, "1.5"))
+
+
+def bits_per_character(nats_per_token: float, num_tokens: int, num_characters: int) -> float:
+    r"""Turn nats per token into bits per character, which compares models whatever their tokens are.
+
+    Implements `eq-decoder-bits`. **Arguments** the mean cross-entropy, in nats per token, and how many tokens and how
+    many characters the text has that it was measured on. **Raises** `ValueError` if a number is below 1.
+    """
+    check_positive(num_tokens=num_tokens, num_characters=num_characters)
+    return as_number("nats_per_token", nats_per_token, "1.5") * num_tokens / num_characters / math.log(2)

@@ -1,0 +1,88 @@
+"""Trained models as files that others can open: weights as safetensors, with the configuration (chapter 06)."""
+
+import dataclasses
+import json
+import os
+from pathlib import Path
+
+import equinox as eqx
+import jax
+import numpy as np
+
+from plainformer.files import write_bytes, write_text
+from plainformer.trees import config_dict, differences, digest, named_arrays, with_arrays
+
+Name = str | os.PathLike
+
+
+def save_model(path: Name, model) -> None:
+    r"""Write a model's weights as a safetensors file, and its configuration beside it.
+
+    **Arguments**
+
+    - `path`: such as `"decoder.safetensors"`; `"decoder.json"`, beside it, tells people and other programs the
+      configuration, which stands in the header of the first file, too.
+    - `model`: a module with a field `config`, a dataclass, such as a `Decoder`.
+
+    Tensors are named by their place in the model, such as `blocks.0.attention.query_weight`.
+
+    **Raises** `ValueError` if `path` does not end in `.safetensors`; `TypeError` if the model has no configuration;
+    `OSError` that names the file if it cannot be written; what was there before then stays.
+    """
+    from safetensors.numpy import save
+
+    path = _checked(path)
+    if not dataclasses.is_dataclass(getattr(model, "config", None)):
+        raise TypeError(f"{type(model).__name__} has no config; wanted a model made from one, such as a Decoder.")
+    arrays = {name: np.asarray(array) for name, array in named_arrays(model).items()}
+    config = json.dumps(config_dict(model.config), indent=2)
+    header = {"model": type(model).__name__, "config": config, "sha256": digest(arrays, config)}
+    write_bytes(path, save(arrays, header))
+    write_text(path.with_suffix(".json"), config + "\n")
+
+
+def load_model(path: Name, model_class):
+    r"""Read back what `save_model` wrote.
+
+    **Arguments**
+
+    - `path`: of the safetensors file.
+    - `model_class`: the class of the model, such as `Decoder`.
+
+    **Returns** the model.
+
+    **Raises** `FileNotFoundError` if there is no such file; `ValueError` if it is damaged, was not written by
+    `save_model`, or holds another class of model.
+    """
+    from safetensors import SafetensorError, safe_open
+
+    path = _checked(path)
+    if not path.is_file():
+        raise FileNotFoundError(f"There is no file {path}. Looked in {path.parent.resolve()}.")
+    try:
+        with safe_open(path, "numpy") as file:
+            header = file.metadata() or {}
+            arrays = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 (no dictionary)
+    except (SafetensorError, OSError) as error:
+        raise ValueError(f"{path} is damaged, or no safetensors file: {error}. Is it cut short?") from error
+    if "config" not in header:
+        raise ValueError(f"{path} has no configuration in its header; wanted a file that save_model wrote.")
+    if header.get("model") != model_class.__name__:
+        raise ValueError(f"{path} holds a {header.get('model')}; wanted a {model_class.__name__}.")
+    if header.get("sha256") != digest(arrays, header["config"]):
+        raise ValueError(f"{path} is damaged: its numbers or its configuration are not those saved. Get it again.")
+    try:
+        config = model_class.__annotations__["config"](**json.loads(header["config"]))
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"{path} has a configuration that no {model_class.__name__} has: {error}.") from error
+    skeleton = eqx.filter_eval_shape(lambda key: model_class(config, key=key), jax.random.key(0))
+    if wrong := differences(arrays, named_arrays(skeleton)):
+        raise ValueError(f"{path} does not fit its own configuration: {wrong}.")
+    return with_arrays(skeleton, {name: jax.numpy.asarray(array) for name, array in arrays.items()})
+
+
+def _checked(path: Name) -> Path:
+    path = Path(path)
+    if path.suffix != ".safetensors":
+        raise ValueError(f"path is {str(path)!r}; wanted one that ends in .safetensors.")
+    return path

@@ -1,0 +1,55 @@
+"""A small training run in a process of its own, to be killed: python trainer.py DIRECTORY [FULL_AT LIMIT].
+
+With the last two, no file may grow beyond LIMIT bytes from step FULL_AT on, as on a full disk.
+"""
+
+import resource
+import sys
+import time
+
+import equinox as eqx
+import jax
+
+from plainformer import Decoder, DecoderConfig, TrainingConfig, fit, next_token_loss, training, windows_at
+
+TEXT = [int(digit) for digit in str(7**2000)]
+CONFIG = TrainingConfig(num_steps=80, learning_rate=0.01, warmup_steps=10, checkpoint_every=2)
+
+
+def say(*words) -> None:
+    """Tell the test, at once, what begins now."""
+    print(*words, flush=True)
+
+
+def saving_aloud(save):
+    """Save as ever, and say so before and after."""
+
+    def aloud(directory, step, *rest, **more):
+        say("saving", step)
+        folder = save(directory, step, *rest, **more)
+        say("saved", step)
+        return folder
+
+    return aloud
+
+
+def main(directory: str, full_at: int = -1, limit: int = 0) -> None:
+    """Train, or go on, until all steps are done."""
+    config = DecoderConfig(vocab_size=10, context_len=8, d_model=12, num_layers=1, num_heads=3, dropout_rate=0.1)
+    model = eqx.filter_jit(Decoder)(config, key=jax.random.key(0))
+    batches = windows_at(TEXT, 8, 4)
+
+    def batch_at(step):
+        say("step", step)
+        time.sleep(0.002)
+        if step == full_at:
+            resource.setrlimit(resource.RLIMIT_FSIZE, (limit, resource.RLIM_INFINITY))
+        return batches(step)
+
+    training.save_checkpoint = saving_aloud(training.save_checkpoint)
+    fit(model, next_token_loss, batch_at, CONFIG, directory=directory, progress=False)
+    say("finished")
+
+
+if __name__ == "__main__":
+    main(sys.argv[1], *map(int, sys.argv[2:]))

@@ -1,0 +1,141 @@
+"""Chapter 06, beam search: between greedy and exhaustive search, and honest about its scores."""
+
+import itertools
+import math
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from redraw import redrawn
+from toy_models import Bigram
+
+import plainformer as pf
+
+VOCAB, NEW, PROMPT = 3, 4, [1, 0]
+
+
+@pytest.fixture(scope="module")
+def model():
+    """A decoder of three tokens, which looks back farther than one of them."""
+    key = jax.random.key(3)
+    return redrawn(pf.Decoder(pf.DecoderConfig(VOCAB, 6, 8, 2, 4, 5, num_kv_heads=2, positions="rotary"), key=key), key)
+
+
+@pytest.fixture(scope="module")
+def tree(model):
+    """The log-probability of each new token in each of the 81 texts of four."""
+    texts = list(itertools.product(range(VOCAB), repeat=NEW))
+    logits = np.asarray(model(jnp.array([PROMPT + list(text) for text in texts])), np.float64)
+    log_probs = logits - np.log(np.exp(logits).sum(axis=2, keepdims=True))
+    return {text: [log_probs[n, 1 + m, token] for m, token in enumerate(text)] for n, text in enumerate(texts)}
+
+
+def exhaustive(tree, length_power, stop_tokens=()):
+    """All texts, cut behind the first stop token, as (score, tokens, log-probability), best first."""
+    found = {}
+    for text, log_probs in tree.items():
+        end = next((place for place, token in enumerate(text) if token in stop_tokens), NEW - 1) + 1
+        total = sum(log_probs[:end])
+        found[text[:end]] = (total / end**length_power, list(text[:end]), total)
+    return sorted(found.values(), reverse=True)
+
+
+def step_by_step(tree, beam_width, length_power, stop_tokens):
+    """Beam search with lists, as one would do it on paper, of (score, tokens, log-probability)."""
+    conditional = {text[: n + 1]: log_probs[n] for text, log_probs in tree.items() for n in range(NEW)}
+    beam = [(0.0, [], 0.0)]
+    for _ in range(NEW):
+        candidates = []
+        for hypothesis in beam:
+            _, tokens, log_prob = hypothesis
+            if tokens and tokens[-1] in stop_tokens:
+                candidates.append(hypothesis)
+                continue
+            for token in range(VOCAB):
+                total = log_prob + conditional[(*tokens, token)]
+                candidates.append((total / (len(tokens) + 1) ** length_power, [*tokens, token], total))
+        beam = sorted(candidates, reverse=True)[:beam_width]
+    return beam
+
+
+def assert_same(found, wanted):
+    """The same texts, with the same numbers, in the same order."""
+    assert [each.tokens for each in found] == [tokens for _, tokens, _ in wanted]
+    np.testing.assert_allclose([each.score for each in found], [score for score, *_ in wanted], rtol=1e-4, atol=1e-5)
+    np.testing.assert_allclose([each.log_prob for each in found], [total for *_, total in wanted], rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.equation("eq-decoder-beam", "eq-decoder-length-norm")
+@pytest.mark.parametrize("stop_tokens", [[], [2]])
+@pytest.mark.parametrize("length_power", [0.0, 1.0])
+def test_beam_search_as_wide_as_the_tree_is_exhaustive(model, tree, length_power, stop_tokens):
+    wanted = exhaustive(tree, length_power, stop_tokens)
+    assert len(wanted) == (31 if stop_tokens else 81)  # 16 texts without a 2, and 1 + 2 + 4 + 8 that end with one
+    found = pf.beam_search(model, PROMPT, NEW, beam_width=81, length_power=length_power, stop_tokens=stop_tokens)
+    assert_same(found, wanted)
+
+
+@pytest.mark.equation("eq-decoder-beam", "eq-decoder-length-norm")
+@pytest.mark.parametrize("length_power", [0.0, 0.6, 1.0, 3.0])
+@pytest.mark.parametrize("stop_tokens", [[2], [0]])
+def test_beam_search_of_a_narrow_beam_agrees_with_lists(model, tree, length_power, stop_tokens):
+    wanted = step_by_step(tree, 4, length_power, stop_tokens)
+    found = pf.beam_search(model, PROMPT, NEW, beam_width=4, length_power=length_power, stop_tokens=stop_tokens)
+    assert_same(found, wanted)
+
+
+@pytest.mark.parametrize("stop_tokens", [[], [2]])
+def test_beam_search_of_width_one_is_greedy(model, stop_tokens):
+    (found,) = pf.beam_search(model, PROMPT, NEW, beam_width=1, stop_tokens=stop_tokens)
+    (greedy,) = pf.generate(model, [PROMPT], NEW, temperature=0.0, stop_tokens=stop_tokens)
+    assert found.tokens == greedy.tokens
+    np.testing.assert_allclose(found.log_prob, sum(greedy.log_probs), rtol=1e-5)
+
+
+@pytest.mark.equation("eq-decoder-length-norm", "eq-decoder-factorisation")
+def test_beam_search_scores_are_what_they_say(model):
+    found = pf.beam_search(model, PROMPT, NEW, beam_width=81, length_power=0.6, stop_tokens=[2])
+    assert [each.score for each in found] == sorted((each.score for each in found), reverse=True)
+    one_of_each_length = {len(each.tokens): each for each in found}
+    assert sorted(one_of_each_length) == [1, 2, 3, 4]
+    for each in one_of_each_length.values():
+        log_probs = pf.sequence_log_probs(model, jnp.array(PROMPT + each.tokens))[len(PROMPT) - 1 :]
+        np.testing.assert_allclose(each.log_prob, log_probs.sum(), rtol=1e-5, atol=1e-5)
+        np.testing.assert_allclose(each.score, each.log_prob / len(each.tokens) ** 0.6, rtol=1e-5)
+
+
+@pytest.mark.equation("eq-decoder-beam")
+def test_beam_search_finds_what_greedy_search_misses():
+    table = np.log([[0.01, 0.55, 0.44], [0.4, 0.3, 0.3], [0.02, 0.95, 0.03]])
+    greedy, wide = (pf.beam_search(Bigram(table), [0], 2, beam_width=width)[0] for width in (1, 2))
+    assert greedy.tokens == [1, 0]
+    assert wide.tokens == [2, 1]
+    np.testing.assert_allclose(math.exp(greedy.log_prob), 0.55 * 0.4, rtol=1e-5)
+    np.testing.assert_allclose(math.exp(wide.log_prob), 0.44 * 0.95, rtol=1e-5)
+
+
+@pytest.mark.equation("eq-decoder-length-norm")
+def test_beam_search_keeps_what_has_ended_and_extends_it_no_more():
+    # Token 2 ends a text. Ending at once has probability 0.3; going on, 0.7 for each step.
+    model = Bigram(np.log([[0.7, 1e-9, 0.3], [0.7, 1e-9, 0.3], [1e-9, 1 - 2e-9, 1e-9]]))
+    found = pf.beam_search(model, [0], 5, beam_width=2, length_power=0.0, stop_tokens=[2])
+    assert [each.tokens for each in found] == [[2], [0, 0, 0, 0, 0]]  # 0.3, through five steps, and 0.17
+    np.testing.assert_allclose([math.exp(each.score) for each in found], [0.3, 0.7**5], rtol=1e-4)
+    longer = pf.beam_search(model, [0], 5, beam_width=2, length_power=1.0, stop_tokens=[2])
+    assert [each.tokens for each in longer] == [[0, 0, 0, 0, 0], [0, 0, 0, 0, 2]]
+
+
+def test_beam_search_returns_no_more_texts_than_there_are():
+    model = Bigram(np.zeros((2, 2)))
+    assert len(pf.beam_search(model, [0], 2, beam_width=9)) == 4
+    found = pf.beam_search(model, [0], 3, beam_width=9, stop_tokens=[0, 1])
+    assert sorted(each.tokens for each in found) == [[0], [1]]
+
+
+def test_beam_search_is_traced_once_for_each_shape():
+    model = Bigram(np.eye(5))
+    pf.beam_search(model, [0, 1], 3, beam_width=2, stop_tokens=[4])
+    once = model.traces.count
+    pf.beam_search(model, [3, 2], 3, beam_width=2, stop_tokens=[1], length_power=0.5)
+    assert model.traces.count == once

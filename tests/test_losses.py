@@ -1,0 +1,178 @@
+"""Chapter 06, losses: surprise in nats, what padding may not change, and what is made of the mean."""
+
+import math
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from jax.test_util import check_grads
+from toy_models import Bigram
+
+import plainformer as pf
+
+BATCH, SEQ, VOCAB = 3, 5, 7
+IS_TOKEN = jnp.array([[1, 1, 1, 1, 1], [1, 0, 1, 1, 0], [0, 0, 0, 0, 1]], bool)
+
+
+@pytest.fixture
+def logits(key):
+    """Logits for three texts of five tokens."""
+    return 2 * jax.random.normal(key, (BATCH, SEQ, VOCAB))
+
+
+@pytest.fixture
+def targets(key):
+    """The tokens that came."""
+    return jax.random.randint(key, (BATCH, SEQ), 0, VOCAB)
+
+
+def surprises(logits, targets):
+    """Minus the log-probability of each target, in float64, one at a time."""
+    logits, found = np.asarray(logits, np.float64), np.zeros(np.shape(targets))
+    for place, target in np.ndenumerate(targets):
+        row = logits[place]
+        found[place] = math.log(sum(math.exp(z) for z in row)) - row[target]
+    return found
+
+
+@pytest.mark.equation("eq-decoder-cross-entropy")
+def test_cross_entropy_by_hand():
+    logits = jnp.log(jnp.array([[0.5, 0.25, 0.25], [0.125, 0.125, 0.75]])) + 3  # a constant changes nothing
+    loss = pf.cross_entropy(logits, jnp.array([1, 0]))
+    np.testing.assert_allclose(loss, (2 * math.log(2) + 3 * math.log(2)) / 2, rtol=1e-6)
+
+
+@pytest.mark.equation("eq-decoder-cross-entropy")
+def test_cross_entropy_of_uniform_logits_is_the_logarithm_of_the_vocabulary(targets):
+    np.testing.assert_allclose(pf.cross_entropy(jnp.full((BATCH, SEQ, VOCAB), -2.5), targets), math.log(7), rtol=1e-6)
+
+
+@pytest.mark.equation("eq-decoder-cross-entropy")
+def test_cross_entropy_agrees_with_a_loop_in_float64(logits, targets):
+    wanted = surprises(logits, targets)
+    np.testing.assert_allclose(pf.cross_entropy(logits, targets), wanted.mean(), rtol=1e-5)
+    found = pf.cross_entropy(logits, targets, IS_TOKEN)
+    np.testing.assert_allclose(found, wanted[np.asarray(IS_TOKEN)].mean(), rtol=1e-5)
+    np.testing.assert_allclose(pf.cross_entropy(logits[1, 2], targets[1, 2]), wanted[1, 2], rtol=1e-5)
+
+
+def test_cross_entropy_of_large_logits_is_finite():
+    logits = jnp.array([[1e4, 0.0, -1e4]])
+    np.testing.assert_allclose(pf.cross_entropy(logits, jnp.array([2])), 2e4)
+    assert pf.cross_entropy(logits, jnp.array([0])) == 0
+    half = pf.cross_entropy(jnp.asarray(np.eye(3) / 8, jnp.bfloat16), jnp.array([0, 1, 2]))
+    assert half.dtype == jnp.float32
+    np.testing.assert_allclose(half, math.log(math.exp(1 / 8) + 2) - 1 / 8, rtol=1e-6)
+
+
+def test_cross_entropy_ignores_padding(logits, targets):
+    elsewhere = jnp.where(IS_TOKEN[..., None], logits, 50.0 * logits + 9.0)
+    others = jnp.where(IS_TOKEN, targets, 0)
+    wanted = pf.cross_entropy(logits, targets, IS_TOKEN)
+    np.testing.assert_array_equal(pf.cross_entropy(elsewhere, others, IS_TOKEN), wanted)
+    gradient = jax.grad(pf.cross_entropy)(logits, targets, IS_TOKEN)
+    assert (np.asarray(gradient)[~np.asarray(IS_TOKEN)] == 0.0).all()
+    assert (np.abs(np.asarray(gradient)[np.asarray(IS_TOKEN)]).max(axis=-1) > 0).all()
+
+
+def test_cross_entropy_of_nothing_but_padding_is_zero(logits, targets):
+    nothing = jnp.zeros((BATCH, SEQ), bool)
+    loss, gradient = jax.value_and_grad(pf.cross_entropy)(logits, targets, nothing)
+    assert loss == 0
+    assert (gradient == 0).all()
+
+
+def test_cross_entropy_has_right_gradients(x64, key):
+    logits, targets = jax.random.normal(key, (4, 3), jnp.float64), jnp.array([2, 0, 1, 1])
+    check_grads(lambda z: pf.cross_entropy(jnp.asarray(z), targets), (logits,), order=1, modes=("rev",))
+    # The gradient at a row is its distribution, less one at the target, shared among the rows.
+    wanted = (jax.nn.softmax(logits) - jax.nn.one_hot(targets, 3)) / 4
+    np.testing.assert_allclose(jax.grad(pf.cross_entropy)(logits, targets), wanted, atol=1e-12)
+
+
+class Remembering(eqx.Module):
+    """A model that says which key it was called with."""
+
+    bigram: Bigram
+
+    def __call__(self, tokens, *, key=None):
+        return self.bigram(tokens) if key is None else 2 * self.bigram(tokens)
+
+
+@pytest.fixture
+def model(key):
+    """A model of two tokens at a time."""
+    return Remembering(Bigram(jax.random.normal(key, (VOCAB, VOCAB))))
+
+
+@pytest.mark.equation("eq-decoder-loss")
+def test_next_token_loss_is_the_mean_surprise_at_the_targets(model, key):
+    inputs, targets = (jax.random.randint(k, (BATCH, SEQ), 0, VOCAB) for k in jax.random.split(key))
+    wanted = surprises(model(inputs), targets)
+    np.testing.assert_allclose(pf.next_token_loss(model, (inputs, targets)), wanted.mean(), rtol=1e-5)
+    padded = pf.next_token_loss(model, (inputs, targets, IS_TOKEN))
+    np.testing.assert_allclose(padded, wanted[np.asarray(IS_TOKEN)].mean(), rtol=1e-5)
+    with_key = pf.next_token_loss(model, (inputs, targets), key)
+    np.testing.assert_allclose(with_key, surprises(2 * model(inputs), targets).mean(), rtol=1e-5)
+
+
+@pytest.mark.equation("eq-decoder-loss")
+@pytest.mark.parametrize("batch_size", [1, 2, 64])
+def test_mean_next_token_loss_is_the_mean_over_all_tokens(model, batch_size, key):
+    text = np.asarray(jax.random.randint(key, (24,), 0, VOCAB))  # 23 targets: four windows of five and one of three
+    wanted = surprises(model(text[:-1]), text[1:]).mean()
+    found = pf.mean_next_token_loss(model, pf.all_windows(text, 5), batch_size=batch_size)
+    assert isinstance(found, float)
+    np.testing.assert_allclose(found, wanted, rtol=1e-5)
+
+
+@pytest.mark.equation("eq-decoder-perplexity")
+def test_perplexity_by_hand():
+    assert pf.perplexity(0.0) == 1
+    np.testing.assert_allclose(pf.perplexity(math.log(65)), 65)
+    # A choice among 8 and a choice among 2, both certain of nothing: as good as one among their geometric mean.
+    np.testing.assert_allclose(pf.perplexity(float(jnp.log(jnp.array([8.0, 2.0])).mean())), 4, rtol=1e-6)
+
+
+@pytest.mark.equation("eq-decoder-bits")
+def test_bits_per_character_by_hand():
+    np.testing.assert_allclose(pf.bits_per_character(3 * math.log(2), 10, 10), 3)
+    np.testing.assert_allclose(pf.bits_per_character(3 * math.log(2), 10, 40), 0.75)  # four characters to a token
+
+
+LOGITS, TARGETS = jnp.ones((5, 7)), jnp.zeros(5, int)
+
+
+@pytest.mark.usefixtures("unchecked")
+@pytest.mark.parametrize(
+    ("call", "error", "message"),
+    [
+        (lambda: pf.cross_entropy(LOGITS, TARGETS[:4]), ValueError, r"targets has shape \(4,\); wanted .*One target"),
+        (lambda: pf.cross_entropy(LOGITS[None], TARGETS), ValueError, r"targets has shape \(5,\).*=1, .*=5"),
+        (lambda: pf.cross_entropy(LOGITS.astype(int), TARGETS), TypeError, r"logits holds int32; wanted floats"),
+        (
+            lambda: pf.cross_entropy(LOGITS, TARGETS, jnp.ones(5)),
+            TypeError,
+            r"is_token holds float32; wanted bool.*targets != padding_id",
+        ),
+        (lambda: pf.cross_entropy(LOGITS, TARGETS, jnp.ones(4, bool)), ValueError, r"is_token has shape \(4,\)"),
+        (
+            lambda: pf.mean_next_token_loss(Bigram(np.eye(3)), tuple(jnp.zeros((0, 5), int) for _ in range(3))),
+            ValueError,
+            r"windows is 0; wanted at least 1",
+        ),
+        (
+            lambda: pf.mean_next_token_loss(Bigram(np.eye(3)), pf.all_windows([0, 1, 2], 2), batch_size=0),
+            ValueError,
+            r"batch_size is 0; wanted at least 1",
+        ),
+        (lambda: pf.perplexity("low"), TypeError, r"nats_per_token is 'low'; wanted a number"),
+        (lambda: pf.bits_per_character(1.5, 0, 3), ValueError, r"num_tokens is 0; wanted at least 1"),
+        (lambda: pf.bits_per_character(1.5, 2, 0), ValueError, r"num_characters is 0; wanted at least 1"),
+    ],
+)
+def test_bad_input_is_named(call, error, message):
+    with pytest.raises(error, match=message):
+        call()

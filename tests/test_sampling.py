@@ -1,0 +1,258 @@
+"""Chapter 06, sampling: the limits of each way to choose, and that texts are what they say they are."""
+
+import math
+
+import equinox as eqx
+import hypothesis
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from hypothesis import strategies as st
+from redraw import redrawn
+from toy_models import Bigram
+
+import plainformer as pf
+
+VOCAB, CONTEXT, NEW = 7, 9, 4
+PROMPTS = [[1, 5], [4, 0, 2, 6], [3]]
+probabilities = pf.next_token_probabilities
+
+
+@pytest.fixture
+def logits(key):
+    """Logits of seven tokens, of which the second and the fifth tie for the largest."""
+    return jax.random.normal(key, (VOCAB,)).at[jnp.array([1, 4])].set(3.0)
+
+
+@pytest.fixture
+def model(key):
+    """A small decoder whose logits differ enough that it does not repeat itself."""
+    options = {"num_kv_heads": 1, "norm": "rms", "positions": "rotary", "tied_embedding": False, "use_bias": False}
+    return redrawn(pf.Decoder(pf.DecoderConfig(VOCAB, CONTEXT, 12, 2, 3, 10, **options), key=key), key)
+
+
+@pytest.mark.equation("eq-decoder-temperature")
+def test_next_token_probabilities_by_hand():
+    logits = jnp.log(jnp.array([0.1, 0.3, 0.6]))
+    np.testing.assert_allclose(probabilities(logits), [0.1, 0.3, 0.6], rtol=1e-5)
+    np.testing.assert_allclose(probabilities(logits, temperature=0.5), np.array([1, 9, 36]) / 46, rtol=1e-5)
+    np.testing.assert_allclose(probabilities(logits, temperature=2.0), np.sqrt([1, 3, 6]) / np.sqrt([1, 3, 6]).sum())
+
+
+@pytest.mark.equation("eq-decoder-temperature")
+def test_next_token_probabilities_at_temperature_zero_share_the_largest(logits):
+    greedy = [0, 0.5, 0, 0, 0.5, 0, 0]
+    for temperature in (0.0, 1e-6, 1e-30, 1e-60):  # the last of them is zero in single precision
+        np.testing.assert_array_equal(probabilities(logits, temperature=temperature), greedy)
+    np.testing.assert_array_equal(probabilities(1e30 * logits, temperature=1e-10), greedy)
+
+
+@pytest.mark.equation("eq-decoder-temperature")
+def test_next_token_probabilities_at_high_temperature_are_uniform(logits):
+    np.testing.assert_allclose(probabilities(logits, temperature=1e6), np.full(VOCAB, 1 / VOCAB), rtol=1e-5)
+
+
+@pytest.mark.equation("eq-decoder-top-k", "eq-decoder-top-p")
+def test_next_token_probabilities_that_keep_all_change_nothing(logits):
+    # A tail so thin that rounding makes the sum of what is before it a full one.
+    logits = logits.at[6].set(-30.0)
+    wanted = jax.nn.softmax(logits)
+    assert wanted[6] > 0
+    np.testing.assert_array_equal(probabilities(logits, top_k=VOCAB), wanted)
+    np.testing.assert_array_equal(probabilities(logits, top_p=1.0), wanted)
+    np.testing.assert_array_equal(probabilities(logits, top_p=1.0, top_k=VOCAB, temperature=1.0), wanted)
+
+
+@pytest.mark.equation("eq-decoder-top-k")
+def test_next_token_probabilities_top_k_by_hand(logits):
+    np.testing.assert_array_equal(probabilities(logits, top_k=1), [0, 0.5, 0, 0, 0.5, 0, 0])
+    np.testing.assert_array_equal(probabilities(logits[1:4], top_k=1), [1, 0, 0])
+    found = probabilities(jnp.log(jnp.array([0.4, 0.1, 0.2, 0.1, 0.2])), top_k=2)
+    np.testing.assert_allclose(found, [0.5, 0, 0.25, 0, 0.25], rtol=1e-5)  # what ties with the second stays
+
+
+@pytest.mark.equation("eq-decoder-top-p")
+@pytest.mark.parametrize(
+    ("top_p", "kept"), [(0.01, 1), (0.5, 1), (0.5001, 2), (0.75, 2), (0.7501, 3), (0.875, 3), (0.9, 4), (0.97, 5)]
+)
+def test_next_token_probabilities_top_p_keeps_the_smallest_set_that_reaches_it(top_p, kept):
+    exact = np.array([0.5, 0.25, 0.125, 0.0625, 0.0625 / 2, 0.0625 / 2])
+    order = np.array([4, 2, 0, 5, 1, 3])
+    chosen = exact * (np.arange(6) < kept)
+    if kept == 5:
+        chosen = exact  # the two last ones tie
+    found = probabilities(jnp.log2(jnp.asarray(exact[order], jnp.float32)) * math.log(2), top_p=top_p)
+    np.testing.assert_allclose(found, (chosen / chosen.sum())[order], rtol=1e-5)
+
+
+@pytest.mark.equation("eq-decoder-temperature", "eq-decoder-top-k", "eq-decoder-top-p")
+def test_next_token_probabilities_take_temperature_then_top_k_then_top_p():
+    logits = jnp.log(jnp.array([0.4, 0.3, 0.2, 0.1]))
+    # Squared: 16, 9, 4, 1. The first three hold 16 / 29, 25 / 29, 1; without top-k, 16 / 30, 25 / 30 = 0.83, 29 / 30.
+    found = probabilities(logits, temperature=0.5, top_k=3, top_p=0.85)
+    np.testing.assert_allclose(found, [16 / 25, 9 / 25, 0, 0], rtol=1e-5)
+    without_k = probabilities(logits, temperature=0.5, top_p=0.85)
+    np.testing.assert_allclose(without_k, np.array([16, 9, 4, 0]) / 29, rtol=1e-5)
+    colder_last = probabilities(logits, top_k=3, top_p=0.85)  # 4 / 9, 7 / 9, 1
+    np.testing.assert_allclose(colder_last, np.array([4, 3, 2, 0]) / 9, rtol=1e-5)
+
+
+quarters = st.lists(st.integers(-12, 12), min_size=VOCAB, max_size=VOCAB)
+
+
+@hypothesis.given(
+    quarters,
+    st.sampled_from([0.0, 0.5, 1.0, 2.5]),
+    st.sampled_from([None, 1, 3, VOCAB]),
+    st.none() | st.floats(0.01, 1.0),
+)
+@hypothesis.settings(max_examples=60)
+def test_next_token_probabilities_agree_with_a_loop_and_sum_to_one(numbers, temperature, top_k, top_p):
+    exact = np.array(numbers) / 4
+    powers = (exact == exact.max()) * 1.0 if temperature == 0 else np.exp((exact - exact.max()) / temperature)
+    likeliest_first = sorted(powers, reverse=True)
+    if top_k is not None:
+        powers = np.where(powers >= likeliest_first[top_k - 1], powers, 0)
+    if top_p is not None:
+        wanted, mass = top_p * powers.sum(), 0.0
+        for smallest in sorted(powers, reverse=True):
+            hypothesis.assume(abs(mass - wanted) > 1e-5 * powers.sum())
+            if mass >= wanted:
+                break
+            mass, last = mass + smallest, smallest
+        powers = np.where(powers >= last, powers, 0)
+    found = probabilities(jnp.asarray(exact, jnp.float32), temperature=temperature, top_k=top_k, top_p=top_p)
+    assert abs(float(found.sum()) - 1) < 1e-5
+    assert (np.asarray(found)[powers == 0] == 0).all()
+    np.testing.assert_allclose(found, powers / powers.sum(), rtol=1e-4, atol=1e-7)
+
+
+@pytest.fixture
+def continuations(model):
+    """Three prompts of different lengths, continued greedily."""
+    return pf.generate(model, PROMPTS, NEW, temperature=0.0)
+
+
+def padded(tokens):
+    """A text with zeros behind it, as long as the context: one shape, one compilation."""
+    return jnp.zeros(CONTEXT, int).at[: len(tokens)].set(jnp.array(tokens))
+
+
+def test_generate_greedily_equals_a_loop_of_full_passes(model, continuations):
+    full = eqx.filter_jit(lambda model, tokens: model(tokens))
+    for prompt, continuation in zip(PROMPTS, continuations, strict=True):
+        text = list(prompt)
+        for _ in range(NEW):
+            text.append(int(full(model, padded(text))[len(text) - 1].argmax()))
+        assert continuation.tokens == text[len(prompt) :]
+        assert not continuation.stopped
+    assert len({token for each in continuations for token in each.tokens}) > 1
+
+
+@pytest.mark.equation("eq-decoder-factorisation")
+def test_generate_log_probs_are_those_of_sequence_log_probs(model, continuations, key):
+    drawn = pf.generate(model, PROMPTS, NEW, temperature=2.0, top_k=5, top_p=0.9, key=key)
+    log_probs = eqx.filter_jit(lambda model, tokens: jax.nn.log_softmax(model(tokens)))
+    for prompt, each in [*zip(PROMPTS, continuations, strict=True), *zip(PROMPTS, drawn, strict=True)]:
+        text = prompt + each.tokens
+        by_hand = [log_probs(model, padded(text))[place, token] for place, token in enumerate(text[1:])]
+        np.testing.assert_allclose(each.log_probs, by_hand[len(prompt) - 1 :], rtol=1e-4, atol=1e-4)
+    np.testing.assert_allclose(pf.sequence_log_probs(model, jnp.array(text)), by_hand, rtol=1e-4, atol=1e-4)
+    assert drawn != continuations
+
+
+@pytest.mark.equation("eq-decoder-factorisation")
+def test_sequence_log_probs_of_all_texts_sum_to_one(key):
+    model = Bigram(jax.random.normal(key, (3, 3)))
+    texts = [[2, first, second, third] for first in range(3) for second in range(3) for third in range(3)]
+    total = sum(math.exp(float(pf.sequence_log_probs(model, jnp.array(text)).sum())) for text in texts)
+    assert abs(total - 1) < 1e-5
+    table = jax.nn.log_softmax(model.table)
+    np.testing.assert_allclose(
+        pf.sequence_log_probs(model, jnp.array([2, 0, 1])), [table[2, 0], table[0, 1]], rtol=1e-5
+    )
+
+
+def test_generate_gives_each_prompt_what_it_gets_among_others(model, continuations, key):
+    options = {"temperature": 1.5, "key": key}
+    together = pf.generate(model, PROMPTS, NEW, **options)
+    first, *_ = pf.generate(model, [PROMPTS[0], [2, 2], [5, 1]], NEW, **options)  # less padding, other neighbours
+    assert first.tokens == together[0].tokens
+    np.testing.assert_allclose(first.log_probs, together[0].log_probs, rtol=1e-4, atol=1e-5)
+    for number, prompt in enumerate(PROMPTS):
+        (alone,) = pf.generate(model, [prompt], NEW, temperature=0.0)
+        assert alone.tokens == continuations[number].tokens
+        np.testing.assert_allclose(alone.log_probs, continuations[number].log_probs, rtol=1e-4, atol=1e-5)
+
+
+def test_generate_is_reproduced_by_its_key(key):
+    model = Bigram(np.zeros((VOCAB, VOCAB)))
+    prompts, (one, other) = [[1], [1], [1]], jax.random.split(key)
+    first = pf.generate(model, prompts, CONTEXT, key=one)
+    assert pf.generate(model, prompts, CONTEXT, key=one) == first
+    assert pf.generate(model, prompts, CONTEXT, key=other) != first
+    assert len({tuple(each.tokens) for each in first}) == 3  # the same prompt, but streams of their own
+    assert all(len(set(each.tokens)) > 2 for each in first)  # and every step draws anew
+
+
+def test_generate_ends_a_text_at_a_stop_token():
+    ring = Bigram(20 * np.roll(np.eye(VOCAB), 1, axis=1))  # after i comes i + 1
+    found = pf.generate(ring, [[0], [2], [5]], 4, temperature=0.0, stop_tokens=[3, 6])
+    assert [each.tokens for each in found] == [[1, 2, 3], [3], [6]]
+    assert [each.stopped for each in found] == [True, True, True]
+    assert [len(each.log_probs) for each in found] == [3, 1, 1]
+    later = pf.generate(ring, [[0], [2], [5]], 4, temperature=0.0, stop_tokens=[4])
+    assert [each.tokens for each in later] == [[1, 2, 3, 4], [3, 4], [6, 0, 1, 2]]
+    assert [each.stopped for each in later] == [True, True, False]
+
+
+@pytest.mark.usefixtures("unchecked")
+def test_generate_takes_prompts_as_arrays():
+    ring = Bigram(20 * np.roll(np.eye(VOCAB), 1, axis=1))
+    for prompts in (np.array([[0, 1]]), jnp.array([[0, 1]]), [np.array([0, 1])], ((0, 1),)):
+        (found,) = pf.generate(ring, prompts, 3, temperature=0.0)
+        assert found.tokens == [2, 3, 4]
+        assert all(type(token) is int for token in found.tokens)
+
+
+@pytest.mark.equation("eq-decoder-ancestral")
+def test_generate_draws_as_often_as_next_token_probabilities_say(key):
+    number, options = 3000, {"temperature": 0.8, "top_k": 4, "top_p": 0.95}
+    model = Bigram(jax.random.normal(key, (5, 5)))
+    found = np.array([each.tokens for each in pf.generate(model, [[2]] * number, 2, key=key, **options)])
+    rows = np.array([probabilities(row, **options) for row in model.table])
+    expected = number * rows[2][:, None] * rows  # of each pair: the first token, and the second given the first
+    observed = np.zeros((5, 5))
+    np.add.at(observed, tuple(found.T), 1)
+    assert (observed[expected == 0] == 0).all()
+    possible = expected > 0
+    chi_square = ((observed - expected)[possible] ** 2 / expected[possible]).sum()
+    freedom = possible.sum() - 1
+    assert freedom >= 6
+    assert chi_square < freedom + 3.5 * math.sqrt(2 * freedom)  # wrong draws are beyond it by hundreds
+    as_if_unadjusted = number * np.asarray(jax.nn.softmax(model.table))
+    wrong = as_if_unadjusted[2][:, None] * np.asarray(jax.nn.softmax(model.table))
+    assert ((observed - wrong) ** 2 / wrong).sum() > 10 * freedom
+
+
+def test_generate_is_traced_once_for_each_shape_and_method(key):
+    model = Bigram(jax.random.normal(key, (VOCAB, VOCAB)))
+    pf.generate(model, [[1, 2], [3]], 3, temperature=0.5, top_k=4, top_p=0.9, stop_tokens=[0], key=key)
+    once = model.traces.count
+    assert once >= 2  # the prompt and the loop
+    other = jax.random.split(key)[0]
+    pf.generate(model, [[4], [5, 6]], 3, temperature=2.0, top_k=4, top_p=0.9, stop_tokens=[5], key=other)
+    assert model.traces.count == once
+    pf.generate(model, [[4], [5, 6]], 3, temperature=0.0)
+    assert model.traces.count > once  # another method
+
+
+@pytest.mark.usefixtures("unchecked")
+@pytest.mark.parametrize("top_k", [1, np.int64(1)])
+def test_generate_with_top_k_of_one_is_greedy(top_k, key):
+    model = Bigram(jax.random.normal(key, (VOCAB, VOCAB)))
+    greedy = pf.generate(model, [[1], [2]], 5, temperature=0.0)
+    assert [each.tokens for each in pf.generate(model, [[1], [2]], 5, top_k=top_k, key=key)] == [
+        each.tokens for each in greedy
+    ]
