@@ -6,14 +6,20 @@ from functools import partial
 import numpy as np
 import pytest
 import readers_answers_blocks
+import readers_answers_decoder
 import readers_answers_positions
 import readers_answers_tokens
 from exercise_checks import complaint, in_float64
 
-from plainformer.exercises import EXERCISES, blocks, notation, positions, tokens, windows
+from plainformer.exercises import EXERCISES, blocks, decoder, notation, positions, tokens, windows
 
-NAMES = [name for module in (notation, tokens, windows, blocks, positions) for name in module.EXERCISES]
-WRONG = [*readers_answers_tokens.WRONG, *readers_answers_blocks.WRONG, *readers_answers_positions.WRONG]
+NAMES = [name for module in (notation, tokens, windows, blocks, positions, decoder) for name in module.EXERCISES]
+WRONG = [
+    *readers_answers_tokens.WRONG,
+    *readers_answers_blocks.WRONG,
+    *readers_answers_positions.WRONG,
+    *readers_answers_decoder.WRONG,
+]
 
 
 @pytest.mark.parametrize(("name", "function", "names"), WRONG)

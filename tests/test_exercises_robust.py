@@ -80,14 +80,17 @@ def test_result_of_another_shape(name):
     message = complaint(name, lambda *given: right(name)(*given)[..., None])
     assert re.search(r"shape \(.*\); wanted ", message)
     message = complaint(name, lambda *given: 0)
-    assert re.search(r"shape \(\); wanted |returned an int; wanted 2 arrays", message)
+    says = r"shape \(\); wanted |returned an int; wanted [23] arrays|^\w+: not right yet .*\nIt is 0 instead of "
+    assert re.search(says, message)
 
 
 @each_exercise
 def test_result_with_nan(name):
     message = complaint(name, lambda *given: right(name)(*given) * np.nan)
     wanted = (
-        "returned float64 numbers; wanted one list of ids" if is_exact(name) else "are nan or infinite|number .nan."
+        "returned float64 numbers; wanted one list of ids"
+        if is_exact(name)
+        else "are nan or infinite|number .nan.|It is nan instead of"
     )
     assert re.search(wanted, message)
 
@@ -111,7 +114,9 @@ def test_result_that_is_no_array(name, result, called):
 
 @each_exercise
 def test_result_in_a_tuple(name):
-    assert re.search(r"tuple of |of 1; wanted 2|list of lists", complaint(name, lambda *given: (right(name)(*given),)))
+    assert re.search(
+        r"tuple of |of 1; wanted [23]|list of lists", complaint(name, lambda *given: (right(name)(*given),))
+    )
 
 
 @each_exercise

@@ -2,7 +2,7 @@
 
 import pytest
 
-NAMES = ["notation", "bpe", "attention", "heads", "blocks", "positions"]
+NAMES = ["notation", "bpe", "attention", "heads", "blocks", "positions", "sampling"]
 
 # One control of each figure with keys that change something.
 CHANGES = {
@@ -12,6 +12,13 @@ CHANGES = {
     "heads": [("Head 2", "Space")],
     "blocks": [("pre-norm", "Space"), ("Weight scale", "ArrowRight"), ("Layers", "ArrowLeft")],
     "positions": [("rotary", "Space"), ("Query at n", "ArrowRight"), ("Key at m", "End"), ("Move both", "Home")],
+    "sampling": [
+        ("The object", "Space"),
+        ("Temperature", "ArrowLeft"),
+        ("Top-k", "Home"),
+        ("Top-p", "ArrowLeft"),
+        ("Draw one", "Enter"),
+    ],
 }
 
 

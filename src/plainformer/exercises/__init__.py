@@ -11,7 +11,7 @@ from typing import Any
 import jax.numpy as jnp
 import numpy as np
 
-from plainformer.exercises import attention, blocks, multi_head, notation, positions, tokens, windows
+from plainformer.exercises import attention, blocks, decoder, multi_head, notation, positions, tokens, windows
 from plainformer.exercises.exercise import Exercise, Mistake
 from plainformer.exercises.running import run, signature_complaint
 from plainformer.exercises.saying import example, facts, shapes
@@ -24,6 +24,7 @@ EXERCISES = {
     **multi_head.EXERCISES,
     **blocks.EXERCISES,
     **positions.EXERCISES,
+    **decoder.EXERCISES,
 }
 
 

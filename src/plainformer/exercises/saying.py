@@ -45,6 +45,8 @@ def facts(exercise: Exercise, inputs: dict, came: np.ndarray, wanted: np.ndarray
         return [_about_shape(exercise, came, wanted)]
     found = []
     numbers = came.astype(np.float64)
+    if came.ndim == 0:
+        return [f"It is {text(numbers)} instead of {text(wanted)}."]
     if came.dtype.kind in "iub" and not exercise.is_exact:
         found.append(f"Your result holds {came.dtype}, which cannot hold fractions. Is an array made as integers?")
     if not np.isfinite(numbers).all():
@@ -69,7 +71,8 @@ def facts(exercise: Exercise, inputs: dict, came: np.ndarray, wanted: np.ndarray
         found.append(f"The rows sum to {text(numbers.sum(axis=1))}; each should sum to 1.")
     gap = np.abs(numbers - wanted)
     where = tuple(int(i) for i in np.unravel_index(gap.argmax(), gap.shape))
-    found.append(f"The largest difference is at {where}: {text(numbers[where])} instead of {text(wanted[where])}.")
+    place = f"in {exercise.parts[where[0]]} at {where[1:]}" if exercise.parts else f"at {where}"
+    found.append(f"The largest difference is {place}: {text(numbers[where])} instead of {text(wanted[where])}.")
     return found
 
 
@@ -81,6 +84,8 @@ def _about_shape(exercise: Exercise, came: np.ndarray, wanted: np.ndarray) -> st
     whose, skip = ("Your result has", 0)
     if exercise.parts and came.ndim and len(came) == len(exercise.parts):
         whose, skip = (f"Your {' and '.join(exercise.parts)} have", 1)
+    if wanted.ndim == 0:
+        return f"Your result has shape {came.shape}; wanted a single number. Is a mean missing?"
     likely = _likely(came, wanted)
     return f"{whose} shape {came.shape[skip:]}; wanted {exercise.result} = {wanted.shape[skip:]}. {likely}"
 

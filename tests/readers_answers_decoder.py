@@ -1,0 +1,298 @@
+"""Wrong answers to the exercises of chapter 06, as readers would write them."""
+
+import math
+from functools import partial
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from exercise_checks import in_numpy
+
+
+def log_probs(logits, axis=-1):
+    return jax.nn.log_softmax(logits, axis=axis)
+
+
+def surprise(logits, targets):
+    """Of each target, row by row, by a reader who stays with plain numbers."""
+    rows = []
+    for row, target in zip(np.asarray(logits, float).tolist(), np.asarray(targets).tolist(), strict=True):
+        largest = max(row)
+        rows.append(largest - row[target] + math.log(sum(math.exp(logit - largest) for logit in row)))
+    return np.array(rows)
+
+
+def picked(table, targets):
+    return table[jnp.arange(len(targets)), targets]
+
+
+def by_hand(logits, targets):
+    """Without taking off the largest logit."""
+    exponentials = jnp.exp(logits)
+    return -jnp.log(picked(exponentials / exponentials.sum(axis=1, keepdims=True), targets)).mean()
+
+
+def one_hot_mean(logits, targets):
+    return -(jax.nn.one_hot(targets, logits.shape[1]) * log_probs(logits)).mean()
+
+
+def shifted(loss, logits, tokens):
+    return loss(logits[:-1], tokens[1:])
+
+
+# What readers get wrong about the surprise, for both exercises: the function takes logits and targets.
+LOSS = [
+    (lambda logits, targets: surprise(logits, targets).sum(), "add the surprises up"),
+    (lambda logits, targets: -jnp.log2(picked(jax.nn.softmax(logits), targets)).mean(), "in bits"),
+    (lambda logits, targets: -jnp.log10(picked(jax.nn.softmax(logits), targets)).mean(), "base 10"),
+    (lambda logits, targets: picked(log_probs(logits), targets).mean(), "sign is missing"),
+    (lambda logits, targets: math.exp(surprise(logits, targets).mean()), "perplexity"),
+    (lambda logits, targets: -jnp.log(picked(logits, targets)).mean(), "softmax is missing"),
+    (lambda logits, targets: -picked(logits, targets).mean(), "softmax is missing"),
+    (lambda logits, targets: -picked(jax.nn.softmax(logits), targets).mean(), "logarithm is missing"),
+    (lambda logits, targets: -picked(log_probs(logits, axis=0), targets).mean(), "over the tokens of the text"),
+    (lambda logits, targets: -jnp.log(picked(jax.nn.softmax(logits, None), targets)).mean(), "over the whole table"),
+    (by_hand, "overflow"),
+    (lambda logits, targets: (jnp.log(jnp.exp(logits).sum(1)) - picked(logits, targets)).mean(), "overflow"),
+    (lambda logits, targets: -log_probs(logits)[:, targets].mean(), "columns of all targets"),
+    (lambda logits, targets: -log_probs(logits).max(axis=1).mean(), "targets play no part"),
+]
+CROSS_ENTROPY = [
+    (lambda logits, targets: -log_probs(logits).mean(), "all entries of the table"),
+    (one_hot_mean, "all entries of the table"),
+    (lambda logits, targets: (logits.argmax(axis=1) == targets).astype(jnp.float32).mean(), "that is accuracy"),
+    (lambda logits, targets: np.mean(np.argmax(logits, axis=1) != np.asarray(targets)), "that is accuracy"),
+]
+SHIFT = [
+    (lambda logits, tokens: surprise(logits, tokens).mean(), "nothing is shifted"),
+    (lambda logits, tokens: surprise(logits[:-1], tokens[:-1]).mean(), "nothing is shifted"),
+    (lambda logits, tokens: surprise(logits[1:], tokens[1:]).mean(), "nothing is shifted"),
+    (lambda logits, tokens: surprise(logits[1:], tokens[:-1]).mean(), "shift the wrong way"),
+    (lambda logits, tokens: surprise(logits[:-2], tokens[2:]).mean(), "shift by two"),
+    (lambda logits, tokens: surprise(logits, np.roll(tokens, -1)).mean(), "goes round"),
+    (lambda logits, tokens: surprise(logits[:-1], tokens[1:]).sum() / len(tokens), "one prediction less"),
+]
+
+
+def tempered(scale, at_zero=None, softmax=jax.nn.softmax):
+    """Temperature of a reader who treats 0 apart, rightly unless said otherwise."""
+
+    def probabilities(logits, temperature):
+        if temperature > 0:
+            return softmax(scale(logits, temperature))
+        if at_zero is not None:
+            return at_zero(logits)
+        is_largest = np.asarray(logits) == max(np.asarray(logits))
+        return is_largest / is_largest.sum()
+
+    return probabilities
+
+
+def divide(logits, temperature):
+    return logits / temperature
+
+
+def after_the_softmax(logits, temperature):
+    return tempered(divide)(logits, 0) if temperature == 0 else jax.nn.softmax(logits) / temperature
+
+
+TEMPERATURE = [
+    (tempered(lambda logits, t: t * logits), "multiply the logits by"),
+    (tempered(lambda logits, t: logits / t / t), "square of the temperature"),
+    (tempered(lambda logits, t: logits / math.sqrt(t)), "root of the temperature"),
+    (lambda logits, t: jax.nn.softmax(logits), "plays no part"),
+    (after_the_softmax, "after the softmax"),
+    (tempered(lambda logits, t: jax.nn.softmax(logits) / t), "a second softmax"),
+    (tempered(divide, softmax=jnp.exp), "do not divide by the sum"),
+    (tempered(divide, softmax=lambda x: jnp.exp(x - x.max())), "do not divide by the sum"),
+    (tempered(divide, softmax=lambda x: jnp.exp(x) / jnp.exp(x).sum()), "exp overflows"),
+    (lambda logits, t: jax.nn.softmax(logits / t), "divide by zero"),
+    (tempered(divide, lambda logits: jax.nn.one_hot(logits.argmax(), len(logits))), "to a single token"),
+    (
+        tempered(divide, lambda logits: jnp.zeros_like(logits).at[jnp.argsort(logits)[-1]].set(1)),
+        "to a single token",
+    ),
+    (lambda logits, t: jax.nn.softmax(logits / (t or 1)), "as if the temperature were 1"),
+    (tempered(divide, lambda logits: jnp.ones_like(logits) / len(logits)), "equally likely, which they should be"),
+]
+
+
+def nucleus(count):
+    """Top-p of a reader who counts how many tokens stay: `count(descending, p)`."""
+
+    def cut(probabilities, p):
+        order = np.argsort(probabilities)[::-1]
+        result = np.zeros(len(probabilities))
+        stay = order[: count(probabilities[order], p)]
+        result[stay] = probabilities[stay]
+        return result / result.sum()
+
+    return in_numpy(cut)
+
+
+def right_count(descending, p):
+    return int(np.argmax(np.cumsum(descending) >= p)) + 1
+
+
+right_nucleus = nucleus(right_count)
+
+
+def one_by_one(probabilities, p):
+    """Take tokens in turn while they fit below p."""
+    result, total = np.zeros(len(probabilities)), 0.0
+    for token in np.argsort(-probabilities):
+        if total + probabilities[token] > p:
+            break
+        result[token], total = probabilities[token], total + probabilities[token]
+    return result / result.sum()
+
+
+def with_removal_shifted(probabilities, p):
+    """As widely copied, without the line that keeps the first token."""
+    order = jnp.argsort(-probabilities)
+    remove = jnp.cumsum(probabilities[order]) > p
+    remove = remove.at[1:].set(remove[:-1])
+    kept = jnp.where(jnp.zeros_like(remove).at[order].set(remove), 0, probabilities)
+    return kept / kept.sum()
+
+
+def unlikely(probabilities, p):
+    ascending = np.sort(probabilities)
+    kept = np.where(probabilities <= ascending[right_count(ascending, p) - 1], probabilities, 0)
+    return kept / kept.sum()
+
+
+def by_rank(probabilities, p):
+    kept = np.where(np.arange(len(probabilities)) < right_count(-np.sort(-probabilities), p), probabilities, 0)
+    return kept / kept.sum()
+
+
+def gathered(probabilities, p):
+    """The mask looked up at `order`, where it should have been written there."""
+    order = np.argsort(-probabilities)
+    descending = probabilities[order]
+    kept = np.where((np.cumsum(descending) - descending < p)[order], probabilities, 0)
+    return kept / kept.sum()
+
+
+def sorted_result(probabilities, p):
+    return jnp.sort(jnp.asarray(right_nucleus(probabilities, p)), descending=True)
+
+
+def sorted_survivors(probabilities, p):
+    descending = np.sort(np.asarray(probabilities))[::-1]
+    stay = descending[: right_count(descending, p)]
+    return stay / stay.sum()
+
+
+def survivors(probabilities, p):
+    result = right_nucleus(probabilities, p)
+    return result[result > 0]
+
+
+def each_above(threshold):
+    def cut(probabilities, p):
+        kept = jnp.where(probabilities >= threshold(p), probabilities, 0)
+        return kept / kept.sum()
+
+    return cut
+
+
+TOP_P = [
+    (in_numpy(one_by_one), "one token too few"),
+    (nucleus(lambda descending, p: max(1, int((np.cumsum(descending) <= p).sum()))), "one token too few"),
+    (nucleus(lambda descending, p: right_count(descending, p) + 1), "one token too many"),
+    (nucleus(lambda d, p: 1 + int((np.cumsum(d)[:-1] <= p).sum())), "exactly p together, you keep one more"),
+    (each_above(lambda p: p), "with p by itself"),
+    (each_above(lambda p: 1 - p), "with p by itself"),
+    (with_removal_shifted, "nothing is left"),
+    (in_numpy(unlikely), "you keep the unlikely"),
+    (in_numpy(by_rank), "in sorted order who stays"),
+    (in_numpy(gathered), "in sorted order who stays"),
+    (sorted_result, "result is in sorted order"),
+    (sorted_survivors, "result is in sorted order"),
+    (survivors, "leave out the tokens"),
+    (lambda x, p: jnp.where(jnp.asarray(right_nucleus(x, p)) > 0, x, 0), "do not renormalise"),
+    (lambda x, p: jax.nn.softmax(jnp.where(jnp.asarray(right_nucleus(x, p)) > 0, x, -jnp.inf)), "by a softmax"),
+    (lambda x, p: jax.nn.softmax(jnp.where(jnp.asarray(right_nucleus(x, p)) > 0, x, 0)), "by a softmax"),
+]
+
+
+def beam_step(total=lambda old, new: old[:, None] + new, split=None, keep=None):
+    """A step of a reader who flattens the table and sorts; `keep(ascending places, width)`."""
+    keep = keep or (lambda ascending, width: ascending[::-1][:width])
+
+    def step(old, new, width):
+        totals = total(old, new)
+        places = keep(np.argsort(totals, axis=None), width)
+        beams, tokens = split(places, new) if split else np.unravel_index(places, totals.shape)
+        return beams, tokens, totals.reshape(-1)[places]
+
+    return in_numpy(step)
+
+
+def candidates(old, new):
+    """All of them, best first, as (total, beam, token), by a reader who stays with lists."""
+    rows = [(float(old[b] + new[b, t]), b, t) for b in range(len(old)) for t in range(new.shape[1])]
+    return sorted(rows, reverse=True)
+
+
+def as_parts(rows):
+    totals, beams, tokens = zip(*rows, strict=True)
+    return np.array(beams), np.array(tokens), np.array(totals)
+
+
+def one_per_beam(old, new, width):
+    rows = [max(row for row in candidates(old, new) if row[1] == beam) for beam in range(len(old))]
+    return as_parts(sorted(rows, reverse=True)[:width])
+
+
+def one_per_beam_in_order(old, new, width):
+    tokens = new.argmax(axis=1)
+    return np.arange(len(old)), tokens, old + new.max(axis=1)
+
+
+def several_per_beam(old, new, width):
+    rows = [[row for row in candidates(old, new) if row[1] == beam] for beam in range(len(old))]
+    return as_parts([row for each in rows for row in each[:width]])
+
+
+def top_k_of_rows(old, new, width):
+    totals, tokens = jax.lax.top_k(old[:, None] + new, min(width, new.shape[1]))
+    return np.tile(np.arange(len(old))[:, None], (1, tokens.shape[1])), tokens, totals
+
+
+def with_values(values):
+    def step(old, new, width):
+        beams, tokens, totals = as_parts(candidates(old, new)[:width])
+        return beams, tokens, values(np.asarray(new)[beams, tokens], totals)
+
+    return step
+
+
+BEAM = [
+    (one_per_beam, "by its best token only"),
+    (one_per_beam_in_order, "by its best token only"),
+    (several_per_beam, "best `width` tokens of each"),
+    (top_k_of_rows, "best `width` tokens of each"),
+    (beam_step(keep=lambda ascending, width: ascending[:width]), "least likely"),
+    (beam_step(keep=lambda ascending, width: ascending[:width][::-1]), "least likely"),
+    (beam_step(keep=lambda ascending, width: ascending[-width:]), "the best stands last"),
+    (beam_step(total=lambda old, new: new), "old log-probabilities play no part"),
+    (beam_step(total=lambda old, new: old[:, None] * new), "you multiply log-probabilities"),
+    (with_values(lambda last, totals: last), "those of the last tokens alone"),
+    (with_values(lambda last, totals: np.exp(totals)), "are probabilities"),
+    (beam_step(split=lambda places, new: np.divmod(places, len(new))), "by the number of beams"),
+    (beam_step(split=lambda places, new: (places % len(new), places // len(new))), "by the number of beams"),
+    (beam_step(split=lambda places, new: np.divmod(places, new.shape[1])[::-1]), "beams and tokens are swapped"),
+    (beam_step(split=lambda places, new: (places // new.shape[1], places)), "places in the flattened table"),
+]
+
+WRONG = [
+    *(("cross_entropy", function, words) for function, words in [*LOSS, *CROSS_ENTROPY]),
+    *(("next_token_loss", partial(shifted, function), words) for function, words in LOSS),
+    *(("next_token_loss", function, words) for function, words in SHIFT),
+    *(("temperature", function, words) for function, words in TEMPERATURE),
+    *(("top_p", function, words) for function, words in TOP_P),
+    *(("beam_step", function, words) for function, words in BEAM),
+]
