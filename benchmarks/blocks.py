@@ -11,7 +11,7 @@ from functools import partial
 import equinox as eqx
 import jax
 import numpy as np
-from timing import compare, forward_and_gradient
+from timing import compare, forward_and_gradient, one_below_the_other, one_by_one
 
 import plainformer as pf
 
@@ -69,8 +69,13 @@ def main(repetitions: int = 25):
     # Equinox keeps non-arrays among its leaves, which jax.jit refuses; they are put aside here.
     theirs, static = eqx.partition(EquinoxBlock(key=theirs_key), eqx.is_array)
     runs = {
-        "plainformer": (forward_and_gradient(lambda module, rows: module(rows)), ours, x, cotangent),
-        "equinox": (forward_and_gradient(lambda arrays, rows: eqx.combine(arrays, static)(rows)), theirs, x, cotangent),
+        "plainformer": (forward_and_gradient(one_below_the_other(type(ours).__call__)), ours, x, cotangent),
+        "equinox": (
+            forward_and_gradient(one_by_one(lambda arrays, rows: eqx.combine(arrays, static)(rows))),
+            theirs,
+            x,
+            cotangent,
+        ),
     }
     if (run := torch_run(x, cotangent)) is not None:
         runs["pytorch"] = (run,)

@@ -7,7 +7,7 @@ import sys
 
 import equinox as eqx
 import jax
-from timing import compare, forward_and_gradient
+from timing import compare, forward_and_gradient, one_below_the_other, one_by_one
 
 import plainformer as pf
 
@@ -26,8 +26,8 @@ def main(repetitions: int = 25):
         return eqx.combine(arrays, static)(rows, rows, rows)
 
     runs = {
-        "plainformer": (forward_and_gradient(lambda module, rows: module(rows)), ours, x, cotangent),
-        "equinox": (forward_and_gradient(call_theirs), theirs, x, cotangent),
+        "plainformer": (forward_and_gradient(one_below_the_other(type(ours).__call__)), ours, x, cotangent),
+        "equinox": (forward_and_gradient(one_by_one(call_theirs)), theirs, x, cotangent),
     }
     compare(runs, f"batch {BATCH}, {SEQ_LEN} tokens, d_model {D_MODEL}, {NUM_HEADS} heads", repetitions)
 

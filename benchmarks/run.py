@@ -1,0 +1,94 @@
+"""Run the benchmarks and write `benchmarks/RESULTS.md`: `make bench TEXT=path/to/tinyshakespeare.txt`.
+
+Each part has a process of its own, and the report is written anew after each, so that a part that crashes costs
+nothing but itself. With other settings than the usual, or only some parts, the report goes to `build/benchmarks/`.
+"""
+
+import argparse
+import datetime
+import importlib
+import multiprocessing
+import os
+import sys
+from concurrent.futures import ProcessPoolExecutor
+from pathlib import Path
+
+from report import Section, Settings, say, write_report
+
+ROOT = Path(__file__).resolve().parent.parent
+# From the name on the command line to module and function.
+PARTS = {
+    "hardware": ("hardware", "hardware"),
+    "training": ("training_step", "training_step"),
+    "generation": ("generation", "generation"),
+    "memory": ("memory", "memory"),
+    "length": ("growth", "growth_with_length"),
+    "depth": ("growth", "compile_time"),
+    "shakespeare": ("shakespeare", "shakespeare"),
+}
+
+
+def call(part: str, settings: Settings) -> Section:
+    module, function = PARTS[part]
+    return getattr(importlib.import_module(module), function)(settings)
+
+
+def run_part(part: str, settings: Settings) -> tuple[Section, bool]:
+    """The part's section, or one that says why there is none; and whether there is one."""
+    try:
+        with ProcessPoolExecutor(1, mp_context=multiprocessing.get_context("spawn")) as process:
+            return process.submit(call, part, settings).result(), True
+    except Exception as error:  # whatever it is, the other parts go on
+        message = str(error).strip() or type(error).__name__
+        say(f"{part} failed: {message}")
+        return Section(f"Not measured: {part}", f"`{type(error).__name__}`: {message}", []), False
+
+
+def arguments(words=None) -> argparse.Namespace:
+    usual = Settings()
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--parts", nargs="+", choices=PARTS, default=list(PARTS), help="only these, in this order")
+    parser.add_argument("--text", help="path of Tiny Shakespeare, for the part of that name")
+    parser.add_argument("--rounds", type=int, default=usual.rounds, help="of everything in turn (%(default)s)")
+    parser.add_argument("--steps", type=int, default=usual.steps, help="of each training (%(default)s)")
+    parser.add_argument("--seeds", type=int, default=usual.seeds, help="of each training (%(default)s)")
+    parser.add_argument("--output", type=Path, help="where to write the report")
+    chosen = parser.parse_args(words)
+    for name in ("rounds", "steps", "seeds"):
+        if getattr(chosen, name) < 1:
+            parser.error(f"--{name} is {getattr(chosen, name)}; wanted at least 1")
+    return chosen
+
+
+def output_of(chosen: argparse.Namespace) -> Path:
+    """Where the report goes: only a whole run, with the usual settings, replaces the one in the repository."""
+    if chosen.output is not None:
+        return chosen.output
+    usual = Settings(text=chosen.text) == settings_of(chosen) and set(chosen.parts) == set(PARTS)
+    return ROOT / ("benchmarks" if usual else "build/benchmarks") / "RESULTS.md"
+
+
+def settings_of(chosen: argparse.Namespace) -> Settings:
+    return Settings(chosen.rounds, chosen.steps, chosen.seeds, chosen.text)
+
+
+def main() -> int:
+    chosen = arguments()
+    settings, output = settings_of(chosen), output_of(chosen)
+    started, load = f"{datetime.datetime.now():%Y-%m-%d %H:%M}", os.getloadavg()[0]
+    sections, failed = [], []
+    if "shakespeare" in chosen.parts and not settings.text:
+        say("No text was given: the part on Tiny Shakespeare will be missing. Add TEXT=path (or --text path).")
+    for number, part in enumerate(chosen.parts):
+        section, done = run_part(part, settings)
+        sections.append(section)
+        if not done:
+            failed.append(part)
+        loads = (load, os.getloadavg()[0])
+        write_report(output, sections, settings, started, loads, unfinished=chosen.parts[number + 1 :])
+    say(f"written to {output}" + (f"; without {', '.join(failed)}" if failed else ""))
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,147 @@
+"""What the benchmarks compute from their times, and how they report it. Nothing is timed here."""
+
+import importlib
+import re
+
+import pytest
+from book import ROOT
+
+import plainformer as pf
+
+
+@pytest.fixture
+def module(monkeypatch):
+    """Give the benchmarks' modules by name: they import each other as scripts do, from their own folder."""
+    monkeypatch.syspath_prepend(str(ROOT / "benchmarks"))
+    return importlib.import_module
+
+
+def test_spread_by_hand(module):
+    spread = module("timing").spread
+    assert spread([5.0, 1.0, 2.0, 4.0, 3.0]) == (2.0, 3.0, 4.0)
+    assert spread([1.0, 2.0]) == (1.25, 1.5, 1.75)  # within the numbers, however few they are
+    assert spread([7.0]) == (7.0, 7.0, 7.0)
+    assert spread([0.5, 1.5, 2.5]).show(1) == "1.5 (1.0 to 2.0)"
+
+
+def test_ratios_are_taken_within_a_round(module):
+    # In the second round everything takes ten times as long: no ratio of one round changes by that.
+    assert module("timing").ratios([2.0, 20.0, 2.0], [1.0, 10.0, 1.0]) == (2.0, 2.0, 2.0)
+    with pytest.raises(ValueError, match="shorter"):
+        module("timing").ratios([1.0, 2.0], [1.0])
+
+
+def test_in_turn_calls_round_after_round(module):
+    calls = []
+    runs = {name: lambda name=name: calls.append(name) for name in ("ours", "theirs")}
+    times = module("timing").in_turn(runs, 3, pause=0)
+    assert calls == ["ours", "theirs"] * 4  # once more, at first, to compile
+    assert {name: len(seconds) for name, seconds in times.items()} == {"ours": 3, "theirs": 3}
+
+
+@pytest.mark.parametrize(
+    ("value", "relation", "reached"),
+    [(1.3, "at least", True), (1.29, "at least", False), (1.3, "at most", True), (1.31, "at most", False)],
+)
+def test_goal_reached(module, value, relation, reached):
+    assert module("report").Goal("name", value, relation, 1.3).reached is reached
+
+
+def test_report_shows_goals_sections_and_what_is_missing(module):
+    report = module("report")
+    goals = [report.Goal("fast", 1.26, "at least", 1.3), report.Goal("low", 1.744, "at most", 1.8, 3)]
+    body = report.table(["a", "b"], [[1, "x"]])
+    assert body == "| a | b |\n| --- | --- |\n| 1 | x |"
+    sections = [report.Section("First", body, goals), report.Section("Second", "Nothing.", [])]
+    shown = report.as_markdown(sections, report.Settings(), "2031-05-07 11:13", (0.5, 2.0), unfinished=["third"])
+    assert "| fast | 1.26 | at least 1.3 | **no** |\n| low | 1.744 | at most 1.8 | yes |" in shown
+    assert [line for line in shown.splitlines() if line.startswith("#")] == [
+        "# Benchmarks",
+        "## What was wanted",
+        "## First",
+        "## Second",
+    ]
+    assert "Started 2031-05-07 11:13" in shown
+    assert "load 0.5 at the start, 2.0 now" in shown
+    assert re.search(r"jax \d+\.\d+", shown)
+    assert shown.endswith("Not measured yet: third.\n")
+
+
+def test_report_is_written_whole_or_not_at_all(module, tmp_path, monkeypatch):
+    report = module("report")
+    path = tmp_path / "new" / "RESULTS.md"
+    report.write_report(path, [], report.Settings(), "now", (1.0, 1.0))
+    before = path.read_text("utf-8")
+    assert before.startswith("# Benchmarks\n")
+
+    def full(*_):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("os.replace", full)
+    with pytest.raises(OSError, match="No space left"):
+        report.write_report(path, [], report.Settings(), "later", (1.0, 1.0))
+    assert path.read_text("utf-8") == before
+    assert [file.name for file in path.parent.iterdir()] == ["RESULTS.md"]
+
+
+def test_shakespeare_says_when_there_is_no_text(module, tmp_path):
+    shakespeare = module("shakespeare")
+    for nothing in (None, ""):
+        with pytest.raises(ValueError, match=r"No text was given.*make bench TEXT=.*tiny_shakespeare\(\)"):
+            shakespeare.read_text(nothing)
+    with pytest.raises(FileNotFoundError, match=r"There is no file .*lost\.txt"):
+        shakespeare.read_text(str(tmp_path / "lost.txt"))
+    other = tmp_path / "other.txt"
+    other.write_text("Second Citizen", encoding="utf-8")
+    with pytest.raises(
+        ValueError, match=r"other\.txt is not Tiny Shakespeare: its SHA-256 is [0-9a-f]{64}, wanted 86c4"
+    ):
+        shakespeare.read_text(str(other))
+
+
+def test_shakespeare_models_have_the_same_size_within_five_per_cent(module):
+    configs = module("shakespeare").CONFIGS
+    sizes = {name: pf.count_parameters(_without_numbers(config)) for name, config in configs.items()}
+    assert abs(sizes["modern"] / sizes["classic"] - 1) <= 0.05
+    for config in configs.values():
+        assert (config.num_layers, config.num_heads, config.d_model, config.context_len) == (4, 4, 128, 64)
+        assert config.dropout_rate == 0
+
+
+def _without_numbers(config):
+    import equinox as eqx
+    import jax
+
+    return eqx.filter_eval_shape(lambda key: pf.Decoder(config, key=key), jax.random.key(0))
+
+
+def test_report_goes_into_the_repository_only_after_a_whole_run(module):
+    run = module("run")
+
+    def place(*words):
+        return run.output_of(run.arguments(words)).relative_to(ROOT).as_posix()
+
+    assert place() == place("--text", "a.txt") == "benchmarks/RESULTS.md"
+    for words in (["--rounds", "2"], ["--steps", "3"], ["--seeds", "1"], ["--parts", "memory", "depth"]):
+        assert place(*words) == "build/benchmarks/RESULTS.md"
+    assert run.output_of(run.arguments(["--output", "x.md"])).as_posix() == "x.md"
+
+
+def test_run_refuses_what_measures_nothing(module, capsys):
+    run = module("run")
+    with pytest.raises(SystemExit):
+        run.arguments(["--rounds", "0"])
+    assert "--rounds is 0; wanted at least 1" in capsys.readouterr().err
+    with pytest.raises(SystemExit):
+        run.arguments(["--parts", "everything"])
+    assert "invalid choice: 'everything'" in capsys.readouterr().err
+
+
+def test_requirements_are_those_of_the_environment_that_the_benchmarks_share():
+    def pins(name):
+        lines = (ROOT / name).read_text("utf-8").splitlines()
+        return dict(line.split("==") for line in lines if "==" in line)
+
+    ours, parity = pins("benchmarks/requirements.txt"), pins("tests/parity/requirements.txt")
+    assert set(ours) == {"torch", "transformers"}
+    assert ours.items() <= parity.items()
