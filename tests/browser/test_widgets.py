@@ -17,7 +17,7 @@ CHANGES = {
         ("Temperature", "ArrowLeft"),
         ("Top-k", "Home"),
         ("Top-p", "ArrowLeft"),
-        ("Draw one", "Enter"),
+        ("Draw 100", "Enter"),
     ],
 }
 
@@ -65,13 +65,17 @@ def test_tab_reaches_every_control(shared_figures, name):
 @pytest.mark.parametrize("name", NAMES)
 def test_figure_fits_a_phone(open_figure, name):
     figure = open_figure(name, viewport={"width": 360, "height": 800})
-    outside = figure.root.evaluate("""root => {
-        const edge = root.getBoundingClientRect().right;
-        const isCut = (node) => node.matches('.lf-table') && node.scrollWidth > node.clientWidth;
-        const all = [...root.querySelectorAll('*')];
-        return all.filter((node) => node.getBoundingClientRect().right > edge + 1 || isCut(node)).map(String);
-    }""")
-    assert outside == []
+    for label, keys in [(None, None), *CHANGES[name]]:
+        if label is not None:
+            figure.press(figure.control(label), keys)
+        outside = figure.root.evaluate("""root => {
+            const edge = root.getBoundingClientRect().right;
+            const isCut = (node) => node.matches('.lf-table') && node.scrollWidth > node.clientWidth;
+            const all = [...root.querySelectorAll('*')];
+            const isOut = (node) => node.getBoundingClientRect().right > edge + 1 || isCut(node);
+            return all.filter(isOut).map((node) => `${node.tagName} ${node.textContent.slice(0, 40)}`);
+        }""")
+        assert outside == [], f"after {label}"
     small = figure.root.evaluate("""root => {
         const isSmall = (node) => node.firstChild?.nodeType === 3 && parseFloat(getComputedStyle(node).fontSize) < 11;
         return [...root.querySelectorAll('*')].filter(isSmall).map((node) => node.textContent);
