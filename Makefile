@@ -13,6 +13,8 @@ PARITY := .venv-parity
 PARITY_READY := $(PARITY)/.ready
 PARITY_LISTS := $(wildcard tests/parity/requirements.txt tests/browser/requirements.txt benchmarks/requirements.txt)
 
+# The tests run in a worker per core, up to four.
+WORKERS := --numprocesses auto --maxprocesses 4
 PIP_INSTALL := -m pip install --quiet --no-compile --disable-pip-version-check --no-input
 # The kernel that runs the chapters is the environment's, whatever else is installed on this machine.
 export JUPYTER_PREFER_ENV_PATH := 1
@@ -47,9 +49,9 @@ serve: book  ## build, then serve the site at http://localhost:8000 (PORT=... fo
 	@$(BIN)/python -m http.server $(PORT) --bind 127.0.0.1 --directory _build/html
 
 test: lint  ## lint, then the unit tests, the book's tests and every chapter's notebook
-	@# A worker per core, up to four; each takes whole files, so that the cells of a notebook stay in
-	@# order. The notebooks take longest and come first, so that no worker is left with one at the end.
-	$(BIN)/pytest chapters tests --nbval --numprocesses auto --maxprocesses 4 --dist loadfile
+	@# Each worker takes whole files, so that the cells of a notebook stay in order. The notebooks take
+	@# longest and come first, so that no worker is left with one at the end.
+	$(BIN)/pytest chapters tests --nbval $(WORKERS) --dist loadfile
 
 faults: $(READY)  ## kill, interrupt and starve training in processes of its own: it goes on as if nothing had been
 	$(BIN)/pytest tests/faults
@@ -71,7 +73,7 @@ parity: $(PARITY_READY)  ## compare with PyTorch and Hugging Face (installs them
 	$(PARITY)/bin/pytest tests/parity
 
 browser: book $(PARITY_READY)  ## try the built site in headless Chromium
-	$(PARITY)/bin/pytest tests/browser
+	$(PARITY)/bin/pytest tests/browser $(WORKERS)
 
 models: $(READY)  ## train the small models in models/ anew, and write them with their cards
 	$(BIN)/python scripts/train_models.py
