@@ -36,6 +36,15 @@ def test_key_value_cache_starts_empty():
     assert not cache.mask(jnp.array([[0], [6]])).any()
 
 
+@pytest.mark.parametrize("dtype", [jnp.float32, jnp.bfloat16, jnp.float16])
+def test_new_cache_has_the_dtype_of_its_layer(dtype, key):
+    layer = jax.tree.map(lambda leaf: leaf.astype(dtype), pf.MultiHeadAttention(12, 6, num_kv_heads=3, key=key))
+    x, cache = jax.random.normal(key, (5, 12)).astype(dtype), layer.new_cache(CAPACITY)
+    assert cache.keys.dtype == cache.values.dtype == dtype
+    rows, cache = layer.extend(x, cache, jnp.arange(5)[None, :])
+    assert rows.dtype == layer(x).dtype == cache.keys.dtype == dtype
+
+
 @pytest.mark.equation("eq-decoder-cache")
 def test_key_value_cache_append_writes_behind_what_is_there():
     cache, rows = filled(), KV_HEADS * TEXTS

@@ -142,6 +142,25 @@ def test_a_half_deleted_older_checkpoint_is_no_obstacle(damaged):
     assert list_checkpoints(damaged) == [20, 21]
 
 
+def test_save_checkpoint_keeps_those_of_the_most_steps_in_whatever_order(damaged):
+    save_checkpoint(damaged, 12, single(12), {}, keep=2)
+    assert list_checkpoints(damaged) == [12, 20]
+
+
+def test_a_killed_deletion_leaves_no_half_checkpoint_and_is_finished_later(damaged, monkeypatch):
+    def killed(folder, *_, **__):
+        raise KeyboardInterrupt  # as good as a kill: nothing of it is caught
+
+    monkeypatch.setattr(shutil, "rmtree", killed)
+    with pytest.raises(KeyboardInterrupt):
+        save_checkpoint(damaged, 21, single(21), {}, keep=2)
+    monkeypatch.undo()
+    assert list_checkpoints(damaged) == [20, 21]
+    assert len(list(damaged.iterdir())) == 3
+    save_checkpoint(damaged, 22, single(22), {}, keep=2)
+    assert sorted(entry.name for entry in damaged.iterdir()) == ["21", "22"]
+
+
 def files_of(folder):
     return sorted((path for path in folder.rglob("*") if path.is_file()), key=lambda path: path.stat().st_size)
 
@@ -207,6 +226,28 @@ def test_load_checkpoint_of_another_model(saved):
         load_checkpoint(saved, ({"weight": jnp.zeros((7, 6)), "none": None}, rest))
     with pytest.raises(ValueError, match=r"of another model: 0\.more is missing, wanted \(1,\) float32.*there: \[3\]"):
         load_checkpoint(saved, ({**weights, "more": jnp.zeros(1)}, rest))
+
+
+def test_load_checkpoint_advises_to_delete_only_where_that_helps(damaged):
+    with pytest.raises(
+        ValueError, match=r"Train into another .*, or make the model .* saved from\. Other .*: \[3\]\.$"
+    ):
+        load_checkpoint(damaged, {"weight": jnp.zeros((7, 6))})
+    shutil.rmtree(damaged / "3")
+    shutil.rmtree(damaged / "20" / "state")
+    with pytest.raises(ValueError, match=r"20 is damaged: .*Other checkpoints there: none\. Start anew elsewhere\.$"):
+        load_checkpoint(damaged, single(0))
+
+
+@pytest.mark.parametrize("error", [PermissionError(13, "Permission denied"), MemoryError(), ImportError("no orbax")])
+def test_load_checkpoint_calls_nothing_damaged_that_it_could_not_read(saved, monkeypatch, error):
+    def refuse():
+        raise error
+
+    monkeypatch.setattr("plainformer.checkpoints._checkpointer", refuse)
+    with pytest.raises(type(error)) as raised:
+        load_checkpoint(saved, state(0))
+    assert raised.value is error
 
 
 def test_save_checkpoint_refuses_what_it_cannot_keep(damaged, unchecked):

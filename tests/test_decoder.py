@@ -113,6 +113,33 @@ def test_decoder_extend_ignores_padding_in_front(kind, texts, key):
         assert_close(logits[row, start:], call(model, alone)[: SEQ - start])
 
 
+@pytest.mark.parametrize("kind", ["learned", "relative-grouped"])
+def test_decoder_extend_counts_on_from_each_texts_last_position(kind, texts, key):
+    model, start = new_model(key, kind), jnp.array([[0], [2], [1]])
+    positions = jnp.maximum(jnp.arange(4)[None, :] - start, -1)
+    _, cache = read(model, texts[:, :4], model.new_cache(num_texts=TEXTS), positions)
+    found, longer = read(model, texts[:, 4:6], cache)
+    wanted, _ = read(model, texts[:, 4:6], cache, 4 - start + jnp.arange(2)[None, :])
+    np.testing.assert_array_equal(found, wanted)
+    assert longer[0].positions[:, 5].tolist() == [5, 3, 4]
+
+
+@pytest.mark.parametrize(
+    "kind", ["learned", "sinusoidal", "rotary-grouped-modern", "relative-grouped", "alibi-post-modern"]
+)
+def test_decoder_extend_in_16_bits_gives_what_a_call_gives(kind, text, key):
+    model = jax.tree.map(lambda leaf: leaf.astype(jnp.bfloat16), new_model(key, kind))
+    cache = model.new_cache()
+    assert cache[1].keys.dtype == cache[1].values.dtype == jnp.bfloat16
+    rows, cache = model.extend(text[:4], cache)
+    more, _ = model.extend(text[4:], cache)
+    wanted = model(text)
+    found = model.logits(jnp.concatenate([rows, more]))
+    assert rows.dtype == more.dtype == wanted.dtype == jnp.bfloat16
+    scale = float(jnp.abs(wanted).max())
+    np.testing.assert_allclose(found.astype(jnp.float32), wanted.astype(jnp.float32), atol=0.03 * scale)
+
+
 @pytest.mark.parametrize("kind", ["learned", "rotary-post", "alibi-post-modern"])
 def test_decoder_extend_one_position_further_differs(kind, texts, key):
     model = new_model(key, kind)
@@ -180,6 +207,31 @@ def test_decoder_drops_only_with_a_key(text, key):
 def test_decoder_drops_entries_of_the_embedding(text, key):
     model = eqx.tree_at(lambda m: m.blocks, new_model(key, dropout_rate=0.5), ())
     assert np.abs(model(text, key=key) - model(text)).max() > 0.1
+
+
+class Noting(eqx.Module):
+    """A block that changes nothing, and notes the key it is called with."""
+
+    keys: list = eqx.field(static=True)
+
+    def __call__(self, x, *_, key, **__):
+        self.keys.append(key)
+        return x
+
+
+def test_decoder_gives_the_embedding_and_each_block_a_dropout_key_of_its_own(text, key, monkeypatch):
+    keys = []
+
+    def noting(x, rate, *, key):
+        keys.append(key)
+        return x
+
+    monkeypatch.setattr("plainformer.decoder.dropout", noting)
+    model = eqx.tree_at(
+        lambda m: m.blocks, new_model(key, dropout_rate=0.5), (Noting(keys), Noting(keys), Noting(keys))
+    )
+    model(text, key=key)
+    assert len({tuple(jax.random.key_data(each).tolist()) for each in keys}) == len(keys) == 4
 
 
 def test_decoder_layers_start_different_and_their_last_matrices_smaller(key):

@@ -1,5 +1,6 @@
 """Chapter 06's decoder at its edges: sizes that do not fit, texts that are too long, and what a reader is told."""
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -75,7 +76,7 @@ def read_twice():
         (
             lambda: new_model().extend(jnp.zeros((2, 1), int), new_model().new_cache(num_texts=3)),
             ValueError,
-            r"positions has shape \(2, 1\); wanted \(num_texts=3, seq\)",
+            r"tokens has shape \(2, 1\); wanted \(num_texts=3, seq\)",
         ),
         (lambda: new_model().new_cache(0), ValueError, r"capacity is 0; wanted at least 1"),
     ],
@@ -83,6 +84,41 @@ def read_twice():
 def test_bad_input_is_named(call, error, message):
     with pytest.raises(error, match=message):
         call()
+
+
+@pytest.mark.usefixtures("unchecked")
+@pytest.mark.parametrize(
+    ("options", "error", "message"),
+    [
+        ({"placement": "both"}, ValueError, r"placement is 'both'; wanted one of 'pre', 'post'"),
+        ({"norm": "batch"}, ValueError, r"norm is 'batch'; wanted one of 'layer', 'rms'"),
+        ({"activation": "tanh"}, ValueError, r"activation is 'tanh'; wanted one of .*'swiglu'"),
+        ({"dropout_rate": 1.0}, ValueError, r"dropout_rate is 1\.0; wanted a probability"),
+        ({"num_kv_heads": 2}, ValueError, r"num_heads=3 is not a multiple of num_kv_heads=2"),
+        ({"num_kv_heads": 0}, ValueError, r"num_kv_heads is 0; wanted at least 1"),
+        ({"d_ff": 2.5}, TypeError, r"d_ff is 2\.5; wanted a whole number"),
+        ({"num_heads": None}, TypeError, r"num_heads is None; wanted a whole number"),
+        ({"use_bias": "no"}, TypeError, r"use_bias is 'no'; wanted True or False"),
+        ({"tied_embedding": 1}, TypeError, r"tied_embedding is 1; wanted True or False"),
+    ],
+)
+def test_decoder_config_names_what_is_wrong_before_a_model_is_made(options, error, message):
+    with pytest.raises(error, match=message):
+        pf.DecoderConfig(**SIZES | options)
+
+
+def test_compiled_decoder_extend_names_a_full_cache():
+    model = new_model(positions="rotary")
+    extend = eqx.filter_jit(lambda model, tokens, cache: model.extend(tokens, cache))
+    _, cache = extend(model, jnp.arange(3), model.new_cache(4))
+    _, full = extend(model, jnp.arange(1), cache)
+    assert [int(part.length) for part in full] == [4, 4]
+    with pytest.raises(
+        RuntimeError, match=r"The cache is full: .* 4 tokens in all; wanted room for 2 more\. Make it lar"
+    ):
+        extend(model, jnp.arange(2), cache)
+    with pytest.raises(RuntimeError, match=r"The cache is full"):
+        jax.block_until_ready(extend(model, jnp.arange(1), full))
 
 
 def test_decoder_names_a_position_outside_the_learned_table():

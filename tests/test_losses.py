@@ -62,6 +62,8 @@ def test_cross_entropy_of_large_logits_is_finite():
     logits = jnp.array([[1e4, 0.0, -1e4]])
     np.testing.assert_allclose(pf.cross_entropy(logits, jnp.array([2])), 2e4)
     assert pf.cross_entropy(logits, jnp.array([0])) == 0
+    of_bytes = pf.cross_entropy(jnp.zeros((2, 300)), jnp.array([7, 255], jnp.uint8))
+    np.testing.assert_allclose(of_bytes, math.log(300), rtol=1e-6)
     half = pf.cross_entropy(jnp.asarray(np.eye(3) / 8, jnp.bfloat16), jnp.array([0, 1, 2]))
     assert half.dtype == jnp.float32
     np.testing.assert_allclose(half, math.log(math.exp(1 / 8) + 2) - 1 / 8, rtol=1e-6)
@@ -82,6 +84,30 @@ def test_cross_entropy_of_nothing_but_padding_is_zero(logits, targets):
     loss, gradient = jax.value_and_grad(pf.cross_entropy)(logits, targets, nothing)
     assert loss == 0
     assert (gradient == 0).all()
+
+
+def test_cross_entropy_of_no_targets_at_all_is_zero():
+    assert pf.cross_entropy(jnp.zeros((0, VOCAB)), jnp.zeros(0, int)) == 0
+
+
+def test_cross_entropy_is_not_reached_by_what_stands_at_padding(logits, targets):
+    padding = ~IS_TOKEN
+    spoilt = jnp.where(padding[..., None], jnp.nan, logits)
+    others = jnp.where(padding, -1, targets)
+    wanted, right = jax.value_and_grad(pf.cross_entropy)(logits, targets, IS_TOKEN)
+    loss, gradient = jax.value_and_grad(pf.cross_entropy)(spoilt, others, IS_TOKEN)
+    np.testing.assert_array_equal(loss, wanted)
+    np.testing.assert_array_equal(gradient, right)
+
+
+@pytest.mark.parametrize("target", [-1, VOCAB])
+def test_cross_entropy_names_a_target_out_of_range(logits, targets, target):
+    spoilt = targets.at[1, 2].set(target)
+    for is_token in (None, IS_TOKEN):
+        with pytest.raises(ValueError, match=rf"A target is {target}; wanted 0 to 6, as there are 7 logits\. To leave"):
+            pf.cross_entropy(logits, spoilt, is_token)
+        with pytest.raises(RuntimeError, match=r"A target is out of range; wanted 0 to 6"):
+            eqx.filter_jit(jax.grad(pf.cross_entropy))(logits, spoilt, is_token)
 
 
 def test_cross_entropy_has_right_gradients(x64, key):
@@ -130,6 +156,7 @@ def test_mean_next_token_loss_is_the_mean_over_all_tokens(model, batch_size, key
 
 @pytest.mark.equation("eq-decoder-perplexity")
 def test_perplexity_by_hand():
+    assert pf.perplexity(1000.0) == math.inf
     assert pf.perplexity(0.0) == 1
     np.testing.assert_allclose(pf.perplexity(math.log(65)), 65)
     # A choice among 8 and a choice among 2, both certain of nothing: as good as one among their geometric mean.
@@ -167,6 +194,18 @@ LOGITS, TARGETS = jnp.ones((5, 7)), jnp.zeros(5, int)
             lambda: pf.mean_next_token_loss(Bigram(np.eye(3)), pf.all_windows([0, 1, 2], 2), batch_size=0),
             ValueError,
             r"batch_size is 0; wanted at least 1",
+        ),
+        (
+            lambda: pf.mean_next_token_loss(
+                Remembering(Bigram(np.eye(3))), (*[jnp.zeros((2, 5), int)] * 2, jnp.zeros((2, 5), bool))
+            ),
+            ValueError,
+            r"windows hold no token that counts; wanted is_token to be True",
+        ),
+        (
+            lambda: pf.mean_next_token_loss(Bigram(np.eye(3)), (jnp.zeros((2, 5), int),) * 2),
+            TypeError,
+            r"windows are 2 arrays; wanted 3, inputs, targets and is_token: see all_windows",
         ),
         (lambda: pf.perplexity("low"), TypeError, r"nats_per_token is 'low'; wanted a number"),
         (lambda: pf.bits_per_character(1.5, 0, 3), ValueError, r"num_tokens is 0; wanted at least 1"),

@@ -98,6 +98,45 @@ def test_next_token_probabilities_take_temperature_then_top_k_then_top_p():
     np.testing.assert_allclose(colder_last, np.array([4, 3, 2, 0]) / 9, rtol=1e-5)
 
 
+@pytest.mark.equation("eq-decoder-top-p")
+@pytest.mark.parametrize(("top_p", "dtype"), [(1e-46, "float32"), (1e-8, "float16"), (1e-45, "bfloat16")])
+def test_next_token_probabilities_top_p_keeps_the_likeliest_however_small_it_is(logits, top_p, dtype):
+    found = probabilities(logits.astype(dtype), top_p=top_p)
+    np.testing.assert_array_equal(found, [0, 0.5, 0, 0, 0.5, 0, 0])
+
+
+def test_next_token_probabilities_of_hidden_tokens_are_zero_at_any_temperature(logits):
+    hidden = logits.at[2].set(-jnp.inf)
+    for temperature in (1e-60, 1.0, 1e30, 1e60):  # the last of them is infinite in single precision
+        found = probabilities(hidden, temperature=temperature)
+        assert found[2] == 0
+        np.testing.assert_allclose(found.sum(), 1, rtol=1e-6)
+
+
+@pytest.mark.parametrize("dtype", [jnp.float16, jnp.bfloat16])
+def test_probabilities_of_16_bit_logits_are_computed_in_32(logits, dtype):
+    half = logits.astype(dtype)
+    wanted = probabilities(half.astype(jnp.float32), temperature=0.7, top_p=0.95)
+    np.testing.assert_array_equal(probabilities(half, temperature=0.7, top_p=0.95), wanted)
+    model = Bigram(jnp.tile(logits, (VOCAB, 1)))
+    model = eqx.tree_at(lambda model: model.table, model, model.table.astype(dtype))
+    log_prob = float(jax.nn.log_softmax(half.astype(jnp.float32))[1])
+    np.testing.assert_allclose(pf.sequence_log_probs(model, jnp.array([0, 1])), [log_prob], rtol=1e-6)
+
+
+@pytest.mark.parametrize("dtype", [jnp.float16, jnp.bfloat16])
+def test_searches_of_a_16_bit_model_give_32_bit_log_probs(key, dtype):
+    config = pf.DecoderConfig(VOCAB, CONTEXT, 12, 1, 3, 10, positions="rotary")
+    model = jax.tree.map(lambda leaf: leaf.astype(dtype), redrawn(pf.Decoder(config, key=key), key))
+    (greedy,) = pf.generate(model, [[1, 5]], NEW, temperature=0.0)
+    (found,) = pf.beam_search(model, [1, 5], NEW, beam_width=1)
+    assert found.tokens == greedy.tokens
+    np.testing.assert_allclose(found.log_prob, sum(greedy.log_probs), rtol=1e-5)
+    log_probs = pf.sequence_log_probs(model, jnp.array([1, 5, *greedy.tokens]))
+    assert log_probs.dtype == jnp.float32
+    assert any(float(jnp.asarray(each, dtype)) != each for each in greedy.log_probs)
+
+
 quarters = st.lists(st.integers(-12, 12), min_size=VOCAB, max_size=VOCAB)
 
 
@@ -242,7 +281,8 @@ def test_generate_is_traced_once_for_each_shape_and_method(key):
     once = model.traces.count
     assert once >= 2  # the prompt and the loop
     other = jax.random.split(key)[0]
-    pf.generate(model, [[4], [5, 6]], 3, temperature=2.0, top_k=4, top_p=0.9, stop_tokens=[5], key=other)
+    for top_p in (0.9, 0.35, 1.0):
+        pf.generate(model, [[4], [5, 6]], 3, temperature=2.0, top_k=4, top_p=top_p, stop_tokens=[5], key=other)
     assert model.traces.count == once
     pf.generate(model, [[4], [5, 6]], 3, temperature=0.0)
     assert model.traces.count > once  # another method

@@ -1,5 +1,6 @@
 """Chapter 06's sampling and beam search: what a reader is told about numbers out of range and texts too long."""
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -71,7 +72,17 @@ def test_bad_choices_are_named(options, error, message):
         (lambda: generate(max_new_tokens=0), ValueError, r"max_new_tokens is 0; wanted at least 1"),
         (lambda: generate(stop_tokens=[7]), ValueError, r"ids\[0\] is 7; wanted 0 to 6"),
         (lambda: generate(key=None), TypeError, r"key is None; wanted a random key, .*or temperature=0"),
-        (lambda: pf.sequence_log_probs(MODEL, jnp.array([3])), ValueError, r"1"),
+        (lambda: pf.sequence_log_probs(MODEL, jnp.array([3])), ValueError, r"There are 1 tokens in all; wanted at"),
+        (lambda: generate(None), TypeError, r"prompts is None; wanted a list of prompts, each a list of ids, such as"),
+        (lambda: generate({(1, 2)}), TypeError, r"prompts is \{\(1, 2\)\}; wanted a list"),
+        (lambda: generate(stop_tokens={1, 2}), TypeError, r"stop_tokens is \{1, 2\}; wanted a list of ids"),
+        (lambda: search(stop_tokens={1}), TypeError, r"stop_tokens is \{1\}; wanted a list of ids after which .*\[0\]"),
+        (lambda: search(5), TypeError, r"prompt is 5; wanted a list of ids, such as \[1, 2\]"),
+        (
+            lambda: search(length_power=100),
+            ValueError,
+            r"length_power is 100; wanted a smaller .*: 3 to this power is too",
+        ),
         (lambda: search(beam_width=0), ValueError, r"beam_width is 0; wanted at least 1"),
         (lambda: search(beam_width=1.5), TypeError, r"beam_width is 1\.5; wanted a whole number"),
         (lambda: search(length_power=-1), ValueError, r"length_power is -1; wanted a finite number, at least 0"),
@@ -88,6 +99,18 @@ def test_bad_choices_are_named(options, error, message):
 def test_bad_input_is_named(call, error, message):
     with pytest.raises(error, match=message):
         call()
+
+
+@pytest.mark.parametrize(
+    "write", [pf.generate, lambda *args, **_: pf.beam_search(args[0], args[1][0], 3, beam_width=2)]
+)
+def test_weights_that_are_no_numbers_are_named(write):
+    spoilt = Bigram(np.eye(7))
+    spoilt = eqx.tree_at(lambda model: model.table, spoilt, spoilt.table.at[2, 3].set(np.nan))
+    with pytest.raises(
+        ValueError, match=r"The model gives NaN .*weights probably hold NaN.*load an earlier checkpoint"
+    ):
+        write(spoilt, [[1, 2]], 3, temperature=0.0)
 
 
 def test_sequence_log_probs_names_a_text_longer_than_the_context():

@@ -55,12 +55,35 @@ def test_fit_goes_on_after_an_error_bit_for_bit(tmp_path, whole):
     assert len((tmp_path / "metrics.csv").read_text().splitlines()) == 1 + 8
     steps = []
     found = run(directory=tmp_path, evaluate=validation, batches=lambda step: steps.append(step) or batch_at(step))
-    assert steps == [8, 9, 10, 11]
+    assert steps == [0, 8, 9, 10, 11]  # the first batch says whether these are the same data
     check_same(found, tmp_path, whole)
     # Once finished, it returns at once, with the same result, and the metrics are there again if they were lost.
     (tmp_path / "metrics.csv").unlink()
-    check_same(run(directory=tmp_path, batches=lambda step: fail(), evaluate=validation), tmp_path, whole)
+    check_same(run(directory=tmp_path, batches=stops_at(12, fail), evaluate=validation), tmp_path, whole)
     assert list_checkpoints(tmp_path) == [8, 12]
+
+
+def test_fit_returns_a_finished_run_from_a_folder_that_cannot_be_written(tmp_path, whole, monkeypatch):
+    run(directory=tmp_path, evaluate=validation)
+
+    def refuse(*_, **__):
+        raise OSError(30, os.strerror(30))
+
+    for name in ("write_text", "tempfile.TemporaryFile"):
+        monkeypatch.setattr(f"plainformer.training.{name}", refuse)
+    check_same(run(directory=tmp_path, evaluate=validation), tmp_path, whole)
+    with pytest.raises(OSError, match=rf"Cannot write in {tmp_path}/new: .*Read-only file system.*folder read-only\?"):
+        run(directory=tmp_path / "new")
+
+
+def test_fit_goes_by_where_the_directory_was_at_the_start(tmp_path, monkeypatch):
+    monkeypatch.setenv("HOME", str(tmp_path))
+    (tmp_path / "elsewhere").mkdir()
+    run(directory="~/run")
+    assert list_checkpoints(tmp_path / "run") == [8, 12]
+    monkeypatch.chdir(tmp_path)
+    run(directory="other", batches=stops_at(5, lambda: os.chdir("elsewhere")))
+    assert list_checkpoints(tmp_path / "other") == [8, 12]
 
 
 def test_fit_may_save_and_evaluate_at_other_intervals_when_it_goes_on(tmp_path, whole):

@@ -8,6 +8,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
+import postponed
 import pytest
 from safetensors.numpy import load_file, save_file
 
@@ -164,18 +165,58 @@ def test_save_model_refuses_what_it_cannot_write(saved, tmp_path, monkeypatch):
         save_model("x.bin", model)
     with pytest.raises(TypeError, match=r"^LayerNorm has no config; wanted a model made from one, such as a Decoder"):
         save_model(tmp_path / "x.safetensors", model.final_norm)
-    with pytest.raises(FileNotFoundError, match=r"There is no folder .*none to put x.safetensors in"):
+    with pytest.raises(FileNotFoundError, match=r"There is no folder .*none to put x.json in"):
         save_model(tmp_path / "none" / "x.safetensors", model)
     assert list(tmp_path.iterdir()) == []
 
     path = tmp_path / "kept.safetensors"
     path.write_bytes(saved.read_bytes())
 
-    def refuse(*_):
-        raise OSError(28, os.strerror(28))
+    real = os.replace
+    for refused in (".json", ".safetensors"):
 
-    monkeypatch.setattr(os, "replace", refuse)
-    with pytest.raises(OSError, match=r"^cannot write .*kept.safetensors: No space left on device"):
-        save_model(path, model)
-    assert same(load_model(path, Decoder), model_of(CONFIG))
-    assert [entry.name for entry in tmp_path.iterdir()] == ["kept.safetensors"]
+        def refuse(part, target, refused=refused):
+            if str(target).endswith(refused):
+                raise OSError(28, os.strerror(28))
+            real(part, target)
+
+        monkeypatch.setattr(os, "replace", refuse)
+        with pytest.raises(OSError, match=rf"^cannot write .*kept{refused}: No space left on device"):
+            save_model(path, model)
+        assert same(load_model(path, Decoder), model_of(CONFIG))
+    assert sorted(entry.name for entry in tmp_path.iterdir()) == ["kept.json", "kept.safetensors"]
+
+
+@pytest.mark.parametrize("dtype", [jnp.bfloat16, jnp.float16])
+def test_load_model_gives_back_a_model_of_16_bits(tmp_path, dtype):
+    model = jax.tree.map(lambda leaf: leaf.astype(dtype), model_of(CONFIG))
+    save_model(tmp_path / "half.safetensors", model)
+    found = load_model(tmp_path / "half.safetensors", Decoder)
+    assert same(found, model)
+    assert found(jnp.array([1, 6])).dtype == dtype
+
+
+def test_load_model_gives_back_a_model_of_64_bits(tmp_path, x64):
+    model = jax.tree.map(lambda leaf: leaf.astype(jnp.float64) / 3, model_of(CONFIG))
+    save_model(tmp_path / "double.safetensors", model)
+    assert same(load_model(tmp_path / "double.safetensors", Decoder), model)
+
+
+class Quiet(Decoder):
+    """A decoder by another name, without annotations of its own."""
+
+
+def test_load_model_finds_the_configuration_of_a_subclass(tmp_path):
+    model = model_of(CONFIG)
+    quiet = eqx.filter_eval_shape(lambda: Quiet(CONFIG, key=jax.random.key(0)))
+    quiet = jax.tree.unflatten(jax.tree.structure(quiet), jax.tree.leaves(model))
+    save_model(tmp_path / "quiet.safetensors", quiet)
+    found = load_model(tmp_path / "quiet.safetensors", Quiet)
+    assert type(found) is Quiet
+    assert same(found, quiet)
+
+
+def test_load_model_reads_annotations_that_are_strings(tmp_path):
+    model = postponed.Scale(postponed.ScaleConfig(size=3), key=jax.random.key(0))
+    save_model(tmp_path / "scale.safetensors", model)
+    assert same(load_model(tmp_path / "scale.safetensors", postponed.Scale), model)

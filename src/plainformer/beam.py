@@ -1,5 +1,6 @@
 """Searching for a likely text: beam search, with a cache, as one compiled loop (chapter 06)."""
 
+import math
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -8,8 +9,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from plainformer.errors import as_number, check_positive, check_token_ids
-from plainformer.sampling import padded_prompts
+from plainformer.errors import as_number, check_list, check_positive
+from plainformer.sampling import LARGEST, log_probabilities, padded_prompts, refuse_nan, stop_ids
 
 
 class Hypothesis(NamedTuple):
@@ -31,9 +32,9 @@ def beam_search(
 ) -> list[Hypothesis]:
     r"""Search for likely continuations: keep the best few beginnings, extend each by every token, keep the best few.
 
-    Implements `eq-decoder-beam`; Graves (2012), section 3; the score is `eq-decoder-length-norm`, of the form of Wu et
-    al. (2016), section 7, without their constant. With `beam_width=1` it is greedy search; with a beam as wide as there
-    are texts, it is exhaustive.
+    Implements `eq-decoder-beam`; Graves (2012), section 2.6; the score is `eq-decoder-length-norm`, of the form of Wu
+    et al. (2016), section 7, without their constant. With `beam_width=1` it is greedy search; with a beam as wide as
+    there are texts, it is exhaustive.
 
     **Arguments**
 
@@ -45,18 +46,25 @@ def beam_search(
     **Returns** up to `beam_width` hypotheses, best first. Those that end in a stop token stay in the beam as long as
     their score is among the best, and are not extended.
 
-    **Raises** as `generate`; `ValueError` if `beam_width` is below 1 or `length_power` negative.
+    **Raises** as `generate`; `ValueError` if `beam_width` is below 1 or `length_power` negative or far too large.
     """
     check_positive(beam_width=beam_width)
     if not 0 <= as_number("length_power", length_power, "1.0") < float("inf"):
         raise ValueError(f"length_power is {length_power}; wanted a finite number, at least 0.")
+    check_list("prompt", prompt, "ids, such as [1, 2]")
     if len(prompt) and np.ndim(prompt[0]):
         raise TypeError("prompt is a list of prompts; wanted a single one: search for each in turn.")
     tokens, positions = padded_prompts(model, [prompt], max_new_tokens)
-    stop = jnp.asarray(check_token_ids(stop_tokens, model.config.vocab_size), jnp.int32)
+    if length_power * math.log(max_new_tokens) > math.log(LARGEST):
+        raise ValueError(
+            f"length_power is {length_power}; wanted a smaller number, such as 1: {max_new_tokens} to this power "
+            "is too large for 32 bits, and all scores would be 0."
+        )
+    stop = stop_ids(stop_tokens, model.config.vocab_size)
     sizes = int(max_new_tokens), int(beam_width)  # known while compiling, as NumPy's numbers are not
     found = _search(model, tokens, positions, *sizes, jnp.asarray(length_power, float), stop)
     written, log_probs, lengths, scores = (np.asarray(each) for each in found)
+    refuse_nan(scores.tolist())
     # In the first steps there are fewer texts than places; places that never got one have the score -inf.
     order = [beam for beam in np.argsort(-scores, kind="stable") if np.isfinite(scores[beam])]
     return [
@@ -72,7 +80,7 @@ def _search(model, tokens, positions, max_new_tokens, beam_width, length_power, 
     rows, cache = model.extend(tokens, cache, positions)
     cache = tuple(part.select(jnp.zeros(beam_width, int)) for part in cache)
     position = jnp.repeat(positions[:, -1:], beam_width, axis=0)
-    next_log_probs = jnp.repeat(jax.nn.log_softmax(model.logits(rows[:, -1])), beam_width, axis=0)
+    next_log_probs = jnp.repeat(log_probabilities(model.logits(rows[:, -1])), beam_width, axis=0)
     written = jnp.zeros((beam_width, max_new_tokens), jnp.int32)
     # All places hold the empty text at first. One copy of it is enough.
     log_probs = jnp.where(jnp.arange(beam_width) == 0, 0.0, -jnp.inf)
@@ -101,7 +109,7 @@ def _search(model, tokens, positions, max_new_tokens, beam_width, length_power, 
     def advance(state):
         step, token, cache, written, log_probs, lengths, ended, _ = state
         rows, cache = model.extend(token[:, None], cache, position + step)
-        next_log_probs = jax.nn.log_softmax(model.logits(rows[:, 0]))
+        next_log_probs = log_probabilities(model.logits(rows[:, 0]))
         beams, token, *rest = choose(step, next_log_probs, written, log_probs, lengths, ended)
         return step + 1, token, tuple(part.select(beams) for part in cache), *rest
 

@@ -11,6 +11,8 @@ from plainformer.errors import check_axes, check_choice, check_fraction, check_m
 from plainformer.layers import ACTIVATIONS, FeedForward, LayerNorm, RMSNorm, SwiGLU, dropout
 from plainformer.multi_head import MultiHeadAttention
 
+PLACEMENTS, NORMS = ("pre", "post"), ("layer", "rms")
+BLOCK_ACTIVATIONS = (*ACTIVATIONS, "swiglu")
 Rows = Float[Array, "rows d_model"]
 
 
@@ -98,9 +100,9 @@ class TransformerBlock(eqx.Module):
                 "Choose another width, or another number of heads."
             )
         d_ff = 4 * d_model if d_ff is None else d_ff
-        check_choice("placement", placement, ["pre", "post"])
-        check_choice("norm", norm, ["layer", "rms"])
-        check_choice("activation", activation, [*ACTIVATIONS, "swiglu"])
+        check_choice("placement", placement, PLACEMENTS)
+        check_choice("norm", norm, NORMS)
+        check_choice("activation", activation, BLOCK_ACTIVATIONS)
         check_fraction(dropout_rate=dropout_rate)
         self.placement, self.dropout_rate = placement, float(dropout_rate)
 

@@ -21,6 +21,7 @@ class KeyValueCache(eqx.Module):
     - `capacity`: for how many tokens of each text there is room.
     - `d_k`, `d_v`: width of a key, of a value.
     - `num_texts`: how many texts are read side by side, all by equally many tokens at a time.
+    - `dtype`: of keys and values; `None` for JAX's default, float32.
 
     **Attributes** Keys and values of all texts stand together, the heads' parts one after the other: `keys`,
     `(num_kv_heads * num_texts, d_k, capacity)`, a column per slot, so that the product with a query needs no transposed
@@ -36,10 +37,10 @@ class KeyValueCache(eqx.Module):
     positions: Int[Array, "num_texts capacity"]
     length: Int[Array, ""]
 
-    def __init__(self, num_kv_heads: int, capacity: int, d_k: int, d_v: int, *, num_texts: int = 1):
+    def __init__(self, num_kv_heads: int, capacity: int, d_k: int, d_v: int, *, num_texts: int = 1, dtype=None):
         check_positive(num_kv_heads=num_kv_heads, capacity=capacity, d_k=d_k, d_v=d_v, num_texts=num_texts)
-        self.keys = jnp.zeros((num_kv_heads * num_texts, d_k, capacity))
-        self.values = jnp.zeros((num_kv_heads * num_texts, capacity, d_v))
+        self.keys = jnp.zeros((num_kv_heads * num_texts, d_k, capacity), dtype)
+        self.values = jnp.zeros((num_kv_heads * num_texts, capacity, d_v), dtype)
         self.positions = jnp.full((num_texts, capacity), -1, jnp.int32)
         self.length = jnp.asarray(0, jnp.int32)
 
@@ -52,7 +53,7 @@ class KeyValueCache(eqx.Module):
         """Give the cache with the keys and values of `seq` further tokens of each text, which stand at `positions`.
 
         Raises `ValueError` if they do not fit in; a compiled function, in which `length` has no value yet, has to see
-        to that beforehand.
+        to that beforehand, as by `with_room`.
         """
         rows, d_k, capacity = self.keys.shape
         check_axes("keys", keys, rows=rows, seq=None, d_k=d_k)
@@ -76,6 +77,18 @@ class KeyValueCache(eqx.Module):
             self.length + seq,
         )
         return eqx.tree_at(lambda cache: (cache.keys, cache.values, cache.positions, cache.length), self, entries)
+
+    def with_room(self, seq: int) -> "KeyValueCache":
+        """Give the cache itself, which raises when a compiled function runs and has no room for `seq` more tokens."""
+        if not isinstance(self.length, jax.core.Tracer):
+            return self  # `append` looks at the length itself
+        capacity = self.positions.shape[1]
+        message = (
+            f"The cache is full: it has room for {capacity} tokens in all; wanted room for {seq} more. "
+            "Make it larger, or start anew with the last tokens."
+        )
+        length = eqx.error_if(self.length, self.length > capacity - seq, message)
+        return eqx.tree_at(lambda cache: cache.length, self, length)
 
     def mask(self, positions: Integer[Array, "num_texts seq"]) -> Bool[Array, "num_texts seq capacity"]:
         """Say which slots tokens at `positions` may attend to: their own and earlier positions of their text."""

@@ -8,9 +8,9 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Integer, PRNGKeyArray
 
-from plainformer.blocks import TransformerBlock
+from plainformer.blocks import BLOCK_ACTIVATIONS, NORMS, PLACEMENTS, TransformerBlock
 from plainformer.cache import KeyValueCache
-from plainformer.errors import check_axes, check_choice, check_positive
+from plainformer.errors import check_axes, check_choice, check_fraction, check_positive
 from plainformer.layers import LayerNorm, RMSNorm, dropout
 from plainformer.position_bias import POSITIONS, new_positions
 from plainformer.self_attention import causal_mask
@@ -32,6 +32,8 @@ class DecoderConfig:
     - `positions`: `"learned"`, `"sinusoidal"`, `"rotary"`, `"relative"`, `"alibi"` or `"none"`.
     - `tied_embedding`: whether the output uses the embedding's table, transposed, rather than a matrix of its own.
     - `dropout_rate`: the probability with which an entry is dropped while training, after the embedding and in blocks.
+
+    **Raises** `ValueError` if one of them is out of range; `TypeError` if it is not of its kind.
     """
 
     vocab_size: int
@@ -50,9 +52,22 @@ class DecoderConfig:
     use_bias: bool = True
 
     def __post_init__(self):
-        sizes = ("vocab_size", "context_len", "d_model", "num_layers", "num_heads")
+        given = [name for name in ("d_ff", "num_kv_heads") if getattr(self, name) is not None]
+        sizes = ["vocab_size", "context_len", "d_model", "num_layers", "num_heads", *given]
         check_positive(**{name: getattr(self, name) for name in sizes})
-        check_choice("positions", self.positions, POSITIONS)  # the blocks check the rest
+        if self.num_kv_heads is not None and self.num_heads % self.num_kv_heads:
+            raise ValueError(
+                f"num_heads={self.num_heads} is not a multiple of num_kv_heads={self.num_kv_heads}; "
+                "wanted equally many query heads for each key and value head."
+            )
+        check_choice("placement", self.placement, PLACEMENTS)
+        check_choice("norm", self.norm, NORMS)
+        check_choice("activation", self.activation, BLOCK_ACTIVATIONS)
+        check_choice("positions", self.positions, POSITIONS)
+        check_fraction(dropout_rate=self.dropout_rate)
+        for name in ("tied_embedding", "use_bias"):
+            if not isinstance(getattr(self, name), bool):
+                raise TypeError(f"{name} is {getattr(self, name)!r}; wanted True or False.")
 
 
 class Decoder(eqx.Module):
@@ -147,7 +162,11 @@ class Decoder(eqx.Module):
         return linear_map(rows, self.embedding.weight.T if self.output_weight is None else self.output_weight)
 
     def new_cache(self, capacity: int | None = None, *, num_texts: int = 1) -> tuple[KeyValueCache, ...]:
-        """Make an empty cache for `capacity` tokens of each text, one part per block; `None` for `context_len`."""
+        """Make an empty cache for `capacity` tokens of each text, one part per block; `None` for `context_len`.
+
+        More than `context_len` is of use for padding only, which takes slots: learned positions end at `context_len`,
+        and no scheme has been trained beyond it.
+        """
         capacity = self.config.context_len if capacity is None else capacity
         return tuple(block.attention.new_cache(capacity, num_texts=num_texts) for block in self.blocks)
 
@@ -160,15 +179,19 @@ class Decoder(eqx.Module):
         """Read further tokens of a text of which the cache holds the beginning, be it the whole prompt or one token.
 
         `tokens` is `(seq,)`, or `(num_texts, seq)`; `positions`, of the same shape, says where they stand in the text,
-        -1 for padding; `None` counts on from what the cache holds. Returns the last block's row for each token, from
-        which `logits` makes what a call on the whole text would have given, and the longer cache. Raises as a call
-        does, and `ValueError` if the cache is full or of another model.
+        -1 for padding; `None` counts on from the last position that the cache holds of each text. Padding fills slots
+        of the cache, but no positions. Returns the last block's row for each token, from which `logits` makes what a
+        call on the whole text would have given, and the longer cache. Raises as a call does, and `ValueError` if the
+        cache is full or of another model; a compiled function raises when it runs if the cache is full, or if a
+        position is outside the table of learned ones, which ends at `context_len`.
         """
         texts = self._as_texts(tokens)
         if len(cache) != len(self.blocks):
             raise ValueError(f"The cache has {len(cache)} parts; wanted {len(self.blocks)}: see new_cache().")
+        check_axes("tokens", texts, num_texts=cache[0].positions.shape[0], seq=None)
         if positions is None:
-            positions = cache[0].length + jnp.arange(texts.shape[1])
+            positions = cache[0].positions.max(axis=1, keepdims=True) + 1 + jnp.arange(texts.shape[1])[None, :]
+        cache = (cache[0].with_room(texts.shape[1]), *cache[1:])  # all parts are of one length
         positions = jnp.broadcast_to(positions, texts.shape)
         x = self._embed(texts, jnp.maximum(positions, 0))
         longer = []

@@ -1,6 +1,6 @@
 """One wording for what is wrong with an argument: what came, what was wanted, what to try."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 
 import jax
 import jax.numpy as jnp
@@ -107,6 +107,12 @@ def check_choice(name: str, choice: str, choices: Collection[str]) -> None:
     """Raise `ValueError` unless `choice` is one of `choices`."""
     if choice not in choices:
         raise ValueError(f"{name} is {choice!r}; wanted one of {', '.join(map(repr, choices))}.")
+
+
+def check_list(name: str, given, wanted: str) -> None:
+    """Raise `TypeError` unless `given` is a sequence or an array, such as a list, but no set and no single number."""
+    if not isinstance(given, Sequence) and not hasattr(given, "shape"):
+        raise TypeError(f"{name} is {given!r}; wanted a list of {wanted}.")
 
 
 def check_names(what: str, names: Collection[str], *, ordered: bool = True) -> None:

@@ -38,7 +38,7 @@ def standardise(x: Float[Array, "seq d_model"], eps: float = 1e-5) -> Float[Arra
     x = as_floats("x", x, seq=None, d_model=None)
     check_positive(d_model=x.shape[1])
     eps = _checked_eps(eps)
-    rows = _in_single_precision(x)
+    rows = in_single_precision(x)
     centred = rows - rows.mean(axis=1, keepdims=True)
     variance = (centred**2).mean(axis=1, keepdims=True)
     return (centred * jax.lax.rsqrt(variance + eps)).astype(x.dtype)
@@ -97,13 +97,13 @@ class RMSNorm(eqx.Module):
     def __call__(self, x: Float[Array, "seq d_model"]) -> Float[Array, "seq d_model"]:
         """Normalise each row of `x`, `(seq, d_model)`."""
         x = as_floats("x", x, seq=None, d_model=self.scale.shape[0])
-        rows = _in_single_precision(x)
+        rows = in_single_precision(x)
         mean_square = (rows**2).mean(axis=1, keepdims=True)
         return self.scale[None] * (rows * jax.lax.rsqrt(mean_square + self.eps)).astype(x.dtype)
 
 
-def _in_single_precision(x: Float[Array, "seq d_model"]) -> Float[Array, "seq d_model"]:
-    """The rows in at least 32 bits: in 16, squares of entries above 255 overflow, and `eps` all but vanishes."""
+def in_single_precision(x: Float[Array, "*shape"]) -> Float[Array, "*shape"]:
+    """Give numbers in at least 32 bits: in 16, squares of those above 255 overflow, and `eps` all but vanishes."""
     return x.astype(jnp.float32) if x.dtype.itemsize < 4 else x
 
 

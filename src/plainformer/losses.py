@@ -8,6 +8,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Integer
 
 from plainformer.errors import as_floats, as_number, check_axes, check_positive
+from plainformer.layers import in_single_precision
 
 
 def cross_entropy(
@@ -27,21 +28,35 @@ def cross_entropy(
 
     **Returns** the mean over what counts, a scalar; 0 if nothing does.
 
-    **Raises** `ValueError` if shapes differ; `TypeError` if `logits` are no floats, or `is_token` is not Boolean.
+    What is padding reaches neither the mean nor a gradient, whatever its logits and targets hold.
+
+    **Raises** `ValueError` if shapes differ, or a target that counts is out of range, which a compiled function finds
+    when it runs; `TypeError` if `logits` are no floats, or `is_token` is not Boolean.
     """
-    logits = as_floats("logits", logits)
+    logits = in_single_precision(as_floats("logits", logits))
     axes = {f"axis_{number}": size for number, size in enumerate(logits.shape[:-1])}
     check_axes("targets", targets, "One target per row of logits.", **axes)
-    if logits.dtype.itemsize < 4:
-        logits = logits.astype(jnp.float32)
-    log_probs = jax.nn.log_softmax(logits)
-    surprise = -jnp.take_along_axis(log_probs, targets[..., None], axis=-1)[..., 0]
-    if is_token is None:
-        return surprise.mean()
+    is_token = jnp.ones(targets.shape, bool) if is_token is None else is_token
     check_axes("is_token", is_token, "One for each target.", **axes)
     if is_token.dtype != jnp.bool_:
         raise TypeError(f"is_token holds {is_token.dtype}; wanted bool, True for a token. Try targets != padding_id.")
+    # Cleared before, not after: a NaN times a gradient of 0 would be NaN.
+    logits = jnp.where(is_token[..., None], logits, 0)
+    targets = _in_range(jnp.where(is_token, targets, 0).astype(jnp.int32), logits.shape[-1])
+    log_probs = jax.nn.log_softmax(logits)
+    surprise = -jnp.take_along_axis(log_probs, targets[..., None], axis=-1)[..., 0]
     return jnp.where(is_token, surprise, 0).sum() / jnp.maximum(is_token.sum(), 1).astype(surprise.dtype)
+
+
+def _in_range(targets, vocab_size: int):
+    """Targets that can be looked up: a negative one would be counted from the end, without a word."""
+    outside = (targets < 0) | (targets >= vocab_size)
+    message = f"wanted 0 to {vocab_size - 1}, as there are {vocab_size} logits. To leave one out, use is_token."
+    if isinstance(outside, jax.core.Tracer):  # no values to look at yet, so the check goes into the compiled function
+        return eqx.error_if(targets, outside, f"A target is out of range; {message}")
+    if outside.any():
+        raise ValueError(f"A target is {targets[outside][0]}; {message}")
+    return targets
 
 
 def next_token_loss(model, batch: tuple, key=None) -> Float[Array, ""]:
@@ -67,15 +82,19 @@ def mean_next_token_loss(model, windows: tuple, *, batch_size: int = 64) -> floa
 
     **Arguments** the model; windows as `all_windows` gives them: inputs, targets and `is_token`, each
     `(windows, seq)`; how many of them to read at a time. **Returns** the mean over all tokens. **Raises** `ValueError`
-    if there are no windows.
+    if there are no windows, or nothing but padding in them; `TypeError` if they are not three arrays.
     """
+    if len(windows) != 3:
+        raise TypeError(f"windows are {len(windows)} arrays; wanted 3, inputs, targets and is_token: see all_windows.")
     check_positive(windows=len(windows[0]), batch_size=batch_size)
-    total = count = 0.0
+    total, count = 0.0, 0
     for start in range(0, len(windows[0]), batch_size):
         batch = tuple(array[start : start + batch_size] for array in windows)
         tokens = int(batch[2].sum())
         total += tokens * float(_compiled_loss(model, batch))
         count += tokens
+    if not count:
+        raise ValueError("windows hold no token that counts; wanted is_token to be True for at least one target.")
     return total / count
 
 
@@ -86,8 +105,13 @@ def perplexity(nats_per_token: float) -> float:
     r"""Say between how many equally likely tokens a model might as well have chosen blindly.
 
     Implements `eq-decoder-perplexity`; Jelinek et al. (1977). **Arguments** the mean cross-entropy, in nats per token.
+    **Returns** infinity if it is too large for a float, beyond 709 nats.
     """
-    return math.exp(as_number("nats_per_token", nats_per_token, "1.5"))
+    nats = as_number("nats_per_token", nats_per_token, "1.5")
+    try:
+        return math.exp(nats)
+    except OverflowError:
+        return math.inf
 
 
 def bits_per_character(nats_per_token: float, num_tokens: int, num_characters: int) -> float:

@@ -215,7 +215,7 @@ class MultiHeadAttention(eqx.Module):
     def new_cache(self, capacity: int, *, num_texts: int = 1) -> KeyValueCache:
         """Make an empty cache for `capacity` tokens of each of `num_texts` texts (chapter 06)."""
         d_k, d_v = (weight.shape[1] // self.num_kv_heads for weight in (self.key_weight, self.value_weight))
-        return KeyValueCache(self.num_kv_heads, capacity, d_k, d_v, num_texts=num_texts)
+        return KeyValueCache(self.num_kv_heads, capacity, d_k, d_v, num_texts=num_texts, dtype=self.key_weight.dtype)
 
     def extend(
         self,

@@ -23,7 +23,8 @@ class TrainingConfig:
     - `weight_decay`: of all matrices, none of vectors; `beta_1`, `beta_2`: of Adam's two averages (AdamW, Loshchilov
       and Hutter, 2019).
     - `clip_norm`: a gradient longer than this is shortened to it; `None` for no limit.
-    - `accumulate`: into how many parts a batch is cut, to save memory: gradients of the parts are averaged.
+    - `accumulate`: into how many equal parts a batch is cut, to save memory. Losses and gradients are means over the
+      parts: with padding each part counts the same, however many tokens it has.
     - `precision`: `"float32"`, or `"bfloat16"` to compute losses and gradients with weights rounded to 16 bits, while
       the weights that are trained keep 32; this helps on accelerators, not on most processors.
     - `seed`: for dropout, at least 0. Batches have a seed of their own.

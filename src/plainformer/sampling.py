@@ -5,17 +5,20 @@ positions)` and `logits(rows)`.
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float, PRNGKeyArray
+from jaxtyping import Array, Float, Int, PRNGKeyArray
 
-from plainformer.errors import as_floats, as_number, check_positive, check_token_ids
+from plainformer.errors import as_floats, as_number, check_list, check_positive, check_token_ids
+from plainformer.layers import in_single_precision
 from plainformer.tokens import next_token_pairs
+
+LARGEST = float(np.finfo(np.float32).max)  # in 32 bits, which is what computations here are in
 
 
 def next_token_probabilities(
@@ -27,7 +30,7 @@ def next_token_probabilities(
 ) -> Float[Array, " vocab_size"]:
     r"""Turn logits into the distribution that the next token is drawn from.
 
-    Implements `eq-decoder-temperature`, then `eq-decoder-top-k` (Fan et al., 2018, section 5.2), then
+    Implements `eq-decoder-temperature`, then `eq-decoder-top-k` (Fan et al., 2018), then
     `eq-decoder-top-p` (Holtzman et al., 2020, section 3.1), each renormalised.
 
     **Arguments**
@@ -38,13 +41,13 @@ def next_token_probabilities(
     - `top_p`: as few of the most likely tokens stay as have this probability together, above 0 and at most 1; at least
       one does, and so does what ties with the last. `None` for all.
 
-    **Returns** probabilities, `(vocab_size,)`.
+    **Returns** probabilities, `(vocab_size,)`, in at least 32 bits.
 
     **Raises** `ValueError` if a number is out of range or `logits` is no vector.
     """
-    logits = as_floats("logits", logits, vocab_size=None)
+    logits = in_single_precision(as_floats("logits", logits, vocab_size=None))
     _check_choices(temperature, top_k, top_p, logits.shape[0])
-    return jax.nn.softmax(_adjusted(logits, temperature, top_k, top_p))
+    return jax.nn.softmax(_adjusted(logits, min(float(temperature), LARGEST), top_k, top_p))
 
 
 def sequence_log_probs(model, tokens) -> Float[Array, " seq_minus_1"]:
@@ -56,8 +59,13 @@ def sequence_log_probs(model, tokens) -> Float[Array, " seq_minus_1"]:
     in nats, at most 0. **Raises** `ValueError` if there are fewer than two tokens or more than the context holds.
     """
     inputs, targets = next_token_pairs(tokens)
-    log_probs = jax.nn.log_softmax(model(inputs))
+    log_probs = log_probabilities(model(inputs))
     return jnp.take_along_axis(log_probs, targets[:, None], axis=1)[:, 0]
+
+
+def log_probabilities(logits: Float[Array, "*rows vocab_size"]) -> Float[Array, "*rows vocab_size"]:
+    """Give the logarithms of the probabilities, in at least 32 bits: in 16, their sum would be off after a few."""
+    return jax.nn.log_softmax(in_single_precision(logits))
 
 
 def _check_choices(temperature, top_k, top_p, vocab_size: int) -> None:
@@ -74,16 +82,19 @@ def _check_choices(temperature, top_k, top_p, vocab_size: int) -> None:
 def _adjusted(logits, temperature, top_k, top_p):
     """Logits of the tokens that stay, divided by the temperature; -inf for the others."""
     logits = logits - logits.max()  # so that no temperature, however small, makes an infinity of the largest
-    # The largest stays 0, also where the temperature is 0 or rounded to it: all others are -inf then.
-    logits = jnp.where(logits == 0, 0.0, logits / temperature)
+    # The largest stays 0, also where the temperature is 0 or rounded to it: all others are -inf then. And what is -inf
+    # stays so, also where the temperature is so large that dividing by it is multiplying by 0.
+    logits = jnp.where((logits == 0) | (logits == -jnp.inf), logits, logits / temperature)
     if top_k is not None:
         smallest = jax.lax.top_k(logits, top_k)[0][-1]
         logits = jnp.where(logits >= smallest, logits, -jnp.inf)
-    if top_p is not None and top_p < 1:  # at 1, rounded sums would cut off a tail that should stay
+    if top_p is not None:
+        top_p = jnp.asarray(top_p, logits.dtype)
         descending = jnp.sort(logits, descending=True)
         probabilities = jax.nn.softmax(descending)
         before = jnp.cumsum(probabilities) - probabilities  # of all that are likelier: below p, the token is needed
-        smallest = jnp.where(before < top_p, descending, jnp.inf).min()
+        # At 1, rounded sums would cut off a tail that should stay; at what is rounded to 0, all but the first one go.
+        smallest = jnp.where((before < top_p) | (top_p == 1), descending, descending[0]).min()
         logits = jnp.where(logits >= smallest, logits, -jnp.inf)
     return logits
 
@@ -110,13 +121,14 @@ def generate(
     r"""Continue each prompt, token after token, each drawn from `next_token_probabilities` and fed back.
 
     Implements `eq-decoder-ancestral`. The keys and values of what was read are cached. Compiled once for each number of
-    prompts, length of the longest, `max_new_tokens` and choice of method.
+    prompts, length of the longest, `max_new_tokens`, number of stop tokens, `top_k` and choice of method.
 
     **Arguments**
 
     - `model`: a `Decoder`, or what has its methods `new_cache`, `extend` and `logits`.
     - `prompts`: a list of prompts, each a list of at least one id; they may differ in length.
-    - `max_new_tokens`: how many tokens to write at most.
+    - `max_new_tokens`: how many tokens to write at most. The last of them is never read, so the longest prompt may
+      have up to `context_len - max_new_tokens + 1`.
     - `temperature`, `top_k`, `top_p`: as for `next_token_probabilities`; at temperature 0, greedy search: the most
       likely token, the first of those that tie.
     - `stop_tokens`: ids after which a text ends.
@@ -126,8 +138,8 @@ def generate(
     **Returns** one `Continuation` per prompt. Its log-probabilities are those of the model itself, temperature 1 and
     all tokens allowed.
 
-    **Raises** `ValueError` if a prompt is empty, a prompt and its continuation are longer than the context, or a number
-    is out of range; `TypeError` if `prompts` is a single prompt, or a key is missing.
+    **Raises** `ValueError` if a prompt is empty, a prompt and its continuation are longer than the context, a number is
+    out of range, or the model gives NaN; `TypeError` if `prompts` is a single prompt, or a key is missing.
     """
     tokens, positions = padded_prompts(model, prompts, max_new_tokens)
     vocab_size = model.config.vocab_size
@@ -136,19 +148,40 @@ def generate(
         if temperature != 0:
             raise TypeError("key is None; wanted a random key, such as jax.random.key(0), or temperature=0.")
         key = jax.random.key(0)  # never drawn from
-    stop = jnp.asarray(check_token_ids(stop_tokens, vocab_size), jnp.int32)
-    # 0 picks another method, so it is a part of the program; other temperatures are mere numbers in it.
-    # The others shape it, too, and have to be Python's own numbers, not NumPy's.
-    top_k, top_p = None if top_k is None else int(top_k), None if top_p is None else float(top_p)
-    method = (None if temperature == 0 else jnp.asarray(temperature, float), top_k, top_p)
+    stop = stop_ids(stop_tokens, vocab_size)
+    # 0 picks another method, so it is a part of the program; other temperatures are mere numbers in it, as is top_p.
+    # top_k shapes the program, and has to be Python's own number, not NumPy's.
+    method = (
+        None if temperature == 0 else jnp.asarray(min(float(temperature), LARGEST), float),
+        None if top_k is None else int(top_k),
+        None if top_p is None else jnp.asarray(top_p, float),
+    )
     written, log_probs, lengths, stopped = _generate(model, tokens, positions, int(max_new_tokens), method, stop, key)
     rows = zip(np.asarray(written), np.asarray(log_probs), np.asarray(lengths), np.asarray(stopped), strict=True)
-    return [Continuation(row[:end].tolist(), logs[:end].tolist(), bool(ended)) for row, logs, end, ended in rows]
+    found = [Continuation(row[:end].tolist(), logs[:end].tolist(), bool(ended)) for row, logs, end, ended in rows]
+    refuse_nan(number for each in found for number in each.log_probs)
+    return found
+
+
+def refuse_nan(log_probs: Iterable[float]) -> None:
+    """Raise `ValueError` if a model gave no numbers: what was chosen by them would be no text of the model."""
+    if any(map(math.isnan, log_probs)):
+        raise ValueError(
+            "The model gives NaN as the log-probability of a token; wanted numbers. Its weights probably hold NaN, as "
+            "after a training that diverged: load an earlier checkpoint, or train with a smaller learning rate."
+        )
+
+
+def stop_ids(stop_tokens, vocab_size: int) -> Int[Array, " num_stop_tokens"]:
+    """Give the stop tokens as an array; raise as `check_token_ids`, and `TypeError` for a set or what is no list."""
+    check_list("stop_tokens", stop_tokens, "ids after which a text ends, such as [0]; [] for none")
+    return jnp.asarray(check_token_ids(stop_tokens, vocab_size), jnp.int32)
 
 
 def padded_prompts(model, prompts, max_new_tokens: int):
     """Give the prompts as a matrix of ids, padded on the left, and the position of each id in its text, or -1."""
     check_positive(max_new_tokens=max_new_tokens)
+    check_list("prompts", prompts, "prompts, each a list of ids, such as [[1, 2]]")
     if (hasattr(prompts, "ndim") and prompts.ndim == 1) or (len(prompts) and np.ndim(prompts[0]) == 0):
         raise TypeError("prompts is a single prompt; wanted a list of them: pass [prompt].")
     if not len(prompts):
@@ -174,11 +207,12 @@ def padded_prompts(model, prompts, max_new_tokens: int):
 def _pick(key, logits, step, method):
     """Draw one token from its logits, and give its log-probability in the model's own distribution."""
     temperature, top_k, top_p = method
+    logits = in_single_precision(logits)
     if temperature is None:
         token = logits.argmax()
     else:
         token = jax.random.categorical(jax.random.fold_in(key, step), _adjusted(logits, temperature, top_k, top_p))
-    return token.astype(jnp.int32), jax.nn.log_softmax(logits)[token]
+    return token.astype(jnp.int32), log_probabilities(logits)[token]
 
 
 @eqx.filter_jit

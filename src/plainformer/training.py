@@ -2,8 +2,10 @@
 
 import csv
 import io
+import json
 import math
 import signal
+import tempfile
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -18,8 +20,11 @@ import jax.numpy as jnp
 
 from plainformer.checkpoints import Directory, list_checkpoints, load_checkpoint, save_checkpoint
 from plainformer.files import write_text
+from plainformer.memory import keep_freed_memory
 from plainformer.optimisation import TrainingConfig, learning_rate_schedule, new_optimiser
-from plainformer.trees import config_dict
+from plainformer.trees import config_dict, digest, named_arrays
+
+FREE = {"evaluate_every", "checkpoint_every", "keep"}  # what may change between runs, as it changes no numbers
 
 
 class FitResult(NamedTuple):
@@ -49,6 +54,8 @@ def fit(
 ) -> FitResult:
     r"""Train a model.
 
+    On Linux the process keeps memory that it has freed from then on, which makes the steps faster.
+
     **Arguments**
 
     - `model`: any `eqx.Module`; all its floating-point arrays are trained.
@@ -57,16 +64,18 @@ def fit(
       same number must always give the same batch, such as `windows_at` does.
     - `config`: how to train.
     - `evaluate`: from model to a loss on fixed data that the model is not trained on; `None` for none.
-    - `directory`: where to save checkpoints and `metrics.csv`. If it holds checkpoints of this very run, training goes
-      on from the newest, and ends as if it had never been interrupted. `None` saves nothing.
+    - `directory`: where to save checkpoints and `metrics.csv`. If it holds checkpoints of this very run, with the same
+      model, configuration and first batch, training goes on from the newest, and ends as if it had never been
+      interrupted. `None` saves nothing.
     - `progress`: whether to show a progress bar with loss, tokens per second and time left.
 
     **Returns** the trained model and the metrics of every step: `step` (steps done), `loss` (on its batch, before it),
     `gradient_norm` (before clipping), `learning_rate` and, where evaluated, `validation_loss` (after it).
 
-    **Raises** `TrainingInterrupted` on Ctrl-C, after the step and after saving; `FloatingPointError` as soon as a loss
-    or a gradient is NaN or infinite, which leaves older checkpoints as they are; `ValueError` if a checkpoint is of
-    another run; `OSError` if saving fails.
+    **Raises** `TrainingInterrupted` on Ctrl-C, after the step and after saving; `FloatingPointError` as soon as a loss,
+    a validation loss or a gradient is NaN or infinite, which leaves older checkpoints as they are; `ValueError` if a
+    checkpoint is of another run; `OSError` before the first step if the directory cannot be written, or later if saving
+    fails; `TypeError` if JSON cannot hold the model's configuration, which is saved, too.
     """
     from tqdm import tqdm  # not tqdm.auto, which warns in notebooks without widgets
 
@@ -75,16 +84,21 @@ def fit(
     state = jax.tree.map(jnp.copy, (weights, new_optimiser(config).init(weights)))
     metrics: list[dict] = []
     start = 0
-    if directory is not None and list_checkpoints(directory):
-        state, metrics, start = _resume(directory, state, model, config)
+    if directory is not None:
+        directory = Path(directory).expanduser().resolve()
+        notes = _notes(model, config, batch_at)
+        if list_checkpoints(directory):
+            state, metrics, start = _resume(directory, state, notes)
+        if start < config.num_steps:
+            _check_writable(directory)
     step_once = _compiled_step(loss_function, rest, config)
     saved = start
 
     def save(step):
         nonlocal saved
         if directory is not None and step > saved:
-            folder = save_checkpoint(directory, step, state, _notes(model, config, metrics), keep=config.keep)
-            _write_csv(folder.parent / "metrics.csv", metrics)
+            save_checkpoint(directory, step, state, {**notes, "metrics": metrics}, keep=config.keep)
+            _write_csv(directory, metrics)
             saved = step
 
     bar = tqdm(range(start, config.num_steps), initial=start, total=config.num_steps, disable=not progress, unit="step")
@@ -94,11 +108,12 @@ def fit(
             state, measured = step_once(state, batch, step)
             done = step + 1
             metrics.append({"step": done, **{name: float(number) for name, number in measured.items()}})
-            _check_finite(metrics[-1], directory)
+            _check_finite(metrics, directory)
             if evaluate is not None and (done % config.evaluate_every == 0 or done == config.num_steps):
                 # A copy, since the next step writes over the weights, and whoever evaluates may keep the model.
                 copy = eqx.combine(jax.tree.map(jnp.copy, state[0]), rest)
                 metrics[-1]["validation_loss"] = float(evaluate(copy))
+                _check_finite(metrics, directory)
             bar.set_postfix(loss=f"{metrics[-1]['loss']:.3f}", tokens_per_s=_rate(bar, batch), refresh=False)
             if done % config.checkpoint_every == 0 or done == config.num_steps:
                 save(done)
@@ -116,6 +131,7 @@ def _compiled_step(loss_function, rest, config: TrainingConfig):
     """One change of the weights: from state, batch and number of steps done to the next state and its metrics."""
     import optax
 
+    keep_freed_memory()
     optimiser, schedule = new_optimiser(config), learning_rate_schedule(config)
     key = jax.random.key(config.seed)
 
@@ -155,56 +171,97 @@ def _cut(array, parts: int):
     return array.reshape(parts, array.shape[0] // parts, *array.shape[1:])
 
 
-def _check_finite(row: dict, directory) -> None:
+def _check_writable(directory: Path) -> None:
+    """Find out before the first step rather than at the first save. Only writing tells, not what the rights say."""
+    try:
+        directory.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=directory) as probe:
+            probe.write(b"probe")
+    except OSError as error:
+        raise OSError(
+            f"Cannot write in {directory}: {error}. Wanted a folder for checkpoints, or a place to make one: "
+            "is a file in the way, the disk full, or the folder read-only?"
+        ) from error
+
+
+def _check_finite(metrics: list[dict], directory: Path | None) -> None:
     """A gradient that is not finite spoils the weights: the loss would show it one step, or one checkpoint, later."""
-    bad = [name for name in ("loss", "gradient_norm") if not math.isfinite(row[name])]
+    row = metrics[-1]
+    bad = [name for name in ("loss", "gradient_norm", "validation_loss") if not math.isfinite(row.get(name, 0))]
     if not bad:
         return
-    steps = [] if directory is None else list_checkpoints(directory)
-    last = f"the last good checkpoint is {Path(directory) / str(steps[-1])}" if steps else "nothing was saved before"
+    steps: list[int] = []
+    if directory is not None:
+        _write_csv(directory, metrics)
+        steps = list_checkpoints(directory)
+    folders = [f"{directory}/{step}" for step in steps]
+    if not steps:
+        last = "nothing was saved before"
+    elif steps[-1] == row["step"] - 1 and bad[0] != "validation_loss":
+        before = f"the one before is {folders[-2]}" if len(folders) > 1 else "there is none before"
+        last = f"the weights in the newest checkpoint, {folders[-1]}, gave it, and {before}"
+    else:
+        last = f"the last good checkpoint is {folders[-1]}"
+    where = ", in another directory: a run goes on with its old configuration only." if steps else "."
     raise FloatingPointError(
         f"The {bad[0]} is {row[bad[0]]} at step {row['step']}; {last}. "
-        "Try a smaller learning rate, a longer warm-up, or clip_norm."
+        f"Try a smaller learning rate, a longer warm-up, or clip_norm{where}"
     )
 
 
-def _notes(model, config, metrics) -> dict:
+def _notes(model, config, batch_at) -> dict:
+    """What a checkpoint says about its run, as JSON gives it back: lists for tuples."""
     settings = config_dict(model.config) if is_dataclass(getattr(model, "config", None)) else {}
-    return {"model": {"model": type(model).__name__, **settings}, "training": config_dict(config), "metrics": metrics}
+    notes = {
+        "model": {"model": type(model).__name__, **settings},
+        "training": config_dict(config),
+        "first_batch": digest(named_arrays(batch_at(0))),
+    }
+    return json.loads(json.dumps(notes))
 
 
-def _resume(directory, state, model, config):
+def _resume(directory, state, wanted):
     state, notes, step = load_checkpoint(directory, state)
-    wanted = _notes(model, config, [])
+    metrics = notes.pop("metrics", None)
     if set(notes) != set(wanted):
         raise ValueError(f"The checkpoints in {directory} are not of fit; train into another directory.")
-    # What would change the numbers may not change between runs.
-    free = {"evaluate_every", "checkpoint_every", "keep"}
-    now, then = ({**notes["model"], **notes["training"]} for notes in (wanted, notes))
-    changed = [name for name in now if name not in free and now[name] != then.get(name)]
+    changed = _changes(notes["model"], wanted["model"]) + _changes(notes["training"], wanted["training"], FREE)
     if changed:
-        said = ", ".join(f"{name} was {then.get(name)} and is {now[name]}" for name in changed)
         raise ValueError(
-            f"The checkpoints in {directory} are of another run: {said}. "
+            f"The checkpoints in {directory} are of another run: {', '.join(changed)}. "
             "Train into another directory, or go on with the old configuration."
         )
-    _write_csv(Path(directory) / "metrics.csv", notes["metrics"])  # it may have been stopped before it wrote them
-    return state, notes["metrics"], step
+    if notes["first_batch"] != wanted["first_batch"]:
+        raise ValueError(
+            f"The checkpoints in {directory} are of another run: batch_at(0) is another batch now. "
+            "Train into another directory, or go on with the old data, batch size and seed of the batches."
+        )
+    _write_csv(directory, metrics)  # it may have been stopped before it wrote them
+    return state, metrics, step
 
 
-def _write_csv(path, metrics) -> None:
+def _changes(then: dict, now: dict, free=()) -> list[str]:
+    names = [name for name in {**now, **then} if name not in free and now.get(name) != then.get(name)]
+    return [f"{name} was {then.get(name)} and is {now.get(name)}" for name in names]
+
+
+def _write_csv(directory: Path, metrics) -> None:
     columns = ["step", "loss", "gradient_norm", "learning_rate", "validation_loss"]
-    text = io.StringIO()
+    text, path = io.StringIO(), directory / "metrics.csv"
     writer = csv.DictWriter(text, columns, restval="", lineterminator="\n")
     writer.writeheader()
     writer.writerows(metrics)
-    write_text(path, text.getvalue())
+    # A finished run is read again without being written: its folder may be read-only by now.
+    if not path.is_file() or path.read_bytes() != text.getvalue().encode():
+        write_text(path, text.getvalue())
 
 
 def _rate(bar, batch) -> str:
-    """Tokens, or other entries of the first array in the batch, per second."""
-    rate = bar.format_dict["rate"]
-    return "?" if rate is None else f"{rate * jax.tree.leaves(batch)[0].size:,.0f}"
+    """Tokens, or other entries of the first array in the batch, per second; the mean as long as the bar knows none."""
+    if bar.disable:
+        return ""
+    rate = bar.format_dict["rate"] or (bar.n + 1 - bar.initial) / bar.format_dict["elapsed"]
+    return f"{rate * jax.tree.leaves(batch)[0].size:,.0f}"
 
 
 @contextmanager

@@ -4,6 +4,7 @@ import dataclasses
 import json
 import os
 from pathlib import Path
+from typing import get_type_hints
 
 import equinox as eqx
 import jax
@@ -27,7 +28,7 @@ def save_model(path: Name, model) -> None:
     Tensors are named by their place in the model, such as `blocks.0.attention.query_weight`.
 
     **Raises** `ValueError` if `path` does not end in `.safetensors`; `TypeError` if the model has no configuration;
-    `OSError` that names the file if it cannot be written; what was there before then stays.
+    `OSError` that names the file if it cannot be written; weights that were there before then stay.
     """
     from safetensors.numpy import save
 
@@ -37,8 +38,9 @@ def save_model(path: Name, model) -> None:
     arrays = {name: np.asarray(array) for name, array in named_arrays(model).items()}
     config = json.dumps(config_dict(model.config), indent=2)
     header = {"model": type(model).__name__, "config": config, "sha256": digest(arrays, config)}
-    write_bytes(path, save(arrays, header))
+    content = save(arrays, header)
     write_text(path.with_suffix(".json"), config + "\n")
+    write_bytes(path, content)  # last, since these replace what could not be made again
 
 
 def load_model(path: Name, model_class):
@@ -49,7 +51,7 @@ def load_model(path: Name, model_class):
     - `path`: of the safetensors file.
     - `model_class`: the class of the model, such as `Decoder`.
 
-    **Returns** the model.
+    **Returns** the model, its numbers of the same dtypes as when they were saved; float64 needs `jax_enable_x64`.
 
     **Raises** `FileNotFoundError` if there is no such file; `ValueError` if it is damaged, was not written by
     `save_model`, or holds another class of model.
@@ -71,14 +73,21 @@ def load_model(path: Name, model_class):
         raise ValueError(f"{path} holds a {header.get('model')}; wanted a {model_class.__name__}.")
     if header.get("sha256") != digest(arrays, header["config"]):
         raise ValueError(f"{path} is damaged: its numbers or its configuration are not those saved. Get it again.")
+    config_class = get_type_hints(model_class)["config"]  # of a parent class, too, and where annotations are strings
     try:
-        config = model_class.__annotations__["config"](**json.loads(header["config"]))
+        config = config_class(**json.loads(header["config"]))
     except (TypeError, ValueError) as error:
         raise ValueError(f"{path} has a configuration that no {model_class.__name__} has: {error}.") from error
     skeleton = eqx.filter_eval_shape(lambda key: model_class(config, key=key), jax.random.key(0))
-    if wrong := differences(arrays, named_arrays(skeleton)):
+    shapes = {name: _as_saved(leaf, arrays.get(name)) for name, leaf in named_arrays(skeleton).items()}
+    if wrong := differences(arrays, shapes):
         raise ValueError(f"{path} does not fit its own configuration: {wrong}.")
     return with_arrays(skeleton, {name: jax.numpy.asarray(array) for name, array in arrays.items()})
+
+
+def _as_saved(leaf, array):
+    """The shape of a leaf, with the dtype that the file has for it: a model may have been saved in 16 or 64 bits."""
+    return jax.ShapeDtypeStruct(leaf.shape, leaf.dtype if array is None else array.dtype)
 
 
 def _checked(path: Name) -> Path:

@@ -118,7 +118,7 @@ def test_fit_survives_being_killed_at_twenty_random_moments(tmp_path, cache, who
 
 def test_fit_stopped_by_ctrl_c_says_where_it_saved(tmp_path, cache, whole):
     with Trainer(cache, tmp_path) as trainer:
-        trainer.wait_for(4)
+        trainer.wait_for(5)  # the first batch is asked for once more, to know the data by
         trainer.process.send_signal(signal.SIGINT)
         errors = trainer.end()
         assert trainer.process.returncode != 0  # ended by the exception, a KeyboardInterrupt
