@@ -145,6 +145,8 @@ def test_a_half_deleted_older_checkpoint_is_no_obstacle(damaged):
 def test_save_checkpoint_keeps_those_of_the_most_steps_in_whatever_order(damaged):
     save_checkpoint(damaged, 12, single(12), {}, keep=2)
     assert list_checkpoints(damaged) == [12, 20]
+    save_checkpoint(damaged, 1, single(1), {}, keep=2)
+    assert list_checkpoints(damaged) == [12, 20]
 
 
 def test_a_killed_deletion_leaves_no_half_checkpoint_and_is_finished_later(damaged, monkeypatch):

@@ -196,6 +196,12 @@ def test_load_model_gives_back_a_model_of_16_bits(tmp_path, dtype):
     assert found(jnp.array([1, 6])).dtype == dtype
 
 
+def test_load_model_gives_back_32_bits_where_64_are_the_default(saved, x64):
+    found = load_model(saved, Decoder)
+    assert {leaf.dtype for leaf in jax.tree.leaves(found)} == {jnp.dtype("float32")}
+    assert (found.embedding.weight == load_file(saved)["embedding.weight"]).all()
+
+
 def test_load_model_gives_back_a_model_of_64_bits(tmp_path, x64):
     model = jax.tree.map(lambda leaf: leaf.astype(jnp.float64) / 3, model_of(CONFIG))
     save_model(tmp_path / "double.safetensors", model)

@@ -21,7 +21,8 @@ def save_checkpoint(directory: Directory, step: int, state, notes: dict, *, keep
     - `step`: how many steps the state has behind it; the folder's name.
     - `state`: any tree of arrays.
     - `notes`: what else to keep with it, such as configurations and losses; whatever JSON can hold.
-    - `keep`: how many checkpoints stay. What is no checkpoint, as `list_checkpoints` has it, stays anyway.
+    - `keep`: how many checkpoints stay, those of the most steps, be they older or newer files. What is no checkpoint,
+      as `list_checkpoints` has it, stays anyway.
 
     **Returns** the folder of the new checkpoint.
 
