@@ -46,6 +46,11 @@ def read_twice():
         (lambda: new_model(num_layers=1.5), TypeError, r"num_layers is 1\.5; wanted a whole number"),
         (lambda: new_model(num_layers=0), ValueError, r"num_layers is 0; wanted at least 1"),
         (lambda: new_model(d_model=13), ValueError, r"d_model=13 is not a multiple of num_heads=3"),
+        (
+            lambda: new_model(d_model=9, positions="rotary"),
+            ValueError,
+            r"d_model=9 by num_heads=3 is odd; wanted an even",
+        ),
         (lambda: new_model(d_model=9, positions="sinusoidal"), ValueError, r"d_model is 9, an odd number"),
         (lambda: new_model(num_kv_heads=2), ValueError, r"num_heads=3 is not a multiple of num_kv_heads=2"),
         (lambda: new_model(d_ff=0), ValueError, r"d_ff is 0; wanted at least 1"),

@@ -103,7 +103,9 @@ def test_fit_stops_at_ctrl_c_saves_and_goes_on_bit_for_bit(tmp_path, whole):
     before = signal.getsignal(signal.SIGINT)
     with pytest.raises(TrainingInterrupted) as stopped:
         run(directory=tmp_path, evaluate=validation, batches=stops_at(6, press_ctrl_c))
-    assert str(stopped.value) == f"Stopped after step 7 of 12; saved in {tmp_path}."
+    assert str(stopped.value) == (
+        f"Stopped after step 7 of 12; saved in {tmp_path}. Call fit again with the same arguments to go on."
+    )
     assert isinstance(stopped.value, KeyboardInterrupt)
     assert signal.getsignal(signal.SIGINT) is before
     assert list_checkpoints(tmp_path) == [4, 7]

@@ -85,7 +85,10 @@ def test_load_model_notices_a_file_cut_short(saved, tmp_path):
     content, path = saved.read_bytes(), tmp_path / "cut.safetensors"
     for length in [*range(0, 24, 5), *np.linspace(24, len(content) - 1, 40).astype(int).tolist()]:
         path.write_bytes(content[:length])
-        with pytest.raises(ValueError, match=rf"^{path} is damaged, or no safetensors file: .*cut short\?$"):
+        with pytest.raises(
+            ValueError,
+            match=rf"^{path} is damaged, or no safetensors file: .*cut short, or a web page\? Get it again\.$",
+        ):
             load_model(path, Decoder)
 
 

@@ -88,6 +88,7 @@ def load_checkpoint(directory: Directory, like, *, step: int | None = None):
 
     - `directory`: as it was given to `save_checkpoint`.
     - `like`: a tree of the same structure and shapes, whose numbers do not matter; what is no array is taken from it.
+      What `fit` saves is like `(model, new_optimiser(config).init(model))`.
     - `step`: which checkpoint; `None` for the newest.
 
     **Returns** the state, the notes and the step.

@@ -60,6 +60,13 @@ class DecoderConfig:
                 f"num_heads={self.num_heads} is not a multiple of num_kv_heads={self.num_kv_heads}; "
                 "wanted equally many query heads for each key and value head."
             )
+        if self.d_model % self.num_heads:
+            raise ValueError(f"d_model={self.d_model} is not a multiple of num_heads={self.num_heads}; choose others.")
+        if self.positions == "rotary" and (self.d_model // self.num_heads) % 2:
+            raise ValueError(
+                f"d_model={self.d_model} by num_heads={self.num_heads} is odd; wanted an even width of each head for "
+                "rotary positions, which turn columns in pairs."
+            )
         check_choice("placement", self.placement, PLACEMENTS)
         check_choice("norm", self.norm, NORMS)
         check_choice("activation", self.activation, BLOCK_ACTIVATIONS)

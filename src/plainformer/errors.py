@@ -111,6 +111,8 @@ def check_choice(name: str, choice: str, choices: Collection[str]) -> None:
 
 def check_list(name: str, given, wanted: str) -> None:
     """Raise `TypeError` unless `given` is a sequence or an array, such as a list, but no set and no single number."""
+    if isinstance(given, str):
+        raise TypeError(f"{name} is a string; wanted a list of {wanted}. Encode it first: vocabulary.encode(…).")
     if not isinstance(given, Sequence) and not hasattr(given, "shape"):
         raise TypeError(f"{name} is {given!r}; wanted a list of {wanted}.")
 
@@ -162,6 +164,8 @@ def check_token_ids(ids, vocab_size: int | None = None) -> list[int]:
     **Raises** `ValueError` that names the first bad id and its place, or the wrong shape; `TypeError` if the ids are
     not whole numbers.
     """
+    if isinstance(ids, str):
+        raise TypeError("ids is a string; wanted token ids. Encode it first: vocabulary.encode(…).")
     try:
         array = np.asarray(ids)
     except ValueError:  # NumPy makes no array of rows of different lengths

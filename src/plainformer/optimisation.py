@@ -70,7 +70,8 @@ class TrainingConfig:
             raise ValueError(f"final_fraction is {self.final_fraction}; wanted a number from 0 to 1.")
         if self.warmup_steps >= self.num_steps:
             raise ValueError(
-                f"warmup_steps is {self.warmup_steps}; wanted fewer than num_steps={self.num_steps}, or it never ends."
+                f"warmup_steps is {self.warmup_steps}; wanted fewer than num_steps={self.num_steps}, or it never ends: "
+                f"such as warmup_steps={self.num_steps // 10}."
             )
 
 

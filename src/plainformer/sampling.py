@@ -100,7 +100,8 @@ def _adjusted(logits, temperature, top_k, top_p):
 
 
 class Continuation(NamedTuple):
-    """What a model wrote: `tokens`, the stop token included; the `log_probs` of each, in nats; `stopped` by a token."""
+    """What a model wrote: `tokens`, without the prompt and with the stop token; the `log_probs` of each, in nats;
+    whether it was `stopped` by a token."""
 
     tokens: list[int]
     log_probs: list[float]
@@ -182,7 +183,8 @@ def padded_prompts(model, prompts, max_new_tokens: int):
     """Give the prompts as a matrix of ids, padded on the left, and the position of each id in its text, or -1."""
     check_positive(max_new_tokens=max_new_tokens)
     check_list("prompts", prompts, "prompts, each a list of ids, such as [[1, 2]]")
-    if (hasattr(prompts, "ndim") and prompts.ndim == 1) or (len(prompts) and np.ndim(prompts[0]) == 0):
+    is_single = getattr(prompts, "ndim", 2) == 1 or (len(prompts) and np.ndim(prompts[0]) == 0)
+    if is_single and not isinstance(prompts[0], str):
         raise TypeError("prompts is a single prompt; wanted a list of them: pass [prompt].")
     if not len(prompts):
         raise ValueError("There are no prompts; wanted at least one.")

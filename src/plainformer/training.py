@@ -35,7 +35,7 @@ class FitResult(NamedTuple):
 
 
 class TrainingInterrupted(KeyboardInterrupt):
-    """Training was stopped by Ctrl-C; it says where it was saved, and carries the `result` so far."""
+    """Training was stopped by Ctrl-C; it says where it was saved, and carries the `result` so far, a `FitResult`."""
 
     def __init__(self, message: str, result: FitResult):
         super().__init__(message)
@@ -66,16 +66,18 @@ def fit(
     - `evaluate`: from model to a loss on fixed data that the model is not trained on; `None` for none.
     - `directory`: where to save checkpoints and `metrics.csv`. If it holds checkpoints of this very run, with the same
       model, configuration and first batch, training goes on from the newest, and ends as if it had never been
-      interrupted. `None` saves nothing.
+      interrupted; the weights of `model` do not matter then. To train a trained model further, take another directory.
+      `None` saves nothing.
     - `progress`: whether to show a progress bar with loss, tokens per second and time left.
 
     **Returns** the trained model and the metrics of every step: `step` (steps done), `loss` (on its batch, before it),
     `gradient_norm` (before clipping), `learning_rate` and, where evaluated, `validation_loss` (after it).
 
-    **Raises** `TrainingInterrupted` on Ctrl-C, after the step and after saving; `FloatingPointError` as soon as a loss,
-    a validation loss or a gradient is NaN or infinite, which leaves older checkpoints as they are; `ValueError` if a
-    checkpoint is of another run; `OSError` before the first step if the directory cannot be written, or later if saving
-    fails; `TypeError` if JSON cannot hold the model's configuration, which is saved, too.
+    **Raises** `TrainingInterrupted` on Ctrl-C, after the step and after saving; a second Ctrl-C stops at once.
+    `FloatingPointError` as soon as a loss, a validation loss or a gradient is NaN or infinite, which leaves older
+    checkpoints as they are; `ValueError` if a checkpoint is of another run; `OSError` before the first step if the
+    directory cannot be written, or later if saving fails; `TypeError` if JSON cannot hold the model's configuration,
+    which is saved, too.
     """
     from tqdm import tqdm  # not tqdm.auto, which warns in notebooks without widgets
 
@@ -119,7 +121,9 @@ def fit(
                 save(done)
             if interrupted.is_set():
                 save(done)
-                where = "nothing was saved, as no directory was given" if directory is None else f"saved in {directory}"
+                where = f"saved in {directory}. Call fit again with the same arguments to go on"
+                if directory is None:
+                    where = "nothing was saved, as no directory was given; the model is in the error's result.model"
                 raise TrainingInterrupted(
                     f"Stopped after step {done} of {config.num_steps}; {where}.",
                     FitResult(eqx.combine(state[0], rest), metrics),

@@ -66,7 +66,9 @@ def load_model(path: Name, model_class):
             header = file.metadata() or {}
             arrays = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 (no dictionary)
     except (SafetensorError, OSError) as error:
-        raise ValueError(f"{path} is damaged, or no safetensors file: {error}. Is it cut short?") from error
+        raise ValueError(
+            f"{path} is damaged, or no safetensors file: {error}. Is it cut short, or a web page? Get it again."
+        ) from error
     if "config" not in header:
         raise ValueError(f"{path} has no configuration in its header; wanted a file that save_model wrote.")
     if header.get("model") != model_class.__name__:

@@ -124,7 +124,7 @@ def test_fit_stopped_by_ctrl_c_says_where_it_saved(tmp_path, cache, whole):
         assert trainer.process.returncode != 0  # ended by the exception, a KeyboardInterrupt
     newest = list_checkpoints(tmp_path)[-1]
     assert newest >= 4
-    assert f"Stopped after step {newest} of 80; saved in {tmp_path}." in errors.splitlines()[-1]
+    assert f"Stopped after step {newest} of 80; saved in {tmp_path}. Call fit again" in errors.splitlines()[-1]
     check_goes_on_to_the_same_end(cache, tmp_path, whole)
 
 
