@@ -64,7 +64,9 @@ def run_case(case: str, who: str) -> dict[str, float]:
             model = part.pf.Decoder(config, key=part.jax.random.key(0))
             part.pf.generate(model, [part.new_prompt(config, 512)], 16, temperature=0)
         else:
-            gpt2 = part.new_gpt2(config).eval()
+            from gpt2 import new_gpt2
+
+            gpt2 = new_gpt2(config).eval()
             ids = part.torch.tensor([part.new_prompt(config, 512)])
             gpt2.generate(ids, attention_mask=part.torch.ones_like(ids), max_new_tokens=16, do_sample=False)
     _, most = resident()  # before planning, which compiles once more

@@ -58,8 +58,11 @@ def ratios(numerators, denominators) -> Spread:
     return spread(above / below for above, below in zip(numerators, denominators, strict=True))
 
 
-def in_turn(runs, rounds: int, pause: float = 0.05) -> dict[str, list[float]]:
-    """Time `runs`, a dictionary from names to functions without arguments, `rounds` times in turn: seconds of each.
+def in_turn(runs, rounds: int, pause: float = 0.05, calls: int = 1) -> dict[str, list[float]]:
+    """Time `runs`, a dictionary from names to functions without arguments, `rounds` times in turn: seconds per call.
+
+    In each round a function is called `calls` times at a stretch, as a loop would call it: a short call by itself finds
+    the caches full of what others left there.
 
     Each is called once before, to compile. The pause lets the threads of one library fall asleep before the next one
     starts: they wait for more work by spinning, on the cores that the other needs.
@@ -71,8 +74,9 @@ def in_turn(runs, rounds: int, pause: float = 0.05) -> dict[str, list[float]]:
         for name, run in runs.items():
             time.sleep(pause)
             start = time.perf_counter()
-            jax.block_until_ready(run())
-            times[name].append(time.perf_counter() - start)
+            for _ in range(calls):
+                jax.block_until_ready(run())
+            times[name].append((time.perf_counter() - start) / calls)
     return times
 
 

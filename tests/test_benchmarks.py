@@ -37,6 +37,10 @@ def test_in_turn_calls_round_after_round(module):
     times = module("timing").in_turn(runs, 3, pause=0)
     assert calls == ["ours", "theirs"] * 4  # once more, at first, to compile
     assert {name: len(seconds) for name, seconds in times.items()} == {"ours": 3, "theirs": 3}
+    calls.clear()
+    times = module("timing").in_turn(runs, 2, pause=0, calls=2)
+    assert calls == ["ours", "theirs", *["ours", "ours", "theirs", "theirs"] * 2]
+    assert {name: len(seconds) for name, seconds in times.items()} == {"ours": 2, "theirs": 2}
 
 
 @pytest.mark.parametrize(
