@@ -138,8 +138,11 @@ class Decoder(eqx.Module):
             use_bias=config.use_bias,
             key=key,
         )
+
+        def last_matrices(block):
+            return block.attention.output_weight, block.feed_forward.out_weight
+
         # 2 num_layers sublayers add to each token: with smaller summands, their sum starts at the size of one.
-        last_matrices = lambda block: (block.attention.output_weight, block.feed_forward.out_weight)  # noqa: E731
         smaller = [matrix / (2 * config.num_layers) ** 0.5 for matrix in last_matrices(block)]
         return eqx.tree_at(last_matrices, block, smaller)
 
