@@ -31,9 +31,12 @@ from plainformer.data import python_reference_splits as python_reference_splits
 from plainformer.data import split_text as split_text
 from plainformer.data import tiny_shakespeare as tiny_shakespeare
 from plainformer.data import windows_at as windows_at
+from plainformer.datasets import pad_texts as pad_texts
 from plainformer.decoder import Decoder as Decoder
 from plainformer.decoder import DecoderConfig as DecoderConfig
 from plainformer.decoder import training_flops as training_flops
+from plainformer.heads import merge_heads as merge_heads
+from plainformer.heads import split_heads as split_heads
 from plainformer.layers import (
     FeedForward as FeedForward,
 )
@@ -79,16 +82,10 @@ from plainformer.multi_head import (
     MultiHeadAttention as MultiHeadAttention,
 )
 from plainformer.multi_head import (
-    merge_heads as merge_heads,
-)
-from plainformer.multi_head import (
     multi_head_concat as multi_head_concat,
 )
 from plainformer.multi_head import (
     multi_head_sum as multi_head_sum,
-)
-from plainformer.multi_head import (
-    split_heads as split_heads,
 )
 from plainformer.ngrams import NgramModel as NgramModel
 from plainformer.position_bias import (
