@@ -35,6 +35,8 @@ from plainformer.datasets import pad_texts as pad_texts
 from plainformer.decoder import Decoder as Decoder
 from plainformer.decoder import DecoderConfig as DecoderConfig
 from plainformer.decoder import training_flops as training_flops
+from plainformer.encoder import Encoder as Encoder
+from plainformer.encoder import EncoderConfig as EncoderConfig
 from plainformer.heads import merge_heads as merge_heads
 from plainformer.heads import split_heads as split_heads
 from plainformer.layers import (

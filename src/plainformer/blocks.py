@@ -160,14 +160,29 @@ class TransformerBlock(eqx.Module):
         return add(x, self.feed_forward_norm, with_dropout(self.feed_forward, keys[2]))
 
     def extend(
-        self, x: Rows, cache: KeyValueCache, positions: Integer[Array, "num_texts seq"], *, position=None
+        self,
+        x: Rows,
+        cache: KeyValueCache,
+        positions: Integer[Array, "num_texts seq"],
+        *,
+        context_cache: KeyValueCache | None = None,
+        position=None,
     ) -> tuple[Rows, KeyValueCache]:
         """Send further tokens through the block, with a cache of what its self-attention knows of the earlier ones.
 
-        As `MultiHeadAttention.extend`, whose arguments these are; the other parts see each token alone anyway.
+        As `MultiHeadAttention.extend`, whose arguments these are. A block with cross-attention needs a `context_cache`,
+        which its `cross_attention.context_cache` made of the context. The network sees each token alone anyway.
         """
         check_axes("x", x, seq=None, d_model=self.attention.query_weight.shape[0])
-        self._check_context(x, None, None, 1)
+        if self.cross_attention is None and context_cache is not None:
+            raise ValueError(
+                "This block has no cross-attention and takes no context_cache; make it with cross_attention=True."
+            )
+        if self.cross_attention is not None and context_cache is None:
+            raise ValueError(
+                "This block has cross-attention and needs a context: pass context_cache=, as its "
+                "cross_attention.context_cache makes it."
+            )
         add = pre_norm if self.placement == "pre" else post_norm
 
         def attention(rows):
@@ -176,7 +191,33 @@ class TransformerBlock(eqx.Module):
             return rows
 
         x = add(x, self.attention_norm, attention)
+        if self.cross_attention is not None and self.cross_norm is not None and context_cache is not None:
+            read = self.cross_attention.read
+            x = add(x, self.cross_norm, lambda rows: read(rows, context_cache, positions))
         return add(x, self.feed_forward_norm, self.feed_forward), cache
+
+    def weights(
+        self,
+        x: Rows,
+        mask: Bool[Array, "seq seq"] | None = None,
+        *,
+        context: Float[Array, "context_rows d_model"] | None = None,
+        context_mask: Bool[Array, "seq kv_seq"] | None = None,
+        position=None,
+    ) -> tuple[Float[Array, "heads seq seq"], Float[Array, "heads seq kv_seq"] | None]:
+        """The weights of the self-attention and of the cross-attention, if there is one, for a single text.
+
+        Arguments as for a call without dropout. Returns `(num_heads, seq, seq)`, and `(num_heads, seq, kv_seq)` or
+        `None`.
+        """
+        self._check_context(x, context, context_mask, 1)
+        pre = self.placement == "pre"
+        own = self.attention.weights(self.attention_norm(x) if pre else x, mask, position=position)
+        if self.cross_attention is None or self.cross_norm is None:
+            return own, None
+        add = pre_norm if pre else post_norm
+        x = add(x, self.attention_norm, lambda rows: self.attention(rows, mask, position=position))
+        return own, self.cross_attention.weights(self.cross_norm(x) if pre else x, context_mask, context=context)
 
     def _check_context(self, x, context, context_mask, num_texts) -> None:
         if self.cross_attention is None:

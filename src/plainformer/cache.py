@@ -128,8 +128,22 @@ def attend_with_cache(
         check_scheme(position)
         rotate = jax.vmap(position.rotate, in_axes=(1, 0), out_axes=1)
         queries, keys = rotate(queries, positions), rotate(keys, positions)
-    (num_heads, num_texts, seq, _), num_kv_heads = queries.shape, keys.shape[0]
     cache = cache.append(_texts_of_heads(keys), _texts_of_heads(values), positions)
+    return attend_to_cache(queries, cache, positions, position), cache
+
+
+def attend_to_cache(
+    queries: Float[Array, "heads num_texts seq d_k"],
+    cache: KeyValueCache,
+    positions: Integer[Array, "num_texts seq"],
+    position=None,
+) -> Float[Array, "heads num_texts seq d_v"]:
+    r"""Attend from queries to what a cache holds, and add nothing to it.
+
+    **Arguments** the queries, already turned if the scheme turns them; the cache; where the queries stand in their
+    texts, -1 for padding; a `position` scheme for its bias, or `None`. **Returns** what each head returns.
+    """
+    (num_heads, num_texts, seq, _), num_kv_heads = queries.shape, cache.keys.shape[0] // cache.positions.shape[0]
     # A bias of -inf hides a slot as a mask does. It saves what `attend` does besides for a mask, to keep out a NaN:
     # clearing what no query sees would copy the whole cache for every token.
     bias = jnp.where(cache.mask(positions), 0, -jnp.inf)[None]
@@ -145,7 +159,24 @@ def attend_with_cache(
     attend_one = jax.vmap(lambda q, k, v, b: attend(q, k.T, v, bias=b))
     heads = attend_one(by_group(queries), cache.keys, cache.values, by_group(bias))
     heads = heads.reshape(num_kv_heads, num_texts, num_heads // num_kv_heads, seq, -1).transpose(0, 2, 1, 3, 4)
-    return heads.reshape(num_heads, num_texts, seq, -1), cache
+    return heads.reshape(num_heads, num_texts, seq, -1)
+
+
+def cache_context(
+    keys: Float[Array, "kv_heads num_texts kv_seq d_k"],
+    values: Float[Array, "kv_heads num_texts kv_seq d_v"],
+    is_token: Bool[Array, "num_texts kv_seq"],
+) -> KeyValueCache:
+    r"""Keep the keys and values of a context, such as a source text, for all tokens that will read it (chapter 08).
+
+    Implements `eq-seq2seq-cached-context`. All of the context counts as position 0, so that tokens at any position may
+    attend to it; padding, `False` in `is_token`, as -1.
+
+    **Arguments** keys and values, with axes for heads and texts; which of them are of tokens. **Returns** a full cache.
+    """
+    num_kv_heads, num_texts, kv_seq, d_k = keys.shape
+    empty = KeyValueCache(num_kv_heads, kv_seq, d_k, values.shape[3], num_texts=num_texts, dtype=keys.dtype)
+    return empty.append(_texts_of_heads(keys), _texts_of_heads(values), jnp.where(is_token, 0, -1))
 
 
 def _texts_of_heads(rows: Float[Array, "kv_heads num_texts seq d"]) -> Float[Array, "kv_heads*num_texts seq d"]:

@@ -5,51 +5,12 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Integer, PRNGKeyArray
 
-from plainformer.cache import KeyValueCache, attend_with_cache
+from plainformer.cache import KeyValueCache, attend_to_cache, attend_with_cache, cache_context
 from plainformer.errors import check_axes, check_mask, check_positive
+from plainformer.heads import merge_heads, split_heads
 from plainformer.positions import check_scheme
 from plainformer.self_attention import attend, attention_weights
 from plainformer.tokens import linear_map
-
-
-def split_heads(x: Float[Array, "seq width"], num_heads: int) -> Float[Array, "heads seq d_head"]:
-    r"""Cut each row into `num_heads` equal pieces and stack the pieces of each head into a matrix.
-
-    Implements `eq-multi-head-split`; the columns of head h are those from h d_head to (h + 1) d_head, counted from 0.
-
-    **Arguments**
-
-    - `x`: one row per token, the heads side by side, `(seq, num_heads * d_head)`.
-    - `num_heads`: how many pieces.
-
-    **Returns** one matrix per head, `(num_heads, seq, d_head)`, so that the matrix products of a head are innermost.
-    **Raises** `ValueError` if the width is not a multiple of `num_heads`.
-    """
-    check_axes("x", x, seq=None, width=None)
-    check_positive(num_heads=num_heads)
-    seq, width = x.shape
-    if width % num_heads:
-        raise ValueError(f"x is {width} wide, which {num_heads} heads cannot share equally; wanted a multiple.")
-    # Reshape, then transpose: reshaping straight to (heads, seq, d_head) would cut across tokens.
-    return x.reshape(seq, num_heads, width // num_heads).transpose(1, 0, 2)
-
-
-def merge_heads(heads: Float[Array, "heads seq d_head"]) -> Float[Array, "seq width"]:
-    r"""Lay the heads' rows side by side again: the inverse of `split_heads`.
-
-    Implements `eq-multi-head-merge`.
-
-    **Arguments**
-
-    - `heads`: one matrix per head, `(num_heads, seq, d_head)`.
-
-    **Returns** one row per token, `(seq, num_heads * d_head)`.
-
-    **Raises** `ValueError` if `heads` does not have three axes.
-    """
-    check_axes("heads", heads, heads=None, seq=None, d_head=None)
-    num_heads, seq, d_head = heads.shape
-    return heads.transpose(1, 0, 2).reshape(seq, num_heads * d_head)
 
 
 def multi_head_concat(
@@ -238,16 +199,36 @@ class MultiHeadAttention(eqx.Module):
         heads, cache = attend_with_cache(queries, keys, values, cache, positions, position)
         return self._mix(heads), cache
 
+    def context_cache(
+        self, context: Float[Array, "rows d_model"], is_token: Bool[Array, "num_texts kv_seq"]
+    ) -> KeyValueCache:
+        """Keep the keys and values of a context, computed once, for every token that will `read` it (chapter 08).
+
+        `context` is `(num_texts * kv_seq, d_model)`, the texts one below the other; `is_token` `False` for padding.
+        """
+        check_axes("is_token", is_token, num_texts=None, kv_seq=None)
+        check_axes("context", context, rows=is_token.size, d_model=self.key_weight.shape[0])
+        _, keys, values = self._heads(context, context, is_token.shape[0])
+        return cache_context(keys, values, is_token)
+
+    def read(
+        self, x: Float[Array, "rows d_model"], cache: KeyValueCache, positions: Integer[Array, "num_texts seq"]
+    ) -> Float[Array, "rows d_model"]:
+        """Attend from each token to the context that `context_cache` keeps; arguments otherwise as for `extend`."""
+        num_texts = cache.positions.shape[0]
+        check_axes("positions", positions, num_texts=num_texts, seq=None)
+        check_axes("x", x, rows=positions.size, d_model=self.query_weight.shape[0])
+        queries = self._queries(x, num_texts)
+        return self._mix(attend_to_cache(queries, cache, positions))
+
     def _heads(self, x, context, num_texts):
         """Queries `(num_heads, num_texts, seq, d_k)`; keys and values, of as many heads as they have."""
+        keys = _of_texts(context, self.key_weight, self.key_bias, self.num_kv_heads, num_texts)
+        values = _of_texts(context, self.value_weight, self.value_bias, self.num_kv_heads, num_texts)
+        return self._queries(x, num_texts), keys, values
 
-        def of_texts(rows, weight, bias, num_heads):
-            heads = split_heads(linear_map(rows, weight, bias), num_heads)
-            return heads.reshape(num_heads, num_texts, -1, heads.shape[2])
-
-        queries = of_texts(x, self.query_weight, self.query_bias, self.num_heads)
-        keys = of_texts(context, self.key_weight, self.key_bias, self.num_kv_heads)
-        return queries, keys, of_texts(context, self.value_weight, self.value_bias, self.num_kv_heads)
+    def _queries(self, x, num_texts):
+        return _of_texts(x, self.query_weight, self.query_bias, self.num_heads, num_texts)
 
     def _mix(self, heads):
         """From what the heads return, `(num_heads, num_texts, seq, d_v)`, to the rows of the output."""
@@ -285,6 +266,12 @@ def _stack_of_heads(key, d_model: int, num_heads: int, d_head: int):
     """Matrices `(d_model, d_head)` side by side, each started as if it stood alone."""
     matrices = jax.nn.initializers.glorot_normal(batch_axis=0)(key, (num_heads, d_model, d_head))
     return merge_heads(matrices)
+
+
+def _of_texts(rows, weight, bias, num_heads: int, num_texts: int):
+    """One of the three maps of all texts' rows, cut into heads and texts: `(num_heads, num_texts, seq, d_head)`."""
+    heads = split_heads(linear_map(rows, weight, bias), num_heads)
+    return heads.reshape(num_heads, num_texts, -1, heads.shape[2])
 
 
 def _head_outputs(x, query_weights, key_weights, value_weights, output_weights, mask):
