@@ -188,7 +188,6 @@ class Encoder(eqx.Module):
         if batch:
             raise ValueError(f"There are {num_texts} texts; wanted a single one: use jax.vmap for several.")
         x, mask = self._embed(inputs, segments, 1, seq), self._mask(is_token, 1)
-        mask = None if mask is None else mask[0]
         found = []
         for block in self.blocks:
             found.append(block.weights(x, mask, position=self.positions)[0])
@@ -243,8 +242,8 @@ class Encoder(eqx.Module):
             x = self.positions.embed(x, np.tile(np.arange(seq), num_texts))
         return x if self.embedding_norm is None else self.embedding_norm(x)
 
-    def _mask(self, is_token, num_texts: int) -> Bool[Array, "num_texts rows rows"] | None:
-        """Every token sees all tokens of its text, and no padding."""
+    def _mask(self, is_token, num_texts: int) -> Bool[Array, "*several_texts rows rows"] | None:
+        """Every token sees all tokens of its text, and no padding; a single text has no axis of texts."""
         if is_token is None:
             return None
         texts = is_token.reshape(num_texts, -1)
@@ -252,4 +251,5 @@ class Encoder(eqx.Module):
         texts = eqx.error_if(texts, ~texts.any(axis=1), message)
         if self.class_vector is not None:
             texts = jnp.concatenate([jnp.ones((num_texts, 1), bool), texts], axis=1)
-        return jnp.broadcast_to(texts[:, None, :], (num_texts, texts.shape[1], texts.shape[1]))
+        mask = jnp.broadcast_to(texts[:, None, :], (num_texts, texts.shape[1], texts.shape[1]))
+        return mask[0] if num_texts == 1 else mask
