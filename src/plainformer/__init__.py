@@ -39,6 +39,15 @@ from plainformer.encoder import Encoder as Encoder
 from plainformer.encoder import EncoderConfig as EncoderConfig
 from plainformer.heads import merge_heads as merge_heads
 from plainformer.heads import split_heads as split_heads
+from plainformer.languages import DatePair as DatePair
+from plainformer.languages import DateSplits as DateSplits
+from plainformer.languages import LabelledName as LabelledName
+from plainformer.languages import NameSplits as NameSplits
+from plainformer.languages import date_pairs as date_pairs
+from plainformer.languages import date_splits as date_splits
+from plainformer.languages import name_splits as name_splits
+from plainformer.languages import names_by_language as names_by_language
+from plainformer.languages import number_words as number_words
 from plainformer.layers import (
     FeedForward as FeedForward,
 )
@@ -121,6 +130,13 @@ from plainformer.positions import (
 from plainformer.positions import (
     sinusoidal_positions as sinusoidal_positions,
 )
+from plainformer.pretraining import ClassifierConfig as ClassifierConfig
+from plainformer.pretraining import EncoderClassifier as EncoderClassifier
+from plainformer.pretraining import MaskedLanguageModel as MaskedLanguageModel
+from plainformer.pretraining import classification_loss as classification_loss
+from plainformer.pretraining import mask_tokens as mask_tokens
+from plainformer.pretraining import masked_token_loss as masked_token_loss
+from plainformer.pretraining import mean_pool as mean_pool
 from plainformer.sampling import Continuation as Continuation
 from plainformer.sampling import generate as generate
 from plainformer.sampling import next_token_probabilities as next_token_probabilities
