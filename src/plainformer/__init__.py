@@ -210,6 +210,13 @@ from plainformer.training import TrainingInterrupted as TrainingInterrupted
 from plainformer.training import fit as fit
 from plainformer.training import learning_rate_schedule as learning_rate_schedule
 from plainformer.training import new_optimiser as new_optimiser
+from plainformer.vision import GridPositions as GridPositions
+from plainformer.vision import ViT as ViT
+from plainformer.vision import ViTConfig as ViTConfig
+from plainformer.vision import attention_rollout as attention_rollout
+from plainformer.vision import class_attention as class_attention
+from plainformer.vision import patch_kernel as patch_kernel
+from plainformer.vision import sinusoidal_positions_2d as sinusoidal_positions_2d
 from plainformer.vocabulary import (
     Vocabulary as Vocabulary,
 )
