@@ -2,6 +2,8 @@
 
 from plainformer import exercises as exercises
 from plainformer import plots as plots
+from plainformer.attention_maps import attention_rollout as attention_rollout
+from plainformer.attention_maps import class_attention as class_attention
 from plainformer.beam import Hypothesis as Hypothesis
 from plainformer.beam import beam_search as beam_search
 from plainformer.blocks import (
@@ -213,8 +215,6 @@ from plainformer.training import new_optimiser as new_optimiser
 from plainformer.vision import GridPositions as GridPositions
 from plainformer.vision import ViT as ViT
 from plainformer.vision import ViTConfig as ViTConfig
-from plainformer.vision import attention_rollout as attention_rollout
-from plainformer.vision import class_attention as class_attention
 from plainformer.vision import patch_kernel as patch_kernel
 from plainformer.vision import sinusoidal_positions_2d as sinusoidal_positions_2d
 from plainformer.vocabulary import (
