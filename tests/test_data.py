@@ -1,12 +1,10 @@
 """The text that ships with Python, and the reader's own files."""
 
 import hashlib
-import http.server
-import threading
-from functools import partial
 
 import numpy as np
 import pytest
+from local_server import PROXIES, served
 
 from plainformer import data
 from plainformer.data import (
@@ -82,22 +80,13 @@ def download(tmp_path, monkeypatch):
     text = "To be, or not to be: that is the question.\n" * 10
     (pages / "input.txt").write_text(text)
 
-    class Quiet(http.server.SimpleHTTPRequestHandler):
-        def log_message(self, *_):
-            pass
-
-    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), partial(Quiet, directory=str(pages)))
-    thread = threading.Thread(target=server.serve_forever)
-    thread.start()
     monkeypatch.setattr("pooch.os_cache", lambda name: tmp_path / "cache" / name)
-    monkeypatch.setattr(data, "TINY_SHAKESPEARE", f"http://127.0.0.1:{server.server_port}/input.txt")
     monkeypatch.setattr(data, "TINY_SHAKESPEARE_SHA256", hashlib.sha256(text.encode()).hexdigest())
-    for name in ("http_proxy", "https_proxy", "HTTP_PROXY", "HTTPS_PROXY", "all_proxy", "ALL_PROXY"):
+    for name in PROXIES:
         monkeypatch.delenv(name, raising=False)
-    yield text, pages
-    server.shutdown()
-    server.server_close()
-    thread.join()
+    with served(pages) as address:
+        monkeypatch.setattr(data, "TINY_SHAKESPEARE", f"{address}/input.txt")
+        yield text, pages
 
 
 def test_tiny_shakespeare_is_downloaded_once(download, tmp_path):

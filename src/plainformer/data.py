@@ -10,7 +10,7 @@ import numpy as np
 from jaxtyping import Array, Bool, Int
 
 from plainformer.errors import check_positive, check_token_ids
-from plainformer.files import read_text
+from plainformer.files import download, read_text
 
 TINY_SHAKESPEARE = "https://raw.githubusercontent.com/karpathy/char-rnn/master/data/tinyshakespeare/input.txt"
 TINY_SHAKESPEARE_SHA256 = "86c4e6aa9db7c042ec79f339dcb96d42b0075e16b8fc2e86bf0ca57e2dc565ed"
@@ -79,22 +79,14 @@ def tiny_shakespeare() -> tuple[str, str]:
     **Returns** training and validation text, 1,003,854 and 111,540 characters. **Raises** `OSError` if it cannot be
     downloaded; `ValueError` if what came is another text.
     """
-    import pooch
-
-    try:
-        path = pooch.retrieve(
-            TINY_SHAKESPEARE, f"sha256:{TINY_SHAKESPEARE_SHA256}", "tiny_shakespeare.txt", pooch.os_cache("plainformer")
-        )
-    except ValueError as error:  # pooch compares the sums, and keeps no file that differs
-        raise ValueError(
-            f"What {TINY_SHAKESPEARE} gave is not Tiny Shakespeare: {error}. Try again, or use load_text() with a "
-            "copy of your own."
-        ) from error
-    except OSError as error:  # the errors of requests are among them
-        raise OSError(
-            f"Cannot download {TINY_SHAKESPEARE}: {error}. Without a network, use python_reference(), or load_text() "
-            "with a copy of your own."
-        ) from error
+    path = download(
+        TINY_SHAKESPEARE,
+        TINY_SHAKESPEARE_SHA256,
+        "tiny_shakespeare.txt",
+        what="Tiny Shakespeare",
+        own="load_text() with a copy of your own",
+        offline="python_reference(), or load_text() with a copy of your own",
+    )
     return split_text(load_text(path))
 
 

@@ -1,4 +1,4 @@
-"""Reading and writing files so that a bad one is named, and a good one never half overwritten."""
+"""Reading, writing and fetching files so that a bad one is named, and a good one never half overwritten."""
 
 import json
 import os
@@ -65,6 +65,24 @@ def write_bytes(path: Name, content: bytes) -> None:
             partial.unlink(missing_ok=True)
     except OSError as error:
         raise type(error)(f"cannot write {path}: {error.strerror or error}") from error
+
+
+def download(url: str, sha256: str, name: str, *, what: str, own: str, offline: str) -> str:
+    """Fetch a file once, keep it in the cache folder of the operating system, and check it whenever it is used.
+
+    **Arguments** its address, its checksum, its name in the cache; and for the messages: what it is, what to use with a
+    copy of one's own, and what to use without a network.
+
+    **Returns** its path there. **Raises** `OSError` if it cannot be fetched, `ValueError` if what came is another file.
+    """
+    import pooch
+
+    try:
+        return pooch.retrieve(url, f"sha256:{sha256}", name, pooch.os_cache("plainformer"))
+    except ValueError as error:  # pooch compares the sums, and keeps no file that differs
+        raise ValueError(f"What {url} gave is not {what}: {error}. Try again, or use {own}.") from error
+    except OSError as error:  # the errors of requests are among them
+        raise OSError(f"Cannot download {url}: {error}. Without a network, use {offline}.") from error
 
 
 def _unique(pairs: list[tuple[str, object]]) -> dict[str, object]:

@@ -31,7 +31,7 @@ class DatePair(NamedTuple):
 
 
 class DateSplits(NamedTuple):
-    """Dates for `training`, of `held_out_years` and, of the same years, in a `held_out_language`: lists of `DatePair`."""
+    """Pairs for `training`, of `held_out_years`, and of the same years in a `held_out_language`."""
 
     training: list[DatePair]
     held_out_years: list[DatePair]
@@ -39,7 +39,7 @@ class DateSplits(NamedTuple):
 
 
 class LabelledName(NamedTuple):
-    """A name, its `text`, the `language` that it is in, and what it is the name of, a `concept` such as "territory FR"."""
+    """A name, its `text`, the `language` it is in, and what it is the name of, a `concept` such as "territory FR"."""
 
     text: str
     language: str
