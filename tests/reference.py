@@ -109,20 +109,99 @@ def block(x, block, mask=None, context=None, context_mask=None, position=None):
     return rows
 
 
-def decoder(tokens, model):
-    """`Decoder` from its parameters: rows of the table, with their positions, through the blocks, to logits."""
-    table = np.asarray(model.embedding.weight, np.float64)
-    rows = np.array([table[token] for token in tokens])
-    d_model, kind = rows.shape[1], model.config.positions
+def placed(rows, model):
+    """The rows of a text with what the scheme of positions adds to them, or multiplies them by, before all blocks."""
+    kind, d_model = model.config.positions, rows.shape[1]
     if kind == "learned":
-        rows = rows + np.asarray(model.positions.table, np.float64)[: len(rows)]
+        return rows + np.asarray(model.positions.table, np.float64)[: len(rows)]
     if kind == "sinusoidal":
         clocks = [[n / 10_000 ** (2 * (i // 2) / d_model) for i in range(d_model)] for n in range(len(rows))]
         codes = [[math.cos(angle) if i % 2 else math.sin(angle) for i, angle in enumerate(row)] for row in clocks]
-        rows = rows * math.sqrt(d_model) + np.array(codes)
+        scale = 1 if getattr(model.config, "d_in", None) else math.sqrt(d_model)
+        return rows * scale + np.array(codes)
+    return rows
+
+
+def decoder(tokens, model):
+    """`Decoder` from its parameters: rows of the table, with their positions, through the blocks, to logits."""
+    table = np.asarray(model.embedding.weight, np.float64)
+    rows = placed(np.array([table[token] for token in tokens]), model)
     mask = np.array([[m <= n for m in range(len(rows))] for n in range(len(rows))])
     for layer in model.blocks:
         rows = block(rows, layer, mask, position=model.positions)
     if model.config.placement == "pre":
         rows = normalise(rows, model.final_norm)
     return rows @ (table.T if model.config.tied_embedding else np.asarray(model.output_weight, np.float64))
+
+
+def encoder_rows(inputs, model, segments=None):
+    """What enters each block of an `Encoder`, and what leaves the last one: a list of one more than there are blocks.
+
+    The inputs are the ids of a single text without padding, or its rows of numbers.
+    """
+    weight = np.asarray(model.embedding.weight, np.float64)
+    if model.config.d_in is None:
+        rows = np.array([weight[token] for token in inputs])
+    else:
+        rows = np.array([row @ weight for row in np.asarray(inputs, np.float64)])
+        if model.embedding.bias is not None:
+            rows = rows + np.asarray(model.embedding.bias, np.float64)
+    if segments is not None:
+        kinds = np.asarray(model.segment_embedding.weight, np.float64)
+        rows = np.array([row + kinds[number] for row, number in zip(rows, segments, strict=True)])
+    if model.class_vector is not None:
+        rows = np.array([np.asarray(model.class_vector, np.float64), *rows])
+    rows = placed(rows, model)
+    if model.embedding_norm is not None:
+        rows = normalise(rows, model.embedding_norm)
+    found = [rows]
+    for layer in model.blocks:
+        found.append(block(found[-1], layer, position=model.positions))
+    return found
+
+
+def encoder(inputs, model, segments=None):
+    """`Encoder` from its parameters: every token sees every other one."""
+    rows = encoder_rows(inputs, model, segments)[-1]
+    return normalise(rows, model.final_norm) if model.config.placement == "pre" else rows
+
+
+def sinusoid_2d(down, right, d_model):
+    """The code of every patch in reading order, one number at a time: half a row for its row, half for its column."""
+    half, codes = d_model // 2, []
+    for row in range(down):
+        for column in range(right):
+            code = []
+            for place in (row, column):
+                for i in range(half):
+                    angle = place / 10_000 ** (2 * (i // 2) / half)
+                    code.append(math.cos(angle) if i % 2 else math.sin(angle))
+            codes.append(code)
+    return np.array(codes)
+
+
+def vision_transformer(image, model):
+    """`ViT` from its parameters: pixel by pixel into patches, through the blocks, to logits."""
+    image, config = np.asarray(image, np.float64), model.config
+    (tall, wide), (height, width, channels) = config.patch_size, image.shape
+    patches = []
+    for top in range(0, height, tall):
+        for left in range(0, width, wide):
+            pixels = [image[top + i, left + j] for i in range(tall) for j in range(wide)]
+            patches.append([float(pixel[c]) for pixel in pixels for c in range(channels)])
+    embedding = model.encoder.embedding
+    rows = np.array(patches) @ np.asarray(embedding.weight, np.float64)
+    rows = rows if embedding.bias is None else rows + np.asarray(embedding.bias, np.float64)
+    if config.positions == "sinusoidal_2d":
+        rows = rows + sinusoid_2d(height // tall, width // wide, rows.shape[1])
+    if config.pooling == "class":
+        rows = np.array([np.asarray(model.encoder.class_vector, np.float64), *rows])
+    if config.positions == "learned":
+        rows = rows + np.asarray(model.encoder.positions.table, np.float64)
+    for layer in model.encoder.blocks:
+        rows = block(rows, layer)
+    if config.placement == "pre":
+        rows = normalise(rows, model.encoder.final_norm)
+    pooled = rows[0] if config.pooling == "class" else sum(rows) / len(rows)
+    logits = pooled @ np.asarray(model.out_weight, np.float64)
+    return logits if model.out_bias is None else logits + np.asarray(model.out_bias, np.float64)

@@ -239,7 +239,7 @@ class Encoder(eqx.Module):
         if config.positions == "sinusoidal" and config.vocab_size is not None:
             x = x * config.d_model**0.5
         if self.positions is not None:
-            x = self.positions.embed(x, np.tile(np.arange(seq), num_texts))
+            x = jax.vmap(self.positions.embed)(x.reshape(num_texts, seq, -1)).reshape(x.shape)
         return x if self.embedding_norm is None else self.embedding_norm(x)
 
     def _mask(self, is_token, num_texts: int) -> Bool[Array, "*several_texts rows rows"] | None:
