@@ -33,6 +33,14 @@ from plainformer.data import python_reference_splits as python_reference_splits
 from plainformer.data import split_text as split_text
 from plainformer.data import tiny_shakespeare as tiny_shakespeare
 from plainformer.data import windows_at as windows_at
+from plainformer.datasets import Digits as Digits
+from plainformer.datasets import DigitSplits as DigitSplits
+from plainformer.datasets import ParallelSplits as ParallelSplits
+from plainformer.datasets import digits as digits
+from plainformer.datasets import label_ids as label_ids
+from plainformer.datasets import load_labelled as load_labelled
+from plainformer.datasets import load_parallel as load_parallel
+from plainformer.datasets import multi30k as multi30k
 from plainformer.datasets import pad_texts as pad_texts
 from plainformer.decoder import Decoder as Decoder
 from plainformer.decoder import DecoderConfig as DecoderConfig
@@ -179,6 +187,9 @@ from plainformer.self_attention import (
 from plainformer.self_attention import (
     window_weights as window_weights,
 )
+from plainformer.seq2seq import Seq2Seq as Seq2Seq
+from plainformer.seq2seq import Seq2SeqGiven as Seq2SeqGiven
+from plainformer.seq2seq_config import Seq2SeqConfig as Seq2SeqConfig
 from plainformer.tokens import (
     LinearEmbedding as LinearEmbedding,
 )
@@ -212,6 +223,10 @@ from plainformer.training import TrainingInterrupted as TrainingInterrupted
 from plainformer.training import fit as fit
 from plainformer.training import learning_rate_schedule as learning_rate_schedule
 from plainformer.training import new_optimiser as new_optimiser
+from plainformer.translation import exact_match as exact_match
+from plainformer.translation import translate as translate
+from plainformer.translation import translation_batch as translation_batch
+from plainformer.translation import translation_loss as translation_loss
 from plainformer.vision import GridPositions as GridPositions
 from plainformer.vision import ViT as ViT
 from plainformer.vision import ViTConfig as ViTConfig

@@ -7,7 +7,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Integer
 
-from plainformer.errors import as_floats, as_number, check_axes, check_positive
+from plainformer.errors import as_floats, as_number, check_axes, check_fraction, check_positive
 from plainformer.layers import in_single_precision
 
 
@@ -15,24 +15,29 @@ def cross_entropy(
     logits: Float[Array, "*seq vocab_size"],
     targets: Integer[Array, "*seq"],
     is_token: Bool[Array, "*seq"] | None = None,
+    *,
+    label_smoothing: float = 0.0,
 ) -> Float[Array, ""]:
     r"""Give the mean surprise at the targets, in nats.
 
-    Implements `eq-decoder-cross-entropy`; Bengio et al. (2003), section 2, as a negative log-likelihood.
+    Implements `eq-decoder-cross-entropy`; Bengio et al. (2003), section 2, as a negative log-likelihood; with label
+    smoothing `eq-seq2seq-label-smoothing`; Szegedy et al. (2016), section 7.
 
     **Arguments**
 
     - `logits`: one row per token, `(seq, vocab_size)`, or with axes for batches before.
     - `targets`: the token that did come, `(seq,)`, with the same axes before.
     - `is_token`: `True` where the target counts, `False` for padding, of the same shape as targets; `None` for all.
+    - `label_smoothing`: the share of each target that is spread evenly over the vocabulary, at least 0 and below 1.
 
     **Returns** the mean over what counts, a scalar; 0 if nothing does.
 
     What is padding reaches neither the mean nor a gradient, whatever its logits and targets hold.
 
-    **Raises** `ValueError` if shapes differ, or a target that counts is out of range, which a compiled function finds
-    when it runs; `TypeError` if `logits` are no floats, or `is_token` is not Boolean.
+    **Raises** `ValueError` if shapes differ, `label_smoothing` is out of range, or a target that counts is, which a
+    compiled function finds when it runs; `TypeError` if `logits` are no floats, or `is_token` is not Boolean.
     """
+    check_fraction(label_smoothing=label_smoothing)
     logits = in_single_precision(as_floats("logits", logits))
     axes = {f"axis_{number}": size for number, size in enumerate(logits.shape[:-1])}
     check_axes("targets", targets, "One target per row of logits.", **axes)
@@ -45,6 +50,8 @@ def cross_entropy(
     targets = _in_range(jnp.where(is_token, targets, 0).astype(jnp.int32), logits.shape[-1])
     log_probs = jax.nn.log_softmax(logits)
     surprise = -jnp.take_along_axis(log_probs, targets[..., None], axis=-1)[..., 0]
+    if label_smoothing:
+        surprise = (1 - label_smoothing) * surprise - label_smoothing * log_probs.mean(axis=-1)
     return jnp.where(is_token, surprise, 0).sum() / jnp.maximum(is_token.sum(), 1).astype(surprise.dtype)
 
 
