@@ -49,6 +49,8 @@ def class_attention(
     **Raises** `ValueError` if there is not one row for each patch and one for the class token; `TypeError` if weights
     are no floats.
     """
+    if not isinstance(grid, tuple | list) or len(grid) != 2:
+        raise TypeError(f"grid is {grid!r}; wanted a pair, (down, right), such as ViTConfig.grid.")
     down, right = grid
     check_positive(down=down, right=right)
     weights = as_floats("weights", weights)

@@ -6,14 +6,15 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float, PRNGKeyArray
+from jaxtyping import Array, Float, Integer, PRNGKeyArray
 
 from plainformer.encoder import Encoder, EncoderConfig
 from plainformer.errors import check_axes, check_choice, check_positive
 from plainformer.positions import no_bias, sinusoidal_positions, unchanged
+from plainformer.pretraining import POOLINGS, mean_pool
 from plainformer.tokens import LinearEmbedding, image_to_patches, linear_map
 
-POOLINGS, IMAGE_POSITIONS = ("class", "mean"), ("learned", "sinusoidal_2d", "none")
+IMAGE_POSITIONS = ("learned", "sinusoidal_2d", "none")
 
 
 def patch_kernel(
@@ -77,12 +78,17 @@ class GridPositions(eqx.Module):
     d_model: int = eqx.field(static=True)
     class_token: bool = eqx.field(static=True)
 
-    def embed(self, x: Float[Array, "rows d_model"], positions) -> Float[Array, "rows d_model"]:
-        """Add to each row of `x`, `(rows, d_model)`, the code of its place among class token and patches."""
+    def embed(
+        self, x: Float[Array, "rows d_model"], positions: Integer[Array, " rows"] | None = None
+    ) -> Float[Array, "rows d_model"]:
+        """Add to each row of `x`, `(rows, d_model)`, the code of its place among class token and patches.
+
+        `None` counts from 0, which is the class token, if there is one.
+        """
         codes = sinusoidal_positions_2d(self.down, self.right, self.d_model).astype(x.dtype)
         if self.class_token:
             codes = jnp.concatenate([jnp.zeros((1, self.d_model), x.dtype), codes])
-        return x + codes[positions]
+        return x + (codes if positions is None else codes[positions])
 
     rotate = unchanged
     bias = no_bias
@@ -209,7 +215,7 @@ class ViT(eqx.Module):
         `config`, `TypeError` if it holds whole numbers.
         """
         rows = self.encoder(self.patches(images), key=key)
-        pooled = rows[..., 0, :] if self.config.pooling == "class" else rows.mean(axis=-2)
+        pooled = rows[..., 0, :] if self.config.pooling == "class" else mean_pool(rows)
         logits = linear_map(pooled.reshape(-1, self.config.d_model), self.out_weight, self.out_bias)
         return logits.reshape(*pooled.shape[:-1], -1)
 
