@@ -140,6 +140,8 @@ def attend_to_cache(
 ) -> Float[Array, "heads num_texts seq d_v"]:
     r"""Attend from queries to what a cache holds, and add nothing to it.
 
+    Implements `eq-decoder-cached-attention`.
+
     **Arguments** the queries, already turned if the scheme turns them; the cache; where the queries stand in their
     texts, -1 for padding; a `position` scheme for its bias, or `None`. **Returns** what each head returns.
     """
