@@ -205,3 +205,41 @@ def vision_transformer(image, model):
     pooled = rows[0] if config.pooling == "class" else sum(rows) / len(rows)
     logits = pooled @ np.asarray(model.out_weight, np.float64)
     return logits if model.out_bias is None else logits + np.asarray(model.out_bias, np.float64)
+
+
+def seq2seq(source, target, model):
+    """`Seq2Seq` from its parameters, for a single pair without padding: its logits, and the weights with which each
+    head of each block reads the source, `(num_layers, num_heads, target, source)`."""
+    context = encoder(source, model.encoder)
+    table = np.asarray((model.embedding or model.encoder.embedding).weight, np.float64)
+    rows = placed(np.array([table[token] for token in target]), model)
+    mask = np.array([[m <= n for m in range(len(rows))] for n in range(len(rows))])
+    weights = []
+    for layer in model.blocks:
+        pre, reader = layer.placement == "pre", layer.cross_attention
+        asking = normalise(rows, layer.attention_norm) if pre else rows
+        between = rows + multi_head(asking, asking, layer.attention, mask, model.positions)
+        asking = normalise(between, layer.cross_norm if pre else layer.attention_norm)
+        weights.append([reading_weights(asking, context, reader, head) for head in range(reader.num_heads)])
+        rows = block(rows, layer, mask, context, position=model.positions)
+    if model.config.placement == "pre":
+        rows = normalise(rows, model.final_norm)
+    output = table.T if model.config.tied_embedding else np.asarray(model.output_weight, np.float64)
+    return rows @ output, np.array(weights)
+
+
+def reading_weights(rows, context, layer, head):
+    """How much each row reads of each row of the context in one head, which has keys of its own."""
+    width = layer.query_weight.shape[1] // layer.num_heads
+    cut = slice(head * width, (head + 1) * width)
+
+    def columns(rows, weight, bias):
+        product = rows @ np.asarray(weight, np.float64)[:, cut]
+        return product if bias is None else product + np.asarray(bias, np.float64)[cut]
+
+    found = []
+    for query in columns(rows, layer.query_weight, layer.query_bias):
+        scores = [float(query @ key) / math.sqrt(width) for key in columns(context, layer.key_weight, layer.key_bias)]
+        powers = [math.exp(score - max(scores)) for score in scores]
+        found.append([power / sum(powers) for power in powers])
+    return found

@@ -1,6 +1,7 @@
 """The vision transformer: an encoder that reads the patches of an image (chapter 09); maps are in attention_maps."""
 
 import dataclasses
+from collections.abc import Sequence
 
 import equinox as eqx
 import jax
@@ -116,8 +117,8 @@ class ViTConfig:
     of its kind.
     """
 
-    image_size: int | tuple[int, int]
-    patch_size: int | tuple[int, int]
+    image_size: int | Sequence[int]
+    patch_size: int | Sequence[int]
     num_classes: int
     channels: int = 1
     d_model: int = 128
