@@ -7,18 +7,21 @@ import numpy as np
 import pytest
 import readers_answers_blocks
 import readers_answers_decoder
+import readers_answers_encoder
 import readers_answers_positions
 import readers_answers_tokens
 from exercise_checks import complaint, in_float64
 
-from plainformer.exercises import EXERCISES, blocks, decoder, notation, positions, tokens, windows
+from plainformer.exercises import EXERCISES, blocks, decoder, encoder, notation, positions, tokens, windows
 
-NAMES = [name for module in (notation, tokens, windows, blocks, positions, decoder) for name in module.EXERCISES]
+MODULES = (notation, tokens, windows, blocks, positions, decoder, encoder)
+NAMES = [name for module in MODULES for name in module.EXERCISES]
 WRONG = [
     *readers_answers_tokens.WRONG,
     *readers_answers_blocks.WRONG,
     *readers_answers_positions.WRONG,
     *readers_answers_decoder.WRONG,
+    *readers_answers_encoder.WRONG,
 ]
 
 
