@@ -228,9 +228,10 @@ class ViT(eqx.Module):
         Arguments and errors as for a call.
         """
         images = self._checked(images)
+        patch_size = _two_sides("patch_size", self.config.patch_size)
         if images.ndim == 3:
-            return image_to_patches(images, self.config.patch_size)
-        return jax.vmap(lambda image: image_to_patches(image, self.config.patch_size))(images)
+            return image_to_patches(images, patch_size)
+        return jax.vmap(lambda image: image_to_patches(image, patch_size))(images)
 
     def weights(self, image: Float[Array, "height width channels"]) -> Float[Array, "layers heads rows rows"]:
         """The attention weights of every block and head for a single image, `(num_layers, num_heads, rows, rows)`.

@@ -11,7 +11,18 @@ from typing import Any
 import jax.numpy as jnp
 import numpy as np
 
-from plainformer.exercises import attention, blocks, decoder, encoder, multi_head, notation, positions, tokens, windows
+from plainformer.exercises import (
+    attention,
+    blocks,
+    decoder,
+    encoder,
+    multi_head,
+    notation,
+    positions,
+    tokens,
+    vision,
+    windows,
+)
 from plainformer.exercises.exercise import Exercise, Mistake
 from plainformer.exercises.running import run, signature_complaint
 from plainformer.exercises.saying import example, facts, shapes
@@ -26,6 +37,7 @@ EXERCISES = {
     **positions.EXERCISES,
     **decoder.EXERCISES,
     **encoder.EXERCISES,
+    **vision.EXERCISES,
 }
 
 
