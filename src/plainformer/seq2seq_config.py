@@ -93,7 +93,7 @@ def as_sources(
             + ("Cut it, or make a model with a larger source_len." if seq else "Give at least one.")
         )
     if not isinstance(source, jax.core.Tracer):
-        check_token_ids(source.reshape(-1), config.encoder_config().vocab_size)
+        check_token_ids(np.asarray(source).reshape(-1), config.encoder_config().vocab_size)
     if is_source is None:
         return source.reshape(-1, seq), None
     check_axes("is_source", is_source, "One for each token.", **dict(zip(axes, source.shape, strict=True)))

@@ -136,7 +136,7 @@ def translate(
             best = beam_search(given, start, max_new_tokens, beam_width=beam_width, stop_tokens=stop, **options)[0]
             found.append(best.tokens)
     else:
-        options = {"temperature": 0, **options}
+        options = {"temperature": 0.0, **options}
         size = min(batch_size, len(ids))
         for first in range(0, len(ids), size):
             rows = jnp.minimum(jnp.arange(first, first + size), len(ids) - 1)  # the last batch as large as the others

@@ -1,0 +1,63 @@
+"""Small encoder–decoders with all parameters drawn, and pairs of texts of unequal length for them."""
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from redraw import redrawn
+
+import plainformer as pf
+
+VOCAB, SOURCE_VOCAB, CONTEXT, SOURCE_LEN, D_MODEL, HEADS, D_FF, ENCODERS, LAYERS = 11, 13, 8, 6, 12, 3, 10, 1, 2
+START, STOP = 9, 4
+OWN = {"source_vocab_size": SOURCE_VOCAB, "tied_embedding": False}
+KINDS = {
+    "learned": {"positions": "learned"},
+    "learned-post-own": {"positions": "learned", "placement": "post", **OWN},
+    "sinusoidal-own": {"positions": "sinusoidal", **OWN},
+    "sinusoidal-post": {"positions": "sinusoidal", "placement": "post", "activation": "relu"},
+    "rotary-modern": {"positions": "rotary", "norm": "rms", "activation": "swiglu", "use_bias": False},
+    "rotary-post": {"positions": "rotary", "placement": "post", "source_vocab_size": SOURCE_VOCAB},
+    "relative": {"positions": "relative", "tied_embedding": False},
+    "alibi-post": {"positions": "alibi", "placement": "post"},
+    "none": {"positions": "none"},
+}
+# Three sources and targets of unequal lengths, the targets with the start token.
+SOURCES = [[2, 7, 1, 8, 5], [6, 10], [3, 1, 4, 1]]
+TARGETS = [[START, 5, 3, 0], [START, 8, 8, 2, 10, 1, 7], [START, 6]]
+call = eqx.filter_jit(lambda model, source, target, is_source=None: model(source, target, is_source))
+
+
+def new_config(kind="learned", **options):
+    sizes = {
+        "vocab_size": VOCAB,
+        "context_len": CONTEXT,
+        "source_len": SOURCE_LEN,
+        "start_token": START,
+        "stop_token": STOP,
+        "d_model": D_MODEL,
+        "num_encoder_layers": ENCODERS,
+        "num_decoder_layers": LAYERS,
+        "num_heads": HEADS,
+        "d_ff": D_FF,
+    }
+    return pf.Seq2SeqConfig(**sizes | KINDS[kind] | options)
+
+
+def new_model(key=None, kind="learned", **options):
+    """All parameters are drawn: biases of zero would hide a slip, small positions an offset."""
+    key = jax.random.key(5) if key is None else key
+    return redrawn(pf.Seq2Seq(new_config(kind, **options), key=key), key)
+
+
+def padded():
+    """Sources, which of their ids are tokens, and targets, padded on the right with an ordinary token."""
+    source, is_source = pf.pad_texts(SOURCES, SOURCE_LEN)
+    target, is_target = pf.pad_texts(TARGETS)
+    return jnp.where(is_source, source, 7), is_source, jnp.where(is_target, target, 7), is_target
+
+
+def assert_close(found, wanted):
+    """Agreement to 1e-5 of the largest of what is compared."""
+    found, wanted = np.asarray(found, np.float64), np.asarray(wanted, np.float64)
+    np.testing.assert_allclose(found, wanted, rtol=1e-5, atol=1e-5 * np.abs(wanted).max())
