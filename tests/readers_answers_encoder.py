@@ -19,7 +19,7 @@ def hidden(may=None, share=None, fates=None, ids=None, note=None, only_selected=
             chosen = allowed and (float(select[n]) < 0.15 if share is None else share(float(select[n])))
             lot, id_for = float(fate[n]), ids or (lambda lot, number, size: 3 + int(number * (size - 3)))
             kind = fates(lot) if fates else "mask" if lot < 0.8 else "other" if lot < 0.9 else "same"
-            result = {"mask": 1, "other": id_for(lot, float(draw[n]), vocab_size), "same": token}[kind]
+            result = {"mask": 2, "other": id_for(lot, float(draw[n]), vocab_size), "same": token}[kind]
             corrupted.append(result if chosen or not only_selected else token)
             is_selected.append(chosen if note is None else note(token, corrupted[-1]))
         return np.array(corrupted), np.array(is_selected)
@@ -48,7 +48,7 @@ MASKING = [
     (hidden(ids=lambda lot, number, size: 3 + int(number * size)), "beyond the vocabulary"),
     (hidden(only_selected=False), "tokens that are not selected"),
     (hidden(note=lambda token, became: token != became), "only where a token was changed"),
-    (hidden(note=lambda token, became: became == 1), "only where the mask stands"),
+    (hidden(note=lambda token, became: became == 2), "only where the mask stands"),
 ]
 
 

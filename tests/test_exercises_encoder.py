@@ -18,7 +18,7 @@ NAMES = list(encoder.EXERCISES)
 def mask_in_jax(tokens, is_token, select, fate, draw, vocab_size):
     chosen = is_token & (tokens >= 3) & (select < 0.15)
     other = 3 + jnp.floor(draw * (vocab_size - 3)).astype(int)
-    changed = jnp.where(fate < 0.8, 1, jnp.where(fate < 0.9, other, tokens))
+    changed = jnp.where(fate < 0.8, 2, jnp.where(fate < 0.9, other, tokens))
     return jnp.where(chosen, changed, tokens), chosen
 
 
@@ -72,7 +72,7 @@ def test_what_no_known_mistake_explains(name, function, says):
 
 
 def test_check_names_two_mistakes_at_once():
-    message = complaint("mask_tokens", hidden(may=lambda token, yes: yes, note=lambda token, became: became == 1))
+    message = complaint("mask_tokens", hidden(may=lambda token, yes: yes, note=lambda token, became: became == 2))
     assert "special tokens are hidden" in message.splitlines()[0]
     assert "; and is_selected is True only where the mask stands" in message.splitlines()[0]
 

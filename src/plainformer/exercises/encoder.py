@@ -57,7 +57,7 @@ def _masking_cases() -> list[Case]:
 
     def case(name, seq, vocab_size, num_padding, is_edge=False, select=None, fate=None):
         tokens = rng.integers(known.FIRST_ORDINARY, vocab_size, seq)
-        tokens[[0, seq // 2]] = 2, 0
+        tokens[[0, seq // 2]] = 0, 1
         low = rng.random(seq) < 0.7
         low[[0, seq // 2, -1]] = True  # special tokens and padding would be selected, if they might
         numbers = np.where(low, rng.uniform(0.01, 0.14, seq), rng.uniform(0.2, 0.99, seq))
@@ -84,7 +84,7 @@ def _masking_cases() -> list[Case]:
 def _masking_examples() -> list[dict]:
     return [
         {
-            "tokens": np.array([2, 5, 3, 6, 4, 5]),
+            "tokens": np.array([0, 5, 3, 6, 4, 5]),
             "is_token": np.array([True, True, True, True, True, False]),
             "select": np.array([0.1, 0.12, 0.07, 0.05, 0.6, 0.02]),
             "fate": np.array([0.2, 0.5, 0.85, 0.95, 0.82, 0.1]),

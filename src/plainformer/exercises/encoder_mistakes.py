@@ -8,7 +8,7 @@ import numpy as np
 from plainformer.exercises import loss_mistakes as loss
 from plainformer.exercises.exercise import Mistake
 
-MASK, FIRST_ORDINARY = 1, 3
+MASK, FIRST_ORDINARY = 2, 3
 
 
 def ordinary_tokens(tokens, is_token):
