@@ -2,7 +2,7 @@
 
 import pytest
 
-NAMES = ["notation", "bpe", "attention", "heads", "blocks", "positions", "sampling"]
+NAMES = ["notation", "bpe", "attention", "heads", "blocks", "positions", "sampling", "patches"]
 
 # One control of each figure with keys that change something.
 CHANGES = {
@@ -18,6 +18,11 @@ CHANGES = {
         ("Top-k", "Home"),
         ("Top-p", "ArrowLeft"),
         ("Draw 100", "Enter"),
+    ],
+    "patches": [
+        ("a 2", "Space"),
+        ("block 2", "Space"),
+        ("Patch in row 2, column 2", "Enter"),
     ],
 }
 
