@@ -1,0 +1,263 @@
+"""Chapter 08, pairs of texts: how they become arrays, how wrong a model is on them, and translating many at once."""
+
+import math
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from toy_translators import CONTEXT, SOURCES, START, STOP, VOCAB, new_config, new_model
+
+import plainformer as pf
+
+PAIRS = [([2, 7, 1, 8, 5], [3, 0]), ([6, 10], [8, 8, 2, 10, 1]), ([3, 1, 3], [])]
+
+
+@pytest.fixture(scope="module")
+def model():
+    return new_model(jax.random.key(4), "rotary-modern")
+
+
+def test_translation_batch_by_hand():
+    source, is_source, inputs, targets, is_target = pf.translation_batch(PAIRS, new_config())
+    assert source.tolist() == [[2, 7, 1, 8, 5], [6, 10, 0, 0, 0], [3, 1, 3, 0, 0]]
+    assert is_source.sum(axis=1).tolist() == [5, 2, 3]
+    assert inputs.tolist() == [[9, 3, 0, 0, 0, 0], [9, 8, 8, 2, 10, 1], [9, 0, 0, 0, 0, 0]]
+    assert targets.tolist() == [[3, 0, 4, 0, 0, 0], [8, 8, 2, 10, 1, 4], [4, 0, 0, 0, 0, 0]]
+    assert is_target.sum(axis=1).tolist() == [3, 6, 1]
+    for rows in (is_source, is_target):
+        assert (rows[:, :-1] >= rows[:, 1:]).all()  # padding on the right
+
+
+def test_translation_batch_is_as_long_as_asked_for():
+    source, is_source, *rest = pf.translation_batch(PAIRS, new_config(), source_len=6, target_len=8)
+    assert source.shape == is_source.shape == (3, 6)
+    assert [each.shape for each in rest] == [(3, 8)] * 3
+    shorter = pf.translation_batch(PAIRS, new_config())
+    assert (source[:, :5] == shorter[0]).all()
+    assert (rest[1][:, :6] == shorter[3]).all()
+    assert not is_source[:, 5:].any()
+    assert not rest[2][:, 6:].any()
+
+
+@pytest.mark.equation("eq-seq2seq-label-smoothing")
+@pytest.mark.parametrize("share", [0.1, 0.35])
+def test_cross_entropy_with_label_smoothing_by_hand(share):
+    logits = np.array([[1.0, -0.5, 2.0, 0.3], [0.0, 3.0, -1.0, 0.5], [9.0, 9.0, 9.0, 9.0]])
+    log_probs = logits - np.log(np.exp(logits).sum(axis=1, keepdims=True))
+    total = 0.0
+    for row, target in zip(log_probs[:2], [2, 0], strict=True):
+        wanted = [share / 4 + (1 - share) * (token == target) for token in range(4)]  # sums to one
+        total -= sum(share_of_it * float(log_prob) for share_of_it, log_prob in zip(wanted, row, strict=True))
+    found = pf.cross_entropy(
+        jnp.array(logits), jnp.array([2, 0, 3]), jnp.array([True, True, False]), label_smoothing=share
+    )
+    np.testing.assert_allclose(found, total / 2, rtol=1e-6)
+
+
+@pytest.mark.equation("eq-seq2seq-label-smoothing")
+def test_cross_entropy_with_label_smoothing_is_least_at_the_smoothed_target():
+    share, target = 0.2, 3
+    best = jnp.log(jnp.where(jnp.arange(5) == target, 1 - share + share / 5, share / 5))
+
+    def loss(logits):
+        return pf.cross_entropy(logits[None], jnp.array([target]), label_smoothing=share)
+
+    np.testing.assert_allclose(jax.grad(loss)(best), 0, atol=1e-7)
+    np.testing.assert_allclose(loss(best), -(jnp.exp(best) * best).sum(), rtol=1e-6)  # the entropy of the target
+    assert loss(best) < loss(best.at[target].add(1.0))  # surer of it is worse
+    assert loss(best) < loss(best.at[target].add(-1.0))
+
+
+@pytest.mark.equation("eq-seq2seq-label-smoothing")
+def test_cross_entropy_without_label_smoothing_computes_nothing_more(key):
+    logits, targets = jax.random.normal(key, (5, 7)), jnp.array([0, 6, 2, 2, 1])
+    plain = jax.make_jaxpr(lambda logits: pf.cross_entropy(logits, targets))(logits)
+    assert str(jax.make_jaxpr(lambda logits: pf.cross_entropy(logits, targets, label_smoothing=0.0))(logits)) == str(
+        plain
+    )
+    assert pf.cross_entropy(logits, targets, label_smoothing=0.3) != pf.cross_entropy(logits, targets)
+
+
+@pytest.mark.parametrize(
+    ("share", "error", "message"),
+    [
+        (1.0, ValueError, r"label_smoothing is 1\.0; wanted a probability of at least 0 and below 1"),
+        (-0.1, ValueError, r"label_smoothing is -0\.1; wanted a probability"),
+        (10, ValueError, r"For 10 per cent, pass 0\.1"),
+        ("0.1", TypeError, r"label_smoothing is '0\.1'; wanted a number"),
+    ],
+)
+@pytest.mark.usefixtures("unchecked")
+def test_cross_entropy_names_a_bad_share(share, error, message):
+    with pytest.raises(error, match=message):
+        pf.cross_entropy(jnp.zeros((2, 3)), jnp.array([0, 1]), label_smoothing=share)
+
+
+@pytest.mark.equation("eq-seq2seq-loss")
+@pytest.mark.parametrize("share", [0.0, 0.15])
+def test_translation_loss_is_the_mean_over_the_tokens_of_each_target_alone(model, share):
+    total, count = 0.0, 0
+    for source, target in PAIRS:
+        logits = np.asarray(model(jnp.array(source), jnp.array([START, *target])), np.float64)
+        log_probs = logits - np.log(np.exp(logits).sum(axis=1, keepdims=True))
+        for row, token in zip(log_probs, [*target, STOP], strict=True):
+            total -= (1 - share) * row[token] + share * row.mean()
+            count += 1
+    found = pf.translation_loss(model, pf.translation_batch(PAIRS, model.config), label_smoothing=share)
+    np.testing.assert_allclose(found, total / count, rtol=1e-5)
+
+
+@pytest.mark.equation("eq-seq2seq-loss")
+def test_translation_loss_is_not_reached_by_padding(model):
+    batch = pf.translation_batch(PAIRS, model.config, source_len=6, target_len=8)
+    source, is_source, inputs, targets, is_target = batch
+    other = (
+        jnp.where(is_source, source, 4),
+        is_source,
+        jnp.where(is_target, inputs, 4),
+        jnp.where(is_target, targets, 99),  # not even an id
+        is_target,
+    )
+    loss = eqx.filter_jit(eqx.filter_value_and_grad(pf.translation_loss))
+    (value, gradient), (value_too, gradient_too) = loss(model, batch), loss(model, other)
+    np.testing.assert_allclose(value, value_too, rtol=1e-6)
+    for one, two in zip(jax.tree.leaves(gradient), jax.tree.leaves(gradient_too), strict=True):
+        np.testing.assert_allclose(one, two, rtol=1e-5, atol=1e-6)
+
+
+def test_translation_loss_drops_with_a_key(model):
+    batch = pf.translation_batch(PAIRS, model.config)
+    dropping = new_model(jax.random.key(4), "rotary-modern", dropout_rate=0.3)
+    loss = eqx.filter_jit(pf.translation_loss)
+    assert loss(dropping, batch, jax.random.key(0)) != loss(dropping, batch, jax.random.key(1))
+    np.testing.assert_allclose(loss(dropping, batch), loss(model, batch), rtol=1e-6)
+
+
+@pytest.mark.equation("eq-seq2seq-loss")
+def test_fit_teaches_a_model_to_turn_texts_round(key):
+    draw = np.random.default_rng(0)
+    texts = [draw.integers(5, 9, size=draw.integers(1, 4)).tolist() for _ in range(64)]
+    config = new_config(d_model=24, d_ff=32, num_decoder_layers=1, positions="learned")
+    batch = pf.translation_batch([(text, text[::-1]) for text in texts], config)
+    training = pf.TrainingConfig(num_steps=120, learning_rate=0.01, warmup_steps=10)
+    result = pf.fit(pf.Seq2Seq(config, key=key), pf.translation_loss, lambda step: batch, training, progress=False)
+    assert result.metrics[0]["loss"] > 1.5
+    assert result.metrics[-1]["loss"] < 0.1
+    found = pf.translate(result.model, texts[:20], 4)
+    assert pf.exact_match(found, [text[::-1] for text in texts[:20]]) > 0.9
+
+
+def one_by_one(model, sources, max_new_tokens, beam_width=None, **options):
+    """Each source alone and without padding, as `translate` is to give it."""
+    found = []
+    for source in sources:
+        given = model.given(jnp.array(source))
+        if beam_width:
+            best = pf.beam_search(given, [START], max_new_tokens, beam_width=beam_width, stop_tokens=[STOP], **options)
+            tokens = best[0].tokens
+        else:
+            tokens = pf.generate(given, [[START]], max_new_tokens, temperature=0.0, stop_tokens=[STOP])[0].tokens
+        found.append(tokens[:-1] if tokens[-1] == STOP else tokens)
+    return found
+
+
+def test_translate_of_unequal_sources_is_each_one_alone(model):
+    sources = [*SOURCES, [8, 8], [5, 5, 2, 1]]
+    wanted = one_by_one(model, sources, CONTEXT)
+    assert len({tuple(text) for text in wanted}) > 2
+    assert pf.translate(model, sources) == wanted
+    assert pf.translate(model, sources, batch_size=2) == wanted  # the last one of the third batch twice
+    assert [len(text) for text in pf.translate(model, sources, 2)] == [min(len(text), 2) for text in wanted]
+    assert not any(STOP in text for text in wanted)
+
+
+def test_translate_with_a_beam_is_each_one_alone(model):
+    wanted = one_by_one(model, SOURCES, 5, beam_width=3, length_power=0.5)
+    assert pf.translate(model, SOURCES, 5, beam_width=3, length_power=0.5) == wanted
+    assert pf.translate(model, SOURCES, 5, beam_width=1) == pf.translate(model, SOURCES, 5)
+
+
+def test_translate_draws_for_each_source(model):
+    sources = [[5, 2]] * 6
+
+    def draw(key, **options):
+        return pf.translate(model, sources, 6, temperature=1.5, key=key, **options)
+
+    found = draw(jax.random.key(0))
+    assert found == draw(jax.random.key(0))
+    assert found != draw(jax.random.key(1))
+    assert len({tuple(text) for text in found}) > 2
+    halves = draw(jax.random.key(0), batch_size=3)
+    assert halves[:3] == found[:3]
+    assert halves[3:] != halves[:3]  # a batch does not repeat the one before
+
+
+@pytest.mark.equation("eq-seq2seq-exact-match")
+def test_exact_match_counts_what_is_the_same_throughout():
+    assert pf.exact_match([[1, 2], [3], [], [4, 5]], [[1, 2], [3, 3], [], [5, 4]]) == 0.5
+    assert pf.exact_match(["one", "two", "three"], ["one", "Two", "three"]) == pytest.approx(2 / 3)
+    assert pf.exact_match([np.array([1, 2])], [[1, 2]]) == 1.0
+    assert pf.exact_match([[1, 2]], [[1, 2, 0]]) == 0.0
+    assert not math.isnan(pf.exact_match([[]], [[]]))
+
+
+@pytest.mark.usefixtures("unchecked")
+@pytest.mark.parametrize(
+    ("call", "error", "message"),
+    [
+        (lambda m: pf.translation_batch([], m.config), ValueError, r"texts is empty; wanted at least one"),
+        (lambda m: pf.translation_batch([([], [1])], m.config), ValueError, r"texts\[0\] is empty"),
+        (
+            lambda m: pf.translation_batch([[1, 2, 3]], m.config),
+            TypeError,
+            r"pairs\[0\] is \[1, 2, 3\]; wanted",
+        ),
+        (lambda m: pf.translation_batch(["ab"], m.config), TypeError, r"pairs\[0\] is 'ab'; wanted a source"),
+        (lambda m: pf.translation_batch("ab", m.config), TypeError, r"pairs is a string; wanted a list"),
+        (
+            lambda m: pf.translation_batch([([1] * 7, [1])], m.config),
+            ValueError,
+            r"A source takes 7 tokens; wanted at most 6",
+        ),
+        (
+            lambda m: pf.translation_batch([([1], [1]), ([1], [1] * 8)], m.config),
+            ValueError,
+            r"A target takes 9 tokens; wanted at most 8",
+        ),
+        (
+            lambda m: pf.translation_batch([([1], [1]), ([1], [2, START])], m.config),
+            ValueError,
+            r"The target of pairs\[1\] holds 9, a start or stop token; wanted the text alone",
+        ),
+        (lambda m: pf.translation_batch([([1], [STOP, 1])], m.config), ValueError, r"holds 4, a start or stop token"),
+        (
+            lambda m: pf.translation_batch([([1, VOCAB], [1])], m.config),
+            ValueError,
+            r"The source of pairs\[0\] holds 11; wanted ids below 11",
+        ),
+        (lambda m: pf.translation_batch([([1], [12])], m.config), ValueError, r"The target of pairs\[0\] holds 12"),
+        (lambda m: pf.translation_batch([([1], [-1])], m.config), ValueError, r"-1; wanted 0 to"),
+        (
+            lambda m: pf.translation_loss(m, pf.translation_batch(PAIRS, m.config)[:4]),
+            TypeError,
+            r"batch is 4 arrays; wanted 5: see translation_batch",
+        ),
+        (lambda m: pf.translate(m, []), ValueError, r"texts is empty; wanted at least one"),
+        (lambda m: pf.translate(m, [[1], []]), ValueError, r"texts\[1\] is empty"),
+        (lambda m: pf.translate(m, [1, 2]), ValueError, r"texts\[0\]: ids has shape \(\); wanted \(seq,\)"),
+        (lambda m: pf.translate(m, "ab"), TypeError, r"sources is a string; wanted a list"),
+        (lambda m: pf.translate(m, [[1] * 7]), ValueError, r"A source has 7 tokens; wanted 1 to source_len=6"),
+        (lambda m: pf.translate(m, [[1]], 9), ValueError, r"9 shall follow; wanted at most context_len=8"),
+        (lambda m: pf.translate(m, [[1]], batch_size=0), ValueError, r"batch_size is 0; wanted at least 1"),
+        (lambda m: pf.translate(m, [[1]], 3, beam_width=0), ValueError, r"beam_width is 0; wanted at least 1"),
+        (lambda m: pf.translate(m, [[1]], 3, temperature=1.0), TypeError, r"key is None; wanted a random key"),
+        (lambda m: pf.exact_match([[1]], []), ValueError, r"1 texts are found, 0 wanted; wanted equally many"),
+        (lambda m: pf.exact_match([], []), ValueError, r"wanted equally many, at least one"),
+        (lambda m: pf.exact_match("ab", ["a", "b"]), TypeError, r"found is a string; wanted a list of texts"),
+    ],
+)
+def test_bad_input_is_named(model, call, error, message):
+    with pytest.raises(error, match=message):
+        call(model)
