@@ -21,6 +21,8 @@ PARTS = {
     "hardware": ("hardware", "hardware"),
     "training": ("training_step", "training_step"),
     "generation": ("generation", "generation"),
+    "seq2seq": ("seq2seq", "seq2seq"),
+    "vit": ("vit", "vit"),
     "memory": ("memory", "memory"),
     "length": ("growth", "growth_with_length"),
     "depth": ("growth", "compile_time"),

@@ -1,13 +1,10 @@
 """One training step: ours against a plain PyTorch GPT and `transformers`' GPT-2, each eager and compiled.
 
-All train the same model (exact GELU, tied embedding, no dropout) with AdamW, weight decay of matrices, a cosine
-schedule and clipping, in float32, on all cores, and wait for the loss, as a loop that shows it does. Each takes a few
-steps at a stretch before it is another's turn.
+All train the same model (exact GELU, tied embedding, no dropout), in the way that `steps` describes.
 """
 
 import time
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -16,13 +13,12 @@ import torch.nn.functional as F
 from gpt2 import new_gpt2
 from hardware import gigaflops, products, use_all_cores
 from report import Goal, Section, Settings, say, table
+from steps import our_training, those_that_run, torch_training
 from timing import in_turn, ratios, spread
 from torch_gpt import GPT
 
 import plainformer as pf
-from plainformer.training import _compiled_step
 
-TRAINING = pf.TrainingConfig(num_steps=100_000)
 SMALL = (pf.DecoderConfig(65, 64, d_model=128, num_layers=4, num_heads=4), 12)
 LARGE = (pf.DecoderConfig(65, 256, d_model=384, num_layers=6, num_heads=6), 8)
 WANTED = {"4 × 128": 1.1, "6 × 384": 1.3}
@@ -35,55 +31,19 @@ def new_batch(config: pf.DecoderConfig, batch_size: int) -> tuple[np.ndarray, np
 
 def our_step(config: pf.DecoderConfig, batch):
     """A function without arguments that trains for one step, and the compiled step itself with its arguments."""
-    weights, rest = eqx.partition(pf.Decoder(config, key=jax.random.key(0)), eqx.is_inexact_array)
-    state = (weights, pf.new_optimiser(TRAINING).init(weights))
     batch = tuple(jnp.asarray(array, jnp.int32) for array in batch)
-    step_once = _compiled_step(pf.next_token_loss, rest, TRAINING)
-    step = 0
-
-    def run():
-        nonlocal state, step
-        state, measured = step_once(state, batch, step)
-        step += 1
-        jax.block_until_ready(state)
-        return float(measured["loss"])
-
-    return run, (step_once, state, batch)
+    return our_training(pf.Decoder(config, key=jax.random.key(0)), pf.next_token_loss, batch)
 
 
 def torch_step(model, batch, compiled: bool):
     """The same for a PyTorch model, or for one of `transformers`."""
-    optimiser = torch.optim.AdamW(
-        [
-            {"params": [weight for weight in model.parameters() if weight.ndim >= 2]},
-            {"params": [weight for weight in model.parameters() if weight.ndim < 2], "weight_decay": 0.0},
-        ],
-        lr=TRAINING.learning_rate,
-        betas=(TRAINING.beta_1, TRAINING.beta_2),
-        weight_decay=TRAINING.weight_decay,
-        fused=True,
-    )
-    schedule = torch.optim.lr_scheduler.CosineAnnealingLR(optimiser, TRAINING.num_steps)
-    inputs, targets = (torch.tensor(array) for array in batch)
     of_transformers = hasattr(model, "transformer")
 
     def loss_of(inputs, targets):
         logits = model(inputs, use_cache=False).logits if of_transformers else model(inputs)
         return F.cross_entropy(logits.flatten(0, 1), targets.flatten())
 
-    loss_of = torch.compile(loss_of) if compiled else loss_of
-    model.train()
-
-    def run():
-        optimiser.zero_grad(set_to_none=True)
-        loss = loss_of(inputs, targets)
-        loss.backward()
-        torch.nn.utils.clip_grad_norm_(model.parameters(), TRAINING.clip_norm)
-        optimiser.step()
-        schedule.step()
-        return loss.item()
-
-    return run
+    return torch_training(model, loss_of, [torch.tensor(array) for array in batch], compiled)
 
 
 def peers(config: pf.DecoderConfig, batch) -> dict:
@@ -94,23 +54,6 @@ def peers(config: pf.DecoderConfig, batch) -> dict:
         for name, new_model in (("PyTorch", GPT), ("transformers", new_gpt2))
         for compiled in (False, True)
     }
-
-
-def those_that_run(runs: dict) -> tuple[dict, dict[str, float], list[str]]:
-    """Run each once: those that work, the seconds that the first step took, and a line about each that does not."""
-    working, first, lines = {}, {}, []
-    for name, run in runs.items():
-        start = time.perf_counter()
-        try:
-            run()
-        except Exception as error:  # such as no C++ compiler for torch.compile; the others still count
-            reason = (str(error).strip() or type(error).__name__).splitlines()[0]
-            lines.append(f"{name}: not measured, it failed ({type(error).__name__}: {reason[:200]}).")
-            say(lines[-1])
-            continue
-        working[name], first[name] = run, time.perf_counter() - start
-        say(f"{name}: first step after {first[name]:.1f} s")
-    return working, first, lines
 
 
 def one_size(label: str, config: pf.DecoderConfig, batch_size: int, rounds: int, calls: int) -> tuple[str, list[Goal]]:

@@ -131,6 +131,15 @@ def test_report_goes_into_the_repository_only_after_a_whole_run(module):
     assert run.output_of(run.arguments(["--output", "x.md"])).as_posix() == "x.md"
 
 
+def test_each_part_of_a_run_has_its_function(module):
+    for name, function in module("run").PARTS.values():
+        assert re.search(rf"^def {function}\(settings: Settings\) -> Section:$", _source(name), re.MULTILINE), name
+
+
+def _source(name: str) -> str:
+    return (ROOT / "benchmarks" / f"{name}.py").read_text("utf-8")
+
+
 def test_run_refuses_what_measures_nothing(module, capsys):
     run = module("run")
     with pytest.raises(SystemExit):
