@@ -9,13 +9,25 @@ import readers_answers_blocks
 import readers_answers_decoder
 import readers_answers_encoder
 import readers_answers_positions
+import readers_answers_seq2seq
 import readers_answers_tokens
 import readers_answers_vision
 from exercise_checks import complaint, in_float64
 
-from plainformer.exercises import EXERCISES, blocks, decoder, encoder, notation, positions, tokens, vision, windows
+from plainformer.exercises import (
+    EXERCISES,
+    blocks,
+    decoder,
+    encoder,
+    notation,
+    positions,
+    seq2seq,
+    tokens,
+    vision,
+    windows,
+)
 
-MODULES = (notation, tokens, windows, blocks, positions, decoder, encoder, vision)
+MODULES = (notation, tokens, windows, blocks, positions, decoder, encoder, seq2seq, vision)
 NAMES = [name for module in MODULES for name in module.EXERCISES]
 WRONG = [
     *readers_answers_tokens.WRONG,
@@ -23,6 +35,7 @@ WRONG = [
     *readers_answers_positions.WRONG,
     *readers_answers_decoder.WRONG,
     *readers_answers_encoder.WRONG,
+    *readers_answers_seq2seq.WRONG,
     *readers_answers_vision.WRONG,
 ]
 

@@ -19,6 +19,7 @@ from plainformer.exercises import (
     multi_head,
     notation,
     positions,
+    seq2seq,
     tokens,
     vision,
     windows,
@@ -37,6 +38,7 @@ EXERCISES = {
     **positions.EXERCISES,
     **decoder.EXERCISES,
     **encoder.EXERCISES,
+    **seq2seq.EXERCISES,
     **vision.EXERCISES,
 }
 
