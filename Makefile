@@ -78,6 +78,7 @@ browser: book $(PARITY_READY)  ## try the built site in headless Chromium
 models: $(READY)  ## train the small models in models/ anew, and write them with their cards
 	$(BIN)/python scripts/train_models.py
 	$(BIN)/python scripts/sampling_figure.py
+	$(BIN)/python scripts/masking_figure.py
 	$(BIN)/python scripts/patches_figure.py
 
 bench: $(PARITY_READY)  ## time it against PyTorch and transformers, write benchmarks/RESULTS.md (TEXT=... Tiny Shakespeare)

@@ -2,7 +2,7 @@
 
 import pytest
 
-NAMES = ["notation", "bpe", "attention", "heads", "blocks", "positions", "sampling", "patches"]
+NAMES = ["notation", "bpe", "attention", "heads", "blocks", "positions", "sampling", "masking", "patches"]
 
 # One control of each figure with keys that change something.
 CHANGES = {
@@ -19,6 +19,7 @@ CHANGES = {
         ("Top-p", "ArrowLeft"),
         ("Draw 100", "Enter"),
     ],
+    "masking": [("North Korea", "Space"), ("Hidden letter", "ArrowRight"), ("Hide letter 5", "Enter")],
     "patches": [
         ("a 2", "Space"),
         ("block 2", "Space"),
