@@ -270,6 +270,18 @@ ROWS = jnp.ones((TEXTS * SEQ, D_MODEL))
             ValueError,
             r"is_token has shape \(15,\); wanted \(num_texts, kv_seq\)",
         ),
+        (
+            lambda: LAYER.context_cache(ROWS, jnp.where(jnp.ones((TEXTS, SEQ), bool), 0.0, -jnp.inf)),
+            TypeError,
+            r"is_token holds float32; wanted bool, True for a token",
+        ),
+        (
+            lambda: new_layer(KEY, 1).read(ROWS, kept_by(new_layer(KEY, 2)), jnp.asarray(PLACES)),
+            ValueError,
+            r"cache\.keys has shape \(6, 2, 7\); wanted \(rows=3, d_k=2, kv_seq\)\. The cache is of another layer",
+        ),
+        (lambda: BLOCK.weights([1.0], context=ROWS), TypeError, r"x is a list; wanted an array"),
+        (lambda: BLOCK.weights(ROWS[None], context=ROWS), ValueError, r"x has shape .* one axis too many"),
         (lambda: BLOCK.weights(ROWS), ValueError, r"has cross-attention and needs a context: pass context="),
     ],
 )

@@ -99,6 +99,12 @@ def test_load_labelled_reads_a_header(tmp_path):
     assert load_labelled(write(tmp_path / "c.csv", "hallo,de\ntext,label\n")) == [("hallo", "de"), ("text", "label")]
 
 
+@pytest.mark.usefixtures("unchecked")
+def test_label_ids_take_an_array_of_numpy():
+    ids, names = label_ids(np.array(["fr", "de", "fr"]))
+    assert (ids.tolist(), names) == ([1, 0, 1], ["de", "fr"])
+
+
 def test_label_ids_number_labels_in_sorted_order():
     ids, names = label_ids(["fr", "de", "fr", "pl"])
     assert ids.tolist() == [1, 0, 1, 2]

@@ -33,6 +33,7 @@ def test_encoder_takes_a_text_as_long_as_the_context_and_a_class_token_besides()
         (lambda: new_model()(jnp.zeros((2, 6), int)), ValueError, r"There are 6 tokens; wanted 1 to context_len=5"),
         (lambda: new_model(positions="alibi")(jnp.zeros(6, int)), ValueError, r"There are 6 tokens; wanted 1 to"),
         (lambda: new_model()(jnp.zeros(0, int)), ValueError, r"There are 0 tokens; wanted 1 to .*at least one"),
+        (lambda: new_model()(jnp.zeros((0, 2), int)), ValueError, r"There are 0 texts; wanted at least one"),
         (lambda: new_model()(jnp.zeros((2, 0), int)), ValueError, r"There are 0 tokens; wanted 1 to .*at least one"),
         (lambda: new_model()(jnp.zeros((1, 2, 3), int)), ValueError, r"inputs has shape \(1, 2, 3\); wanted \(seq,\)"),
         (lambda: new_model()([1, 2]), TypeError, r"inputs is a list; wanted an array .*jnp\.asarray\(inputs\)"),

@@ -68,6 +68,7 @@ def test_names_by_language_bad_input(function):
         (lambda: number_words([3, 1.5]), TypeError, r"^numbers holds 1.5; wanted whole numbers"),
         (lambda: number_words([True]), TypeError, r"^numbers holds True; wanted whole numbers"),
         (lambda: number_words(7), TypeError, r"^numbers is 7; wanted a list of whole numbers"),
+        (lambda: number_words([-3], "cs"), ValueError, r"^num2words has no words for -3 in 'cs': "),
         (lambda: number_words([10**400]), ValueError, r"^num2words has no words for 10{400} in 'en': "),
     ],
 )

@@ -158,6 +158,12 @@ def test_generate_draws_several_targets_of_one_source(key):
     assert len({tuple(each.tokens) for each in found}) > 1
 
 
+def test_generate_takes_a_model_in_32_bits_where_64_are_allowed(key, x64):
+    model = jax.tree.map(lambda leaf: leaf.astype(jnp.float32), new_model(key))
+    (found,) = pf.generate(model.given(jnp.array(SOURCES[0])), [[START]], 3, temperature=0.0)
+    assert len(found.tokens) == len(found.log_probs) == 3
+
+
 @pytest.fixture(scope="module")
 def small():
     """A model of three tokens, and its source, padded: small enough to list all targets."""

@@ -64,6 +64,13 @@ def test_bad_configuration_is_named(options, error, message):
 
 
 @pytest.mark.usefixtures("unchecked")
+def test_seq2seq_tells_a_start_token_from_what_it_would_be_in_8_bits():
+    config = pf.Seq2SeqConfig(300, 8, 6, 256, 4, d_model=12, num_encoder_layers=1, num_decoder_layers=1, num_heads=3)
+    with pytest.raises(ValueError, match=r"Target 0 begins with 0; wanted the start token, 256"):
+        pf.Seq2Seq(config, key=jax.random.key(0))(SOURCE, jnp.array([0, 5], jnp.uint8))
+
+
+@pytest.mark.usefixtures("unchecked")
 @pytest.mark.parametrize(
     ("source", "target", "is_source", "error", "message"),
     [
@@ -101,6 +108,8 @@ def test_bad_configuration_is_named(options, error, message):
         ),
         (padded()[0][:1], TARGET, None, ValueError, r"source has shape \(1, 6\), target \(4,\); wanted as many"),
         (jnp.array([2, 11]), TARGET, None, ValueError, r"11.*wanted 0 to 10"),
+        (padded()[0].at[2, 1].set(11), padded()[2], None, ValueError, r"Source 2: ids\[1\] is 11; wanted 0 to 10"),
+        (jnp.zeros((0, 2), int), jnp.zeros((0, 3), int), None, ValueError, r"There are 0 texts; wanted at least one"),
         (jnp.array([-1, 2]), TARGET, None, ValueError, r"-1.*wanted 0 to 10"),
         (SOURCE, jnp.array([START, 11]), None, ValueError, r"11.*wanted 0 to 10"),
         (SOURCE.astype(float), TARGET, None, TypeError, r"ids are float32; wanted whole numbers"),

@@ -94,6 +94,7 @@ def test_an_image_of_another_kind_is_named(options, image, error, message, metho
         ({}, jnp.zeros((7, 3, 6, 8)), r"\(7, 3, 6, 8\); wanted \(num_images, .*Channels come last here"),
         ({}, jnp.zeros((7, 6, 8, 1)), r"\(7, 6, 8, 1\); wanted \(num_images, height=6, width=8, channels=3\)"),
         ({"channels": 1}, jnp.zeros((7, 6, 8)), r"\(7, 6, 8\); .* grey images .*: pass images\[\.\.\., None\]"),
+        ({"channels": 1}, jnp.zeros((7, 1, 6, 8)), r"\(7, 1, 6, 8\); .* pass jnp\.moveaxis\(images, -3, -1\)"),
         ({}, jnp.zeros((2, 7, 6, 8, 3)), r"\(2, 7, 6, 8, 3\); wanted \(height=6, width=8, channels=3\)"),
         ({}, jnp.zeros((0, 6, 8, 3)), r"There are 0 images; wanted at least one"),
     ],

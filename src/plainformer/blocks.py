@@ -210,6 +210,7 @@ class TransformerBlock(eqx.Module):
         Arguments as for a call without dropout. Returns `(num_heads, seq, seq)`, and `(num_heads, seq, kv_seq)` or
         `None`.
         """
+        check_axes("x", x, seq=None, d_model=self.attention.query_weight.shape[0])
         self._check_context(x, context, context_mask, 1)
         pre = self.placement == "pre"
         own = self.attention.weights(self.attention_norm(x) if pre else x, mask, position=position)

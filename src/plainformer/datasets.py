@@ -132,7 +132,7 @@ def label_ids(labels: Sequence[str], names: Sequence[str] | None = None) -> tupl
     string.
     """
     check_names("labels", labels)
-    if not labels:
+    if not len(labels):
         raise ValueError("labels is empty; wanted one label for each example.")
     if names is None:
         names = sorted(set(labels))

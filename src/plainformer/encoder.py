@@ -201,6 +201,8 @@ class Encoder(eqx.Module):
         several = getattr(inputs, "ndim", 1) == 1 + len(axes)
         check_axes("inputs", inputs, "", **({"num_texts": None, **axes} if several else axes))
         shape = inputs.shape[: 1 + several]
+        if not shape[0] and several:
+            raise ValueError("There are 0 texts; wanted at least one.")
         if not 1 <= shape[-1] <= config.context_len:
             raise ValueError(
                 f"There are {shape[-1]} tokens; wanted 1 to context_len={config.context_len}. "

@@ -204,7 +204,7 @@ def _words(number: int, language: str) -> str:
         raise TypeError(f"numbers holds {number!r}; wanted whole numbers.")
     try:
         return _plain(num2words.num2words(int(number), lang=language))
-    except (OverflowError, NotImplementedError, KeyError, IndexError) as error:
+    except (OverflowError, NotImplementedError, LookupError, ValueError) as error:
         raise ValueError(f"num2words has no words for {number} in {language!r}: {error}.") from error
 
 
@@ -221,7 +221,7 @@ def _locale(language: str):
 
 def _checked_languages(languages: Sequence[str]) -> list[str]:
     check_names("languages", languages)
-    if not languages:
+    if not len(languages):
         raise ValueError("languages is empty; wanted at least one, such as ['en'].")
     twice = next((name for place, name in enumerate(languages) if name in languages[:place]), None)
     if twice is not None:

@@ -3,6 +3,7 @@
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Bool, Float, Integer, PRNGKeyArray
 
 from plainformer.cache import KeyValueCache, attend_to_cache, attend_with_cache, cache_context
@@ -207,6 +208,8 @@ class MultiHeadAttention(eqx.Module):
         `context` is `(num_texts * kv_seq, d_model)`, the texts one below the other; `is_token` `False` for padding.
         """
         check_axes("is_token", is_token, num_texts=None, kv_seq=None)
+        if is_token.dtype != np.bool_:  # 0 and -inf, as some add them to scores, would mean the opposite
+            raise TypeError(f"is_token holds {is_token.dtype}; wanted bool, True for a token, False for padding.")
         check_axes("context", context, rows=is_token.size, d_model=self.key_weight.shape[0])
         _, keys, values = self._heads(context, context, is_token.shape[0])
         return cache_context(keys, values, is_token)
@@ -218,6 +221,8 @@ class MultiHeadAttention(eqx.Module):
         num_texts = cache.positions.shape[0]
         check_axes("positions", positions, num_texts=num_texts, seq=None)
         check_axes("x", x, rows=positions.size, d_model=self.query_weight.shape[0])
+        d_k, rows = self.key_weight.shape[1] // self.num_kv_heads, self.num_kv_heads * num_texts
+        check_axes("cache.keys", cache.keys, "The cache is of another layer.", rows=rows, d_k=d_k, kv_seq=None)
         queries = self._queries(x, num_texts)
         return self._mix(attend_to_cache(queries, cache, positions))
 

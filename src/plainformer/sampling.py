@@ -227,7 +227,7 @@ def _generate(model, tokens, positions, max_new_tokens, method, stop, key):
     logits = model.logits(rows[:, -1])
     token, log_prob = pick(keys, logits, 0, method)
     written = jnp.zeros((num_texts, max_new_tokens), jnp.int32).at[:, 0].set(token)
-    log_probs = jnp.zeros((num_texts, max_new_tokens)).at[:, 0].set(log_prob)
+    log_probs = jnp.zeros((num_texts, max_new_tokens), log_prob.dtype).at[:, 0].set(log_prob)
     lengths = jnp.ones(num_texts, jnp.int32)
 
     def has_stopped(token):

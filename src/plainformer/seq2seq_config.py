@@ -93,7 +93,11 @@ def as_sources(
             + ("Cut it, or make a model with a larger source_len." if seq else "Give at least one.")
         )
     if not isinstance(source, jax.core.Tracer):
-        check_token_ids(np.asarray(source).reshape(-1), config.encoder_config().vocab_size)
+        for number, ids in enumerate(np.asarray(source).reshape(-1, seq)):
+            try:
+                check_token_ids(ids, config.encoder_config().vocab_size)
+            except (ValueError, TypeError) as error:
+                raise type(error)(f"Source {number}: {error}") from error
     if is_source is None:
         return source.reshape(-1, seq), None
     check_axes("is_source", is_source, "One for each token.", **dict(zip(axes, source.shape, strict=True)))
@@ -125,7 +129,8 @@ def begun(
 ) -> Integer[Array, "num_texts target_seq"]:
     """Give the targets, once it is known that what stands at position 0 is the start token; or raise."""
     start = config.start_token
-    wrong = (positions == 0) & (targets != start)
+    # Widened before: in the 8 bits of bytes a start token of 256 would be 0.
+    wrong = (positions == 0) & (targets.astype(int) != start)
     if isinstance(wrong, jax.core.Tracer):  # no values to look at yet, so the check goes into the compiled function
         return eqx.error_if(targets, wrong, f"A target does not begin with the start token, {start}. Put it first.")
     if wrong.any():

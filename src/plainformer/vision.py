@@ -248,10 +248,10 @@ class ViT(eqx.Module):
         axes: dict[str, int | None] = {"height": height, "width": width, "channels": channels}
         shape = tuple(getattr(images, "shape", ()))
         hint = f"This model reads images of {height} x {width} pixels with channels={channels}, and no others."
-        if channels == 1 and shape[-2:] == (height, width):
-            hint = "These look like grey images without an axis of channels: pass images[..., None]."
-        elif shape[-3:] == (channels, height, width):
+        if shape[-3:] == (channels, height, width):
             hint = "Channels come last here: pass jnp.moveaxis(images, -3, -1)."
+        elif channels == 1 and shape[-2:] == (height, width):
+            hint = "These look like grey images without an axis of channels: pass images[..., None]."
         check_axes("images", images, hint, **({"num_images": None, **axes} if len(shape) == 4 else axes))
         if not shape[0]:
             raise ValueError("There are 0 images; wanted at least one.")
