@@ -1,6 +1,7 @@
 """Train the encoder–decoders of chapter 08, three that differ by their seed, and write them with one card."""
 
 from pathlib import Path
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -13,7 +14,13 @@ ROOT = Path(__file__).resolve().parent.parent
 MODELS = ROOT / "models"
 NAMES = ["seq2seq", "seq2seq_1", "seq2seq_2"]  # of seeds 0, 1 and 2
 # Strong weight decay and dropout: without them, two seeds of three learn the years of training by heart.
-TRAINING = {"num_steps": 700, "learning_rate": 4e-3, "warmup_steps": 50, "final_fraction": 0.02, "weight_decay": 0.5}
+TRAINING: dict[str, Any] = {
+    "num_steps": 700,
+    "learning_rate": 4e-3,
+    "warmup_steps": 50,
+    "final_fraction": 0.02,
+    "weight_decay": 0.5,
+}
 DROPOUT_RATE = 0.1
 BATCH_SIZE = 64
 
@@ -42,7 +49,7 @@ def seq2seq_config(vocabulary: pf.Vocabulary) -> pf.Seq2SeqConfig:
     )
 
 
-def date_match(model: pf.Seq2Seq, vocabulary: pf.Vocabulary, pairs: list[pf.DatePair]) -> float:
+def date_match(model, vocabulary: pf.Vocabulary, pairs: list[pf.DatePair]) -> float:
     """The share of dates that greedy search translates exactly."""
     sources = [vocabulary.encode(pair.source) for pair in pairs]
     found = pf.translate(model, sources, batch_size=len(sources))

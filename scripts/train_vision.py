@@ -33,7 +33,7 @@ def bright(images):
 
 
 def shifted_batches(training: pf.Digits, batch_size: int, seed: int = 0) -> Callable[[int], tuple]:
-    """Batches of digits, each moved by a random 0 or 1 pixel in both directions; as in the chapter, but without noise."""
+    """Batches of digits, each moved by 0 or 1 pixel in both directions; as in the chapter, but without noise."""
     padded = np.pad(np.asarray(bright(training.images)), ((0, 0), (1, 1), (1, 1), (0, 0)))
     labels = np.asarray(training.labels)
 

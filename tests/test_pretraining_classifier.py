@@ -193,3 +193,11 @@ def test_fit_teaches_a_classifier_what_no_single_token_tells(key):
     model = pf.EncoderClassifier(config, key=key)
     result = pf.fit(model, pf.classification_loss, lambda step: (texts, labels), training, progress=False)
     assert (result.model(texts).argmax(axis=1) == labels).mean() > 0.95
+
+
+@pytest.mark.parametrize("dtype", [jnp.float16, jnp.bfloat16])
+def test_mean_pool_adds_up_in_single_precision(dtype):
+    rows, is_token = jnp.full((512, 3), 200.0, dtype), jnp.arange(512) < 509
+    pooled = pf.mean_pool(rows, is_token)
+    assert pooled.dtype == dtype
+    assert pooled.tolist() == [200.0] * 3

@@ -255,6 +255,13 @@ def test_exact_match_counts_what_is_the_same_throughout():
         (lambda m: pf.translate(m, [[1]], 3, temperature=1.0), TypeError, r"key is None; wanted a random key"),
         (lambda m: pf.exact_match([[1]], []), ValueError, r"1 texts are found, 0 wanted; wanted equally many"),
         (lambda m: pf.exact_match([], []), ValueError, r"wanted equally many, at least one"),
+        (lambda m: pf.exact_match([[1, 2]], ["ab"]), TypeError, r"Some texts are strings and some are lists of ids"),
+        (lambda m: pf.exact_match([[1.5]], [[1]]), TypeError, r"ids are float64; wanted whole numbers"),
+        (
+            lambda m: pf.translate(m, [[4]], beam_width=2, top_k=3),
+            TypeError,
+            r"top_k is for drawing, and beam_width for",
+        ),
         (lambda m: pf.exact_match("ab", ["a", "b"]), TypeError, r"found is a string; wanted a list of texts"),
     ],
 )

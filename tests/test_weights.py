@@ -13,6 +13,8 @@ import pytest
 from safetensors.numpy import load_file, save_file
 
 from plainformer.decoder import Decoder, DecoderConfig
+from plainformer.encoder import Encoder
+from plainformer.pretraining import ClassifierConfig, EncoderClassifier
 from plainformer.weights import load_model, save_model
 
 CONFIG = DecoderConfig(vocab_size=7, context_len=5, d_model=12, num_layers=2, num_heads=6, num_kv_heads=3, d_ff=8)
@@ -151,7 +153,9 @@ def test_load_model_names_a_configuration_that_does_not_fit(tmp_path, unchecked)
         path = tmp_path / "odd.safetensors"
         odd = model_of(CONFIG)
         object.__setattr__(odd, "config", config)
-        save_model(path, odd)
+        with pytest.MonkeyPatch.context() as patch:  # save_model would refuse such a model
+            patch.setattr("plainformer.weights._skeleton", lambda model_class, config: odd)
+            save_model(path, odd)
         return path
 
     with pytest.raises(ValueError, match=r"has a configuration that no Decoder has: .*colour"):
@@ -229,3 +233,15 @@ def test_load_model_reads_annotations_that_are_strings(tmp_path):
     model = postponed.Scale(postponed.ScaleConfig(size=3), key=jax.random.key(0))
     save_model(tmp_path / "scale.safetensors", model)
     assert same(load_model(tmp_path / "scale.safetensors", postponed.Scale), model)
+
+
+def test_save_model_refuses_parts_that_the_configuration_does_not_describe(tmp_path, key):
+    sizes = {"vocab_size": 7, "context_len": 5, "d_model": 12, "num_layers": 1, "num_classes": 3}
+    four, three = (EncoderClassifier(ClassifierConfig(**sizes, num_heads=n), key=key) for n in (4, 3))
+    mixed = eqx.tree_at(lambda model: model.encoder, four, three.encoder)
+    with pytest.raises(ValueError, match=r"not what its config describes, so load_model would build another one"):
+        save_model(tmp_path / "mixed.safetensors", mixed)
+    assert not list(tmp_path.iterdir())
+    same = eqx.tree_at(lambda model: model.encoder, four, Encoder(four.encoder.config, key=key))
+    save_model(tmp_path / "same.safetensors", same)
+    assert load_model(tmp_path / "same.safetensors", EncoderClassifier).encoder.config.num_heads == 4

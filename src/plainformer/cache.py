@@ -177,6 +177,7 @@ def cache_context(
     **Arguments** keys and values, with axes for heads and texts; which of them are of tokens. **Returns** a full cache.
     """
     num_kv_heads, num_texts, kv_seq, d_k = keys.shape
+    keys, values = (jnp.where(is_token[:, :, None], rows, 0) for rows in (keys, values))  # padding may hold NaN
     empty = KeyValueCache(num_kv_heads, kv_seq, d_k, values.shape[3], num_texts=num_texts, dtype=keys.dtype)
     return empty.append(_texts_of_heads(keys), _texts_of_heads(values), jnp.where(is_token, 0, -1))
 

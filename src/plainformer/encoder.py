@@ -163,10 +163,11 @@ class Encoder(eqx.Module):
 
         `inputs` is `(seq,)`, at most `context_len` ids, or, with `d_in`, `(seq, d_in)`; the result `(seq, d_model)`,
         with the class token, if there is one, as a further row in front. Several texts may be given at once, with an
-        axis `num_texts` before; `is_token`, `(num_texts, seq)`, says `False` where a shorter one is padded: nobody
-        attends to padding, and its own rows mean nothing. `segments`, of the same shape, numbers the segment of each
-        token. With a random `key`, as in training, dropout is on. Raises `ValueError` if a text is empty, all padding
-        or longer than the context, or an id is out of range; `TypeError` if `is_token` is not Boolean.
+        axis `num_texts` before; `is_token`, `(num_texts, seq)`, says `False` where a shorter one is padded, on the
+        right, as positions count from the left: nobody attends to padding, and its own rows mean nothing. `segments`,
+        of the same shape, numbers the segment of each token. With a random `key`, as in training, dropout is on. Raises
+        `ValueError` if a text is empty, all padding or longer than the context, or an id is out of range; `TypeError`
+        if `is_token` is not Boolean.
         """
         num_texts, seq, batch = self._check(inputs, is_token, segments)
         keys = [None] * (1 + len(self.blocks)) if key is None else jax.random.split(key, 1 + len(self.blocks))

@@ -5,11 +5,12 @@ import dataclasses
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Bool, Float, Integer, PRNGKeyArray
 
 from plainformer.encoder import Encoder, EncoderConfig
 from plainformer.errors import as_floats, check_axes, check_choice, check_fraction, check_positive
-from plainformer.layers import ACTIVATIONS, LayerNorm, RMSNorm, dropout
+from plainformer.layers import ACTIVATIONS, LayerNorm, RMSNorm, dropout, in_single_precision
 from plainformer.losses import cross_entropy
 from plainformer.tokens import linear_map
 
@@ -52,7 +53,7 @@ def mask_tokens(
     """
     check_positive(vocab_size=vocab_size)
     for name, number in {"mask_token": mask_token, "first_ordinary": first_ordinary}.items():
-        if isinstance(number, bool) or not isinstance(number, int):
+        if isinstance(number, bool) or not isinstance(number, int | np.integer):
             raise TypeError(f"{name} is {number!r}; wanted a token id, such as 2.")
         if not 0 <= number < vocab_size:
             raise ValueError(f"{name} is {number}; wanted 0 to {vocab_size - 1}, as there are {vocab_size} tokens.")
@@ -183,8 +184,8 @@ def mean_pool(
         is_token = eqx.error_if(is_token, empty, message)
     elif empty.any():
         raise ValueError(message)
-    total = jnp.where(is_token[..., None], rows, 0).sum(axis=-2)
-    return total / is_token.sum(axis=-1, keepdims=True).astype(rows.dtype)
+    total = in_single_precision(jnp.where(is_token[..., None], rows, 0)).sum(axis=-2)
+    return (total / is_token.sum(axis=-1, keepdims=True).astype(total.dtype)).astype(rows.dtype)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

@@ -9,7 +9,7 @@ from jaxtyping import Array, Bool, Float, Int
 
 from plainformer.beam import beam_search
 from plainformer.datasets import pad_texts
-from plainformer.errors import check_list, check_positive
+from plainformer.errors import check_list, check_positive, check_token_ids
 from plainformer.losses import cross_entropy
 from plainformer.sampling import generate
 
@@ -117,7 +117,8 @@ def translate(
     - `batch_size`: how many to write at a time, without a beam.
     - `options`: further ones of `generate` or `beam_search`, such as `temperature` and `key`; greedy without.
 
-    **Returns** for each source the ids of the target, without start and stop tokens; the best found, with a beam.
+    **Returns** for each source the ids of the target, without the start token given and the stop token; the best found,
+    with a beam. What is drawn depends on the key and on `batch_size`.
 
     **Raises** as `pad_texts`, `Seq2Seq.given`, and `generate` or `beam_search`.
     """
@@ -125,6 +126,10 @@ def translate(
     config = model.config
     check_list("sources", sources, "sources, each a list of ids")
     max_new_tokens = config.context_len if max_new_tokens is None else max_new_tokens
+    if beam_width is not None and (sampled := sorted({"temperature", "top_k", "top_p", "key"} & options.keys())):
+        raise TypeError(
+            f"{sampled[0]} is for drawing, and beam_width for searching; wanted one of them: leave one out."
+        )
     start, stop = [config.start_token], [config.stop_token]
     ids, is_token = pad_texts(sources)
     room = [(0, 0), (0, max(config.source_len - ids.shape[1], 0))]
@@ -160,7 +165,10 @@ def exact_match(found: Sequence, wanted: Sequence) -> float:
     if len(found) != len(wanted) or not len(wanted):
         raise ValueError(f"{len(found)} texts are found, {len(wanted)} wanted; wanted equally many, at least one.")
 
+    if len({isinstance(text, str) for text in (*found, *wanted)}) > 1:
+        raise TypeError("Some texts are strings and some are lists of ids; wanted one kind: decode() the ids.")
+
     def plain(text):
-        return text if isinstance(text, str) else [int(token) for token in text]
+        return text if isinstance(text, str) else check_token_ids(text)
 
     return sum(plain(one) == plain(other) for one, other in zip(found, wanted, strict=True)) / len(wanted)

@@ -27,7 +27,8 @@ def save_model(path: Name, model) -> None:
 
     Tensors are named by their place in the model, such as `blocks.0.attention.query_weight`.
 
-    **Raises** `ValueError` if `path` does not end in `.safetensors`; `TypeError` if the model has no configuration;
+    **Raises** `ValueError` if `path` does not end in `.safetensors`, or the model has parts that its configuration does
+    not describe; `TypeError` if the model has no configuration;
     `OSError` that names the file if it cannot be written; weights that were there before then stay.
     """
     from safetensors.numpy import save
@@ -35,6 +36,12 @@ def save_model(path: Name, model) -> None:
     path = _checked(path)
     if not dataclasses.is_dataclass(getattr(model, "config", None)):
         raise TypeError(f"{type(model).__name__} has no config; wanted a model made from one, such as a Decoder.")
+    described: object = jax.tree.structure(_skeleton(type(model), model.config))
+    if described != jax.tree.structure(model):
+        raise ValueError(
+            f"This {type(model).__name__} is not what its config describes, so load_model would build another one; "
+            "were parts of another model put into it, with other heads or another activation? Make both of one config."
+        )
     arrays = {name: np.asarray(array) for name, array in named_arrays(model).items()}
     config = json.dumps(config_dict(model.config), indent=2)
     header = {"model": type(model).__name__, "config": config, "sha256": digest(arrays, config)}
@@ -80,11 +87,16 @@ def load_model(path: Name, model_class):
         config = config_class(**json.loads(header["config"]))
     except (TypeError, ValueError) as error:
         raise ValueError(f"{path} has a configuration that no {model_class.__name__} has: {error}.") from error
-    skeleton = eqx.filter_eval_shape(lambda key: model_class(config, key=key), jax.random.key(0))
+    skeleton = _skeleton(model_class, config)
     shapes = {name: _as_saved(leaf, arrays.get(name)) for name, leaf in named_arrays(skeleton).items()}
     if wrong := differences(arrays, shapes):
         raise ValueError(f"{path} does not fit its own configuration: {wrong}.")
     return with_arrays(skeleton, {name: jax.numpy.asarray(array) for name, array in arrays.items()})
+
+
+def _skeleton(model_class, config):
+    """A model of this configuration, with shapes in place of numbers."""
+    return eqx.filter_eval_shape(lambda key: model_class(config, key=key), jax.random.key(0))
 
 
 def _as_saved(leaf, array):
