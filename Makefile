@@ -80,6 +80,7 @@ models: $(READY)  ## train the small models in models/ anew, and write them with
 	$(BIN)/python scripts/sampling_figure.py
 	$(BIN)/python scripts/masking_figure.py
 	$(BIN)/python scripts/patches_figure.py
+	$(BIN)/python scripts/translation_figure.py
 
 bench: $(PARITY_READY)  ## time it against PyTorch and transformers, write benchmarks/RESULTS.md (TEXT=... Tiny Shakespeare)
 	$(PARITY)/bin/python benchmarks/run.py --text "$(TEXT)" $(BENCH)

@@ -2,7 +2,7 @@
 
 import pytest
 
-NAMES = ["notation", "bpe", "attention", "heads", "blocks", "positions", "sampling", "masking", "patches"]
+NAMES = ["notation", "bpe", "attention", "heads", "blocks", "positions", "sampling", "masking", "patches", "translation"]
 
 # One control of each figure with keys that change something.
 CHANGES = {
@@ -24,6 +24,12 @@ CHANGES = {
         ("a 2", "Space"),
         ("block 2", "Space"),
         ("Patch in row 2, column 2", "Enter"),
+    ],
+    "translation": [
+        ("Freitag", "Space"),
+        ("Step", "ArrowRight"),
+        ("Head", "End"),
+        ("Step 3, 3", "Enter"),
     ],
 }
 

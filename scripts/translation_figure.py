@@ -1,0 +1,82 @@
+"""Write the numbers of the live figure `translation`: which letters of a date the book's own model reads, and when.
+
+`make models` runs it, after the training. The model translates each date by greedy search; the figure shows the
+weights of its cross-attention, and takes their mean in the reader's browser.
+"""
+
+import json
+from pathlib import Path
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from train_seq2seq import MODELS, ROOT, date_vocabulary
+
+import plainformer as pf
+
+NUMBERS = ROOT / "widgets" / "translation.json"
+# Dates of held-out years, with the year in front, at the end and in the middle; Spanish is held out, too.
+DATES = {
+    "25. října 2032": "Czech",
+    "November 27, 2032": "English",
+    "maanantai 21. syyskuuta 2026": "Finnish",
+    "samedi 25 novembre 1989": "French",
+    "Freitag, 26. Juni 1936": "German",
+    "1963. november 10.": "Hungarian",
+    "26 Şubat 1921 Cumartesi": "Turkish",
+    "16 de enero de 1989": "Spanish, not in training",
+}
+LIKELIEST = 5  # characters shown of each step
+STOP = "⏹"
+
+
+def readings(model: pf.Seq2Seq, vocabulary: pf.Vocabulary, text: str) -> tuple[list[int], np.ndarray, np.ndarray]:
+    """What the model writes, the stop token included; the weights, `(heads, steps, source)`; and the probabilities of
+    all tokens at each step, `(steps, vocab_size)`."""
+    source = jnp.asarray(vocabulary.encode(text))
+    start, stop = model.config.start_token, model.config.stop_token
+    given = model.given(source)
+    (found,) = pf.generate(given, [[start]], model.config.context_len, temperature=0.0, stop_tokens=[stop])
+    inputs = jnp.asarray([start, *found.tokens[:-1]])
+    weights = np.asarray(model.cross_weights(source, inputs), np.float64).reshape(-1, len(inputs), len(source))
+    return found.tokens, weights, np.asarray(jax.nn.softmax(model(source, inputs)), np.float64)
+
+
+def translation_numbers(model: pf.Seq2Seq) -> dict:
+    """For each date what is written, the weights in thousandths, and the likeliest characters of each step."""
+    vocabulary = date_vocabulary(pf.date_splits().training)
+
+    def visible(token: int) -> str:
+        return STOP if token == model.config.stop_token else vocabulary.decode([token])
+
+    dates = []
+    for text, language in DATES.items():
+        tokens, weights, probabilities = readings(model, vocabulary, text)
+        likeliest = np.argsort(-probabilities, axis=1)[:, :LIKELIEST]
+        dates.append(
+            {
+                "text": text,
+                "language": language,
+                "written": "".join(map(visible, tokens)),
+                "weights": np.round(1000 * weights).astype(int).tolist(),
+                "next": [
+                    {"letters": [visible(int(token)) for token in row], "probabilities": np.round(numbers, 4).tolist()}
+                    for row, numbers in zip(
+                        likeliest, np.take_along_axis(probabilities, likeliest, axis=1), strict=True
+                    )
+                ],
+            }
+        )
+    layers, heads = model.config.num_decoder_layers, model.config.num_heads
+    names = [f"block {layer + 1}, head {head + 1}" for layer in range(layers) for head in range(heads)]
+    return {"heads": names, "dates": dates}
+
+
+def write(path: Path = NUMBERS) -> None:
+    """Write the numbers of the stored model."""
+    numbers = translation_numbers(pf.load_model(MODELS / "seq2seq.safetensors", pf.Seq2Seq))
+    path.write_text(json.dumps(numbers, ensure_ascii=False, separators=(",", ":")) + "\n", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    write()
