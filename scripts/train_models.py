@@ -7,6 +7,9 @@ import sys
 from pathlib import Path
 
 import jax
+import train_encoder
+import train_seq2seq
+import train_vision
 
 import plainformer as pf
 
@@ -74,3 +77,6 @@ documentation and knows nothing: use it to study decoding, not to learn Python.
 
 if __name__ == "__main__":
     train_decoder()
+    train_encoder.train_encoder()
+    train_seq2seq.train_seq2seq()
+    train_vision.train_vision()
