@@ -27,7 +27,7 @@ DATES = {
     "16 de enero de 1989": "Spanish, not in training",
 }
 LIKELIEST = 5  # characters shown of each step
-STOP = "⏹"
+STOP = "■"
 
 
 def readings(model: pf.Seq2Seq, vocabulary: pf.Vocabulary, text: str) -> tuple[list[int], np.ndarray, np.ndarray]:

@@ -40,7 +40,7 @@ export async function mount(element) {
     html("div", { class: "lf-wide lf-table" }, html("table", {}, caption, html("thead", {}, html("tr", {}, names, scale)),
       html("tbody", {}, rows.map(({ name, cell, bar }) => html("tr", {}, name, cell, html("td", { class: "lf-bar-cell" }, bar)))))),
     html("p", { class: "lf-note lf-wide" }, "The darker a letter, the more it is read at this step; a weight below half a hundredth is not written. The model " +
-      "has read what stands before the red character, and is about to write that. ␣ is a space, ⏹ the stop token."));
+      "has read what stands before the red character, and is about to write that. ␣ is a space, ■ the stop token."));
 
   // Made anew for another date only: a button that stays where it is can be pointed at, and keeps the focus.
   let spelt = null;
