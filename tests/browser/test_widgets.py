@@ -2,7 +2,18 @@
 
 import pytest
 
-NAMES = ["notation", "bpe", "attention", "heads", "blocks", "positions", "sampling", "masking", "patches", "translation"]
+NAMES = [
+    "notation",
+    "bpe",
+    "attention",
+    "heads",
+    "blocks",
+    "positions",
+    "sampling",
+    "masking",
+    "patches",
+    "translation",
+]
 
 # One control of each figure with keys that change something.
 CHANGES = {
