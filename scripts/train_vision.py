@@ -28,7 +28,7 @@ BATCH_SIZE = 64
 
 
 def bright(images):
-    """Pixels from 0 to 2 in place of 0 to 1, so that a typical patch has features of about length one."""
+    """Pixels from 0 to 2 in place of 0 to 1, so that a typical patch has a root mean square of about 1."""
     return 2 * images
 
 
@@ -67,7 +67,7 @@ def train_vision() -> None:
     card = f"""# The vision transformer of chapter 09
 
 It names handwritten digits of 8 × 8 pixels, and is small enough to look into: use it to study what a vision transformer
-does with patches. To tell digits apart, the support-vector machine of the chapter does as well, and is simpler.
+does with patches. To tell digits apart, the support-vector machine of the chapter does about as well, and is simpler.
 
 - **Data.** `plainformer.digits()`, the digits that ship with scikit-learn: {len(training.labels):,} images to train
   on, {len(test.labels)} held out, by the same writers. While training, each image is moved by at most a pixel down or
