@@ -6,6 +6,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 import reference
+from closeness import assert_close
 from redraw import redrawn
 
 import plainformer as pf
@@ -52,12 +53,6 @@ def new_block(key, kind):
 def flat(rows):
     """The texts one below the other."""
     return rows.reshape(-1, D_MODEL)
-
-
-def assert_close(found, wanted):
-    """Agreement to 1e-5 of the largest of what is compared."""
-    found, wanted = np.asarray(found, np.float64), np.asarray(wanted, np.float64)
-    np.testing.assert_allclose(found, wanted, rtol=1e-5, atol=1e-5 * np.abs(wanted).max())
 
 
 @pytest.mark.equation("eq-seq2seq-cached-context")

@@ -8,6 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 import reference
+from closeness import assert_close
 from redraw import redrawn
 
 import plainformer as pf
@@ -53,12 +54,6 @@ def text(key):
 def texts(key):
     """Three texts of seven tokens."""
     return jax.random.randint(key, (TEXTS, SEQ), 0, VOCAB)
-
-
-def assert_close(found, wanted, scale=1.0):
-    """Agreement to 1e-5 of the largest of what is compared."""
-    found, wanted = np.asarray(found, np.float64), np.asarray(wanted, np.float64)
-    np.testing.assert_allclose(found, wanted, rtol=1e-5, atol=1e-5 * scale * np.abs(wanted).max())
 
 
 @pytest.mark.equation("eq-decoder-model")

@@ -8,6 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 import reference
+from closeness import assert_close
 from redraw import redrawn
 
 import plainformer as pf
@@ -48,12 +49,6 @@ def new_inputs(key, model):
 def one(arrays, text, length=SEQ):
     """The first tokens of one of the texts, and their segments."""
     return [None if array is None else array[text, :length] for array in arrays]
-
-
-def assert_close(found, wanted):
-    """Agreement to 1e-5 of the largest of what is compared."""
-    found, wanted = np.asarray(found, np.float64), np.asarray(wanted, np.float64)
-    np.testing.assert_allclose(found, wanted, rtol=1e-5, atol=1e-5 * np.abs(wanted).max())
 
 
 @pytest.fixture

@@ -8,6 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 import reference
+from closeness import assert_close
 from redraw import redrawn
 
 import plainformer as pf
@@ -43,12 +44,6 @@ def many(key):
 def new_model(key, **options):
     """A masked language model whose parameters are all drawn."""
     return redrawn(pf.MaskedLanguageModel(pf.EncoderConfig(**SIZES | {"d_ff": D_FF} | options), key=key), key)
-
-
-def assert_close(found, wanted):
-    """Agreement to 1e-5 of the largest of what is compared."""
-    found, wanted = np.asarray(found, np.float64), np.asarray(wanted, np.float64)
-    np.testing.assert_allclose(found, wanted, rtol=1e-5, atol=1e-5 * np.abs(wanted).max())
 
 
 def assert_share(mask, wanted):

@@ -9,6 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 import reference
+from closeness import assert_close
 from redraw import redrawn
 
 import plainformer as pf
@@ -46,12 +47,6 @@ def new_inputs(key, model):
 def is_token():
     """Which tokens of three texts of unequal length are none."""
     return jnp.arange(SEQ)[None, :] < jnp.array(LENGTHS)[:, None]
-
-
-def assert_close(found, wanted):
-    """Agreement to 1e-5 of the largest of what is compared."""
-    found, wanted = np.asarray(found, np.float64), np.asarray(wanted, np.float64)
-    np.testing.assert_allclose(found, wanted, rtol=1e-5, atol=1e-5 * np.abs(wanted).max())
 
 
 @pytest.mark.equation("eq-encoder-mean-pool")

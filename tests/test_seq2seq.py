@@ -8,6 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 import reference
+from closeness import assert_close
 from toy_translators import (
     CONTEXT,
     D_MODEL,
@@ -18,7 +19,6 @@ from toy_translators import (
     SOURCES,
     TARGETS,
     VOCAB,
-    assert_close,
     call,
     new_config,
     new_model,

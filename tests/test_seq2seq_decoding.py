@@ -8,6 +8,7 @@ import jax.extend
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from closeness import assert_close
 from toy_translators import (
     CONTEXT,
     D_MODEL,
@@ -19,7 +20,6 @@ from toy_translators import (
     START,
     STOP,
     TARGETS,
-    assert_close,
     call,
     new_model,
     padded,

@@ -6,6 +6,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 import reference
+from closeness import assert_close
 from jax.test_util import check_grads
 from redraw import redrawn
 
@@ -56,12 +57,6 @@ def image(key):
 def images(key):
     """Seven images."""
     return jax.random.uniform(key, (IMAGES, HEIGHT, WIDTH, CHANNELS))
-
-
-def assert_close(found, wanted):
-    """Agreement to 1e-5 of the largest of what is compared."""
-    found, wanted = np.asarray(found, np.float64), np.asarray(wanted, np.float64)
-    np.testing.assert_allclose(found, wanted, rtol=1e-5, atol=1e-5 * np.abs(wanted).max())
 
 
 @pytest.mark.equation("eq-vision-model")

@@ -3,7 +3,6 @@
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-import numpy as np
 from redraw import redrawn
 
 import plainformer as pf
@@ -55,9 +54,3 @@ def padded():
     source, is_source = pf.pad_texts(SOURCES, SOURCE_LEN)
     target, is_target = pf.pad_texts(TARGETS)
     return jnp.where(is_source, source, 7), is_source, jnp.where(is_target, target, 7), is_target
-
-
-def assert_close(found, wanted):
-    """Agreement to 1e-5 of the largest of what is compared."""
-    found, wanted = np.asarray(found, np.float64), np.asarray(wanted, np.float64)
-    np.testing.assert_allclose(found, wanted, rtol=1e-5, atol=1e-5 * np.abs(wanted).max())

@@ -7,9 +7,10 @@ import jax
 from jaxtyping import Array, Bool, Float, Integer, PRNGKeyArray
 
 from plainformer.cache import KeyValueCache
-from plainformer.errors import check_axes, check_choice, check_fraction, check_mask, check_positive
+from plainformer.errors import check_axes, check_choice, check_flags, check_fraction, check_mask, check_positive
 from plainformer.layers import ACTIVATIONS, FeedForward, LayerNorm, RMSNorm, SwiGLU, dropout
 from plainformer.multi_head import MultiHeadAttention
+from plainformer.position_bias import POSITIONS
 
 PLACEMENTS, NORMS = ("pre", "post"), ("layer", "rms")
 BLOCK_ACTIVATIONS = (*ACTIVATIONS, "swiglu")
@@ -232,3 +233,22 @@ class TransformerBlock(eqx.Module):
         check_axes("context", context, kv_seq=None, d_model=x.shape[1])
         if num_texts == 1:  # the attention would call it "mask", as it calls the other one
             check_mask(context_mask, "context_mask", seq=x.shape[0], kv_seq=context.shape[0])
+
+
+def check_stack(config) -> None:
+    """Raise unless a model's configuration describes a stack of blocks: `TypeError` for kinds, or `ValueError`."""
+    given = [] if config.d_ff is None else ["d_ff"]
+    check_positive(**{name: getattr(config, name) for name in ("d_model", "num_layers", "num_heads", *given)})
+    if config.d_model % config.num_heads:
+        raise ValueError(f"d_model={config.d_model} is not a multiple of num_heads={config.num_heads}; choose others.")
+    if config.positions == "rotary" and (config.d_model // config.num_heads) % 2:
+        raise ValueError(
+            f"d_model={config.d_model} by num_heads={config.num_heads} is odd; wanted an even width of each head for "
+            "rotary positions, which turn columns in pairs."
+        )
+    check_choice("placement", config.placement, PLACEMENTS)
+    check_choice("norm", config.norm, NORMS)
+    check_choice("activation", config.activation, BLOCK_ACTIVATIONS)
+    check_choice("positions", config.positions, POSITIONS)
+    check_fraction(dropout_rate=config.dropout_rate)
+    check_flags(use_bias=config.use_bias)

@@ -8,11 +8,11 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Integer, PRNGKeyArray
 
-from plainformer.blocks import BLOCK_ACTIVATIONS, NORMS, PLACEMENTS, TransformerBlock
+from plainformer.blocks import TransformerBlock, check_stack
 from plainformer.cache import KeyValueCache
-from plainformer.errors import check_axes, check_choice, check_fraction, check_positive
+from plainformer.errors import check_axes, check_flags, check_positive
 from plainformer.layers import LayerNorm, RMSNorm, dropout
-from plainformer.position_bias import POSITIONS, new_positions
+from plainformer.position_bias import new_positions
 from plainformer.self_attention import causal_mask
 from plainformer.tokens import TokenEmbedding, linear_map
 
@@ -52,29 +52,15 @@ class DecoderConfig:
     use_bias: bool = True
 
     def __post_init__(self):
-        given = [name for name in ("d_ff", "num_kv_heads") if getattr(self, name) is not None]
-        sizes = ["vocab_size", "context_len", "d_model", "num_layers", "num_heads", *given]
-        check_positive(**{name: getattr(self, name) for name in sizes})
+        given = [] if self.num_kv_heads is None else ["num_kv_heads"]
+        check_positive(**{name: getattr(self, name) for name in ("vocab_size", "context_len", *given)})
+        check_stack(self)
         if self.num_kv_heads is not None and self.num_heads % self.num_kv_heads:
             raise ValueError(
                 f"num_heads={self.num_heads} is not a multiple of num_kv_heads={self.num_kv_heads}; "
                 "wanted equally many query heads for each key and value head."
             )
-        if self.d_model % self.num_heads:
-            raise ValueError(f"d_model={self.d_model} is not a multiple of num_heads={self.num_heads}; choose others.")
-        if self.positions == "rotary" and (self.d_model // self.num_heads) % 2:
-            raise ValueError(
-                f"d_model={self.d_model} by num_heads={self.num_heads} is odd; wanted an even width of each head for "
-                "rotary positions, which turn columns in pairs."
-            )
-        check_choice("placement", self.placement, PLACEMENTS)
-        check_choice("norm", self.norm, NORMS)
-        check_choice("activation", self.activation, BLOCK_ACTIVATIONS)
-        check_choice("positions", self.positions, POSITIONS)
-        check_fraction(dropout_rate=self.dropout_rate)
-        for name in ("tied_embedding", "use_bias"):
-            if not isinstance(getattr(self, name), bool):
-                raise TypeError(f"{name} is {getattr(self, name)!r}; wanted True or False.")
+        check_flags(tied_embedding=self.tied_embedding)
 
 
 class Decoder(eqx.Module):

@@ -9,10 +9,10 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float, Integer, PRNGKeyArray
 
-from plainformer.blocks import BLOCK_ACTIVATIONS, NORMS, PLACEMENTS, TransformerBlock
-from plainformer.errors import as_floats, check_axes, check_choice, check_fraction, check_positive
+from plainformer.blocks import TransformerBlock, check_stack
+from plainformer.errors import as_floats, check_axes, check_flags, check_positive
 from plainformer.layers import LayerNorm, RMSNorm, dropout
-from plainformer.position_bias import POSITIONS, new_positions
+from plainformer.position_bias import new_positions
 from plainformer.tokens import LinearEmbedding, TokenEmbedding
 
 
@@ -61,25 +61,11 @@ class EncoderConfig:
                 f"vocab_size is {self.vocab_size} and d_in is {self.d_in}; wanted one of them: vocab_size for texts, "
                 "d_in for tokens that are rows of numbers."
             )
-        given = [name for name in ("vocab_size", "d_in", "d_ff") if getattr(self, name) is not None]
+        given = [name for name in ("vocab_size", "d_in") if getattr(self, name) is not None]
         given += ["num_segments"] if self.num_segments != 0 else []
-        sizes = ["context_len", "d_model", "num_layers", "num_heads", *given]
-        check_positive(**{name: getattr(self, name) for name in sizes})
-        if self.d_model % self.num_heads:
-            raise ValueError(f"d_model={self.d_model} is not a multiple of num_heads={self.num_heads}; choose others.")
-        if self.positions == "rotary" and (self.d_model // self.num_heads) % 2:
-            raise ValueError(
-                f"d_model={self.d_model} by num_heads={self.num_heads} is odd; wanted an even width of each head for "
-                "rotary positions, which turn columns in pairs."
-            )
-        check_choice("placement", self.placement, PLACEMENTS)
-        check_choice("norm", self.norm, NORMS)
-        check_choice("activation", self.activation, BLOCK_ACTIVATIONS)
-        check_choice("positions", self.positions, POSITIONS)
-        check_fraction(dropout_rate=self.dropout_rate)
-        for name in ("class_token", "embedding_norm", "use_bias"):
-            if not isinstance(getattr(self, name), bool):
-                raise TypeError(f"{name} is {getattr(self, name)!r}; wanted True or False.")
+        check_positive(**{name: getattr(self, name) for name in ("context_len", *given)})
+        check_stack(self)
+        check_flags(class_token=self.class_token, embedding_norm=self.embedding_norm)
 
 
 class Encoder(eqx.Module):

@@ -109,6 +109,13 @@ def check_choice(name: str, choice: str, choices: Collection[str]) -> None:
         raise ValueError(f"{name} is {choice!r}; wanted one of {', '.join(map(repr, choices))}.")
 
 
+def check_flags(**flags: bool) -> None:
+    """Raise `TypeError` unless each flag is `True` or `False`."""
+    for name, flag in flags.items():
+        if not isinstance(flag, bool):
+            raise TypeError(f"{name} is {flag!r}; wanted True or False.")
+
+
 def check_list(name: str, given, wanted: str) -> None:
     """Raise `TypeError` unless `given` is a sequence or an array, such as a list, but no set and no single number."""
     if isinstance(given, str):

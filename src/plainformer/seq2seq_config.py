@@ -8,7 +8,7 @@ import numpy as np
 from jaxtyping import Array, Bool, Integer
 
 from plainformer.encoder import EncoderConfig
-from plainformer.errors import check_axes, check_positive, check_token_ids
+from plainformer.errors import check_axes, check_flags, check_positive, check_token_ids
 
 
 @dataclasses.dataclass(frozen=True)
@@ -61,8 +61,7 @@ class Seq2SeqConfig:
                 raise TypeError(f"{name} is {token!r}; wanted the id of a token, a whole number.")
             if not 0 <= token < self.vocab_size:
                 raise ValueError(f"{name} is {token}; wanted 0 to {self.vocab_size - 1}, an id of the vocabulary.")
-        if not isinstance(self.tied_embedding, bool):
-            raise TypeError(f"tied_embedding is {self.tied_embedding!r}; wanted True or False.")
+        check_flags(tied_embedding=self.tied_embedding)
         self.encoder_config()  # checks what both halves share
 
     def encoder_config(self) -> EncoderConfig:

@@ -7,26 +7,13 @@ import numpy as np
 import pytest
 import torch
 import transformers
+from torch_parameters import CLOSE, array, assert_close, redrawn
 
 import plainformer as pf
 
 VOCAB, CONTEXT, WIDTH, LAYERS, HEADS, KV_HEADS, D_FF, NEW = 17, 13, 24, 2, 6, 2, 20, 5
-CLOSE = {"rtol": 1e-5, "atol": 1e-5}
 TEXTS = np.random.default_rng(0).integers(VOCAB, size=(3, 8))
 PROMPTS = [[3, 1, 4, 1, 5], [9, 2], [6, 5, 3]]
-
-
-def redrawn(model):
-    """Theirs with all parameters drawn: scales of one and biases of zero would hide a slip."""
-    draw = np.random.default_rng(1)
-    with torch.no_grad():
-        for parameter in model.parameters():
-            parameter.copy_(torch.tensor(0.3 * draw.normal(size=parameter.shape).astype(np.float32)))
-    return model.eval()
-
-
-def array(parameter, grad=False):
-    return jnp.asarray((parameter.grad if grad else parameter).detach().numpy())
 
 
 def gpt2():
@@ -151,12 +138,6 @@ def pair(request):
     make, convert = PAIRS[request.param]
     theirs = make()
     return theirs, convert(theirs)
-
-
-def assert_close(found, wanted):
-    """Agreement to 1e-5, of the largest number where numbers are large."""
-    wanted = np.asarray(wanted, np.float64)
-    np.testing.assert_allclose(found, wanted, rtol=1e-5, atol=1e-5 * max(1, np.abs(wanted).max()))
 
 
 def test_decoder_gives_the_logits_of_hugging_face(pair):

@@ -7,11 +7,11 @@ import numpy as np
 import pytest
 import torch
 import transformers
+from torch_parameters import CLOSE, array, assert_close, redrawn
 
 import plainformer as pf
 
 VOCAB, CONTEXT, SEQ, WIDTH, LAYERS, HEADS, D_FF, TEXTS = 17, 13, 8, 24, 2, 6, 20, 3
-CLOSE = {"rtol": 1e-5, "atol": 1e-5}
 LENGTHS = np.array([8, 5, 1])
 DRAW = np.random.default_rng(0)
 TOKENS = DRAW.integers(VOCAB, size=(TEXTS, SEQ))
@@ -23,25 +23,6 @@ THEIRS = {
     "attention_mask": torch.tensor(IS_TOKEN.astype(int)),
     "token_type_ids": torch.tensor(SEGMENTS),
 }
-
-
-def redrawn(model):
-    """Theirs with all parameters drawn: scales of one and biases of zero would hide a slip."""
-    draw = np.random.default_rng(1)
-    with torch.no_grad():
-        for parameter in model.parameters():
-            parameter.copy_(torch.tensor(0.3 * draw.normal(size=parameter.shape).astype(np.float32)))
-    return model.eval()
-
-
-def array(parameter, grad=False):
-    return jnp.asarray((parameter.grad if grad else parameter).detach().numpy())
-
-
-def assert_close(found, wanted):
-    """Agreement to 1e-5, of the largest number where numbers are large."""
-    wanted = np.asarray(wanted, np.float64)
-    np.testing.assert_allclose(found, wanted, rtol=1e-5, atol=1e-5 * max(1, np.abs(wanted).max()))
 
 
 def bert():

@@ -7,11 +7,11 @@ import numpy as np
 import pytest
 import torch
 import transformers
+from torch_parameters import CLOSE, array, assert_close
 
 import plainformer as pf
 
 VOCAB, CONTEXT, SOURCE_LEN, WIDTH, ENCODERS, LAYERS, HEADS, D_FF = 17, 9, 7, 12, 1, 2, 3, 20
-CLOSE = {"rtol": 1e-5, "atol": 1e-5}
 START, STOP, NEW = 0, 5, 8
 SOURCES = [[3, 1, 4, 1, 5, 9, 2], [6, 5, 3], [8, 9, 7, 9, 3]]
 TARGETS = [[2, 7, 1, 8], [2, 8, 1, 8, 2, 4], [3]]
@@ -41,10 +41,6 @@ def lively(seed):
         return (0.15 if "shared" in name else 0.6) * draw.normal(size=shape)
 
     return of_parameter
-
-
-def array(parameter, grad=False):
-    return jnp.asarray((parameter.grad if grad else parameter).detach().numpy())
 
 
 def turned(parameter, grad=False):
@@ -157,12 +153,6 @@ def batch_of(config):
 def in_torch(*arrays):
     tensors = [torch.tensor(np.asarray(each)) for each in arrays]
     return [each if each.dtype == torch.bool else each.long() for each in tensors]
-
-
-def assert_close(found, wanted):
-    """Agreement to 1e-5, of the largest number where numbers are large."""
-    wanted = np.asarray(wanted, np.float64)
-    np.testing.assert_allclose(found, wanted, rtol=1e-5, atol=1e-5 * max(1, np.abs(wanted).max()))
 
 
 def test_seq2seq_gives_the_logits_of_torch(pair):

@@ -7,21 +7,13 @@ import numpy as np
 import pytest
 import torch
 import transformers
+from torch_parameters import array, assert_close, redrawn
 
 import plainformer as pf
 
 SIDE, PATCH, CHANNELS, WIDTH, LAYERS, HEADS, D_FF, CLASSES, IMAGES = 12, 4, 3, 24, 2, 6, 20, 5, 7
 ROWS = (SIDE // PATCH) ** 2 + 1
 PIXELS = np.random.default_rng(0).uniform(size=(IMAGES, SIDE, SIDE, CHANNELS)).astype(np.float32)
-
-
-def redrawn(model):
-    """Theirs with all parameters drawn: scales of one and biases of zero would hide a slip."""
-    draw = np.random.default_rng(1)
-    with torch.no_grad():
-        for parameter in model.parameters():
-            parameter.copy_(torch.tensor(0.3 * draw.normal(size=tuple(parameter.shape)).astype(np.float32)))
-    return model.eval()
 
 
 @pytest.fixture(scope="module")
@@ -42,10 +34,6 @@ def theirs():
         attn_implementation="eager",
     )
     return redrawn(transformers.ViTForImageClassification(config))
-
-
-def array(parameter, grad=False):
-    return jnp.asarray((parameter.grad if grad else parameter).detach().numpy())
 
 
 def their_arrays(theirs, grad=False):
@@ -102,12 +90,6 @@ def ours(theirs):
 def for_torch(pixels):
     """Channels come first there."""
     return torch.tensor(np.moveaxis(pixels, -1, 1))
-
-
-def assert_close(found, wanted):
-    """Agreement to 1e-5, of the largest number where numbers are large."""
-    wanted = np.asarray(wanted, np.float64)
-    np.testing.assert_allclose(found, wanted, rtol=1e-5, atol=1e-5 * max(1, np.abs(wanted).max()))
 
 
 def test_vit_has_as_many_parameters_as_that_of_hugging_face(theirs, ours):

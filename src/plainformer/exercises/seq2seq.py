@@ -63,7 +63,9 @@ def _attention_cases() -> list[Case]:
     rng = np.random.default_rng(2017)
 
     def case(name, target_seq, source_seq, num_padding, d_model, d_k, d_v, is_edge=False):
-        draw = lambda *shape: np.round(rng.normal(size=shape), 2)  # noqa: E731
+        def draw(*shape):
+            return np.round(rng.normal(size=shape), 2)
+
         inputs = {
             "target": draw(target_seq, d_model),
             "source": draw(source_seq, d_model),
