@@ -87,7 +87,7 @@ def test_load_parallel_pairs_line_with_line(tmp_path):
 
 
 def test_load_labelled_reads_commas_and_tabs(tmp_path):
-    commas = write(tmp_path / "texts.csv", '"Paris, je t\'aime",fr\n"say ""no""\nnow", en\r\n\nhallo,de\n')
+    commas = write(tmp_path / "texts.csv", '"Paris, je t\'aime",fr\n"say ""no""\nnow", en\r\n\n  \nhallo,de\n')
     assert load_labelled(commas) == [("Paris, je t'aime", "fr"), ('say "no"\nnow', "en"), ("hallo", "de")]
     tabs = write(tmp_path / "texts.TSV", '"Paris", je t\'aime\tfr\r\n5" wide\ten\n')
     assert load_labelled(str(tabs)) == [('"Paris", je t\'aime', "fr"), ('5" wide', "en")]

@@ -246,6 +246,12 @@ def test_exact_match_counts_what_is_the_same_throughout():
         ),
         (lambda m: pf.translate(m, []), ValueError, r"texts is empty; wanted at least one"),
         (lambda m: pf.translate(m, [[1], []]), ValueError, r"texts\[1\] is empty"),
+        (
+            lambda m: pf.translate(m, [[1], [2], [1, 99]], batch_size=1),
+            ValueError,
+            r"Source 2: ids\[1\] is 99; wanted 0 to",
+        ),
+        (lambda m: pf.translate(m.encoder, [[1]]), TypeError, r"model is of type Encoder; wanted one that reads a source"),
         (lambda m: pf.translate(m, [1, 2]), ValueError, r"texts\[0\]: ids has shape \(\); wanted \(seq,\)"),
         (lambda m: pf.translate(m, "ab"), TypeError, r"sources is a string; wanted a list"),
         (lambda m: pf.translate(m, [[1] * 7]), ValueError, r"A source has 7 tokens; wanted 1 to source_len=6"),

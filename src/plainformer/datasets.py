@@ -106,7 +106,7 @@ def load_labelled(path: str | os.PathLike) -> list[tuple[str, str]]:
     tabs = suffix == ".tsv"
     reader = csv.reader(rows, delimiter="\t", quoting=csv.QUOTE_NONE) if tabs else csv.reader(rows, strict=True)
     try:
-        pairs = [_pair(path, row, reader.line_num, tabs=tabs) for row in reader if row]
+        pairs = [_pair(path, row, reader.line_num, tabs=tabs) for row in reader if len(row) > 1 or "".join(row).strip()]
     except csv.Error as error:
         raise ValueError(f"{path}, line {reader.line_num}: {error}. Is a quotation mark missing?") from error
     header = [name.lower() for name in pairs[0]] if pairs else []

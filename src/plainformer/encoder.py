@@ -157,7 +157,7 @@ class Encoder(eqx.Module):
         """
         num_texts, seq, batch = self._check(inputs, is_token, segments)
         keys = [None] * (1 + len(self.blocks)) if key is None else jax.random.split(key, 1 + len(self.blocks))
-        x = dropout(self._embed(inputs, segments, num_texts, seq), self.config.dropout_rate, key=keys[0])
+        x = dropout(self._embed(inputs, is_token, segments, num_texts, seq), self.config.dropout_rate, key=keys[0])
         mask = self._mask(is_token, num_texts)
         for block, block_key in zip(self.blocks, keys[1:], strict=True):
             x = block(x, mask, position=self.positions, num_texts=num_texts, key=block_key)
@@ -174,7 +174,7 @@ class Encoder(eqx.Module):
         num_texts, seq, batch = self._check(inputs, is_token, segments)
         if batch:
             raise ValueError(f"There are {num_texts} texts; wanted a single one: use jax.vmap for several.")
-        x, mask = self._embed(inputs, segments, 1, seq), self._mask(is_token, 1)
+        x, mask = self._embed(inputs, is_token, segments, 1, seq), self._mask(is_token, 1)
         found = []
         for block in self.blocks:
             found.append(block.weights(x, mask, position=self.positions)[0])
@@ -214,10 +214,12 @@ class Encoder(eqx.Module):
             check_axes("segments", segments, "One for each token.", **axes)
         return (shape[0] if several else 1), shape[-1], shape[:-1]
 
-    def _embed(self, inputs, segments, num_texts: int, seq: int) -> Float[Array, "rows d_model"]:
+    def _embed(self, inputs, is_token, segments, num_texts: int, seq: int) -> Float[Array, "rows d_model"]:
         """The rows that enter the first block, one text below the other, class tokens in front of each."""
         config = self.config
         flat = inputs.reshape(-1) if config.d_in is None else as_floats("inputs", inputs).reshape(-1, config.d_in)
+        if config.d_in is not None and is_token is not None:
+            flat = jnp.where(is_token.reshape(-1, 1), flat, 0)  # NaN in padding would spoil the weights' gradients
         x = self.embedding(flat)
         if self.segment_embedding is not None:
             x = x + self.segment_embedding(segments.reshape(-1))

@@ -12,6 +12,7 @@ from plainformer.datasets import pad_texts
 from plainformer.errors import check_list, check_positive, check_token_ids
 from plainformer.losses import cross_entropy
 from plainformer.sampling import generate
+from plainformer.seq2seq_config import as_sources
 
 Batch = tuple[
     Int[Array, "pairs source_seq"],
@@ -120,8 +121,11 @@ def translate(
     **Returns** for each source the ids of the target, without the start token given and the stop token; the best found,
     with a beam. What is drawn depends on the key and on `batch_size`.
 
-    **Raises** as `pad_texts`, `Seq2Seq.given`, and `generate` or `beam_search`.
+    **Raises** as `pad_texts`, `Seq2Seq.given`, and `generate` or `beam_search`; `TypeError` if the model reads no
+    source.
     """
+    if not hasattr(model, "given"):
+        raise TypeError(f"model is of type {type(model).__name__}; wanted one that reads a source, such as a Seq2Seq.")
     check_positive(batch_size=batch_size)
     config = model.config
     check_list("sources", sources, "sources, each a list of ids")
@@ -132,6 +136,7 @@ def translate(
         )
     start, stop = [config.start_token], [config.stop_token]
     ids, is_token = pad_texts(sources)
+    as_sources(config, ids, is_token)  # all are checked before the first is translated
     room = [(0, 0), (0, max(config.source_len - ids.shape[1], 0))]
     ids, is_token = jnp.pad(ids, room), jnp.pad(is_token, room)
     found: list[list[int]] = []
