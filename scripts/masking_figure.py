@@ -7,6 +7,7 @@ sees all others, and with all letters after it, so that it sees those to the lef
 import json
 from pathlib import Path
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -34,7 +35,7 @@ def guesses(model: pf.MaskedLanguageModel, text: str) -> tuple[np.ndarray, np.nd
 
     def probabilities(is_hidden):
         hidden = jnp.asarray(np.where(is_hidden, MASKING["mask_token"], tokens[None, :]))
-        logits = model(hidden)[np.arange(len(tokens)), np.arange(len(tokens))]
+        logits = eqx.filter_jit(model)(hidden)[np.arange(len(tokens)), np.arange(len(tokens))]
         return np.asarray(jax.nn.softmax(logits), np.float64)
 
     return probabilities(alone), probabilities(with_those_after)

@@ -7,6 +7,7 @@ weights of its cross-attention, and takes their mean in the reader's browser.
 import json
 from pathlib import Path
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -33,13 +34,14 @@ STOP = "■"
 def readings(model: pf.Seq2Seq, vocabulary: pf.Vocabulary, text: str) -> tuple[list[int], np.ndarray, np.ndarray]:
     """What the model writes, the stop token included; the weights, `(heads, steps, source)`; and the probabilities of
     all tokens at each step, `(steps, vocab_size)`."""
-    source = jnp.asarray(vocabulary.encode(text))
+    source, is_source = pf.pad_texts([vocabulary.encode(text)], model.config.source_len)  # one program for all texts
     start, stop = model.config.start_token, model.config.stop_token
-    given = model.given(source)
+    given = model.given(source, is_source)
     (found,) = pf.generate(given, [[start]], model.config.context_len, temperature=0.0, stop_tokens=[stop])
-    inputs = jnp.asarray([start, *found.tokens[:-1]])
-    weights = np.asarray(model.cross_weights(source, inputs), np.float64).reshape(-1, len(inputs), len(source))
-    return found.tokens, weights, np.asarray(jax.nn.softmax(model(source, inputs)), np.float64)
+    pair = source[0], jnp.asarray([start, *found.tokens[:-1]]), is_source[0]
+    weights = np.asarray(eqx.filter_jit(model.cross_weights)(*pair), np.float64)[..., : len(text)]
+    probabilities = np.asarray(jax.nn.softmax(eqx.filter_jit(model)(*pair)), np.float64)
+    return found.tokens, weights.reshape(-1, *weights.shape[2:]), probabilities
 
 
 def translation_numbers(model: pf.Seq2Seq) -> dict:

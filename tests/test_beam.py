@@ -3,6 +3,7 @@
 import itertools
 import math
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -100,7 +101,7 @@ def test_beam_search_scores_are_what_they_say(model):
     one_of_each_length = {len(each.tokens): each for each in found}
     assert sorted(one_of_each_length) == [1, 2, 3, 4]
     for each in one_of_each_length.values():
-        log_probs = pf.sequence_log_probs(model, jnp.array(PROMPT + each.tokens))[len(PROMPT) - 1 :]
+        log_probs = eqx.filter_jit(pf.sequence_log_probs)(model, jnp.array(PROMPT + each.tokens))[len(PROMPT) - 1 :]
         np.testing.assert_allclose(each.log_prob, log_probs.sum(), rtol=1e-5, atol=1e-5)
         np.testing.assert_allclose(each.score, each.log_prob / len(each.tokens) ** 0.6, rtol=1e-5)
 

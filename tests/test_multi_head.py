@@ -209,7 +209,7 @@ def test_multi_head_attention_of_several_texts_is_each_text_alone(own_masks, key
         output = layer(rows, mask, context=context_rows, position=position, num_texts=num_texts)
         return output.reshape(x.shape)
 
-    (wanted, wanted_back), (found, back) = (jax.vjp(f, layer, x, context) for f in (one_by_one, together))
+    (wanted, wanted_back), (found, back) = (jax.vjp(jax.jit(f), layer, x, context) for f in (one_by_one, together))
     np.testing.assert_allclose(found, wanted, rtol=1e-5, atol=1e-5)
     for mine, other in zip(jax.tree.leaves(back(slopes)), jax.tree.leaves(wanted_back(slopes)), strict=True):
         np.testing.assert_allclose(mine, other, rtol=1e-4, atol=1e-5)

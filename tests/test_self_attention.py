@@ -146,7 +146,8 @@ def test_attend_by_hand():
 @pytest.mark.equation("eq-self-attention-attend")
 @settings(max_examples=200)
 @given(
-    q_seq=st.integers(1, 9), kv_seq=st.integers(1, 9), d_k=st.integers(1, 8), d_v=st.integers(1, 8),
+    q_seq=st.sampled_from([1, 4, 9]), kv_seq=st.sampled_from([1, 5, 9]), d_k=st.sampled_from([1, 3]),
+    d_v=st.sampled_from([1, 4]),
     seed=st.integers(0, 2**31), masked=st.booleans(), spread=st.sampled_from([0.1, 1.0, 30.0]),
 )  # fmt: skip
 def test_attend_agrees_with_numpy_in_float64(q_seq, kv_seq, d_k, d_v, seed, masked, spread):
@@ -154,7 +155,7 @@ def test_attend_agrees_with_numpy_in_float64(q_seq, kv_seq, d_k, d_v, seed, mask
     queries, keys, values = (draw.normal(size=s) for s in ((q_seq, d_k), (kv_seq, d_k), (kv_seq, d_v)))
     queries = queries * spread
     mask = draw.random((q_seq, kv_seq)) < 0.6 if masked else None
-    got = pf.attend(
+    got = jax.jit(pf.attend)(
         *(jnp.asarray(a, jnp.float32) for a in (queries, keys, values)), None if mask is None else jnp.asarray(mask)
     )
     np.testing.assert_allclose(got, reference.attend(queries, keys, values, mask), rtol=1e-5, atol=3e-5)

@@ -100,12 +100,13 @@ def test_cross_entropy_names_a_bad_share(share, error, message):
 def test_translation_loss_is_the_mean_over_the_tokens_of_each_target_alone(model, share):
     total, count = 0.0, 0
     for source, target in PAIRS:
-        logits = np.asarray(model(jnp.array(source), jnp.array([START, *target])), np.float64)
+        logits = np.asarray(eqx.filter_jit(model)(jnp.array(source), jnp.array([START, *target])), np.float64)
         log_probs = logits - np.log(np.exp(logits).sum(axis=1, keepdims=True))
         for row, token in zip(log_probs, [*target, STOP], strict=True):
             total -= (1 - share) * row[token] + share * row.mean()
             count += 1
-    found = pf.translation_loss(model, pf.translation_batch(PAIRS, model.config), label_smoothing=share)
+    loss = eqx.filter_jit(pf.translation_loss)
+    found = loss(model, pf.translation_batch(PAIRS, model.config), label_smoothing=share)
     np.testing.assert_allclose(found, total / count, rtol=1e-5)
 
 
@@ -251,7 +252,11 @@ def test_exact_match_counts_what_is_the_same_throughout():
             ValueError,
             r"Source 2: ids\[1\] is 99; wanted 0 to",
         ),
-        (lambda m: pf.translate(m.encoder, [[1]]), TypeError, r"model is of type Encoder; wanted one that reads a source"),
+        (
+            lambda m: pf.translate(m.encoder, [[1]]),
+            TypeError,
+            r"model is of type Encoder; wanted one that reads",
+        ),
         (lambda m: pf.translate(m, [1, 2]), ValueError, r"texts\[0\]: ids has shape \(\); wanted \(seq,\)"),
         (lambda m: pf.translate(m, "ab"), TypeError, r"sources is a string; wanted a list"),
         (lambda m: pf.translate(m, [[1] * 7]), ValueError, r"A source has 7 tokens; wanted 1 to source_len=6"),
