@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 import torch
 import transformers
-from torch_parameters import CLOSE, array, assert_close, redrawn
+from closeness import assert_close
+from torch_parameters import CLOSE, array, redrawn
 
 import plainformer as pf
 

@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 import torch
 import transformers
-from torch_parameters import CLOSE, array, assert_close
+from closeness import assert_close
+from torch_parameters import CLOSE, array
 
 import plainformer as pf
 
