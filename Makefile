@@ -64,10 +64,10 @@ lint: $(READY)  ## format, style, types, import floors, spelling, workflow files
 	$(BIN)/codespell
 	$(BIN)/check-jsonschema --builtin-schema vendor.github-workflows .github/workflows/*.yml
 	$(BIN)/zizmor --offline --quiet .github/workflows
-	$(BIN)/python scripts/sync_notebooks.py --check
+	$(BIN)/python tools/notebooks/sync_notebooks.py --check
 
 notebooks: $(READY)  ## write the executed .ipynb beside each chapter
-	$(BIN)/python scripts/sync_notebooks.py
+	$(BIN)/python tools/notebooks/sync_notebooks.py
 
 parity: $(PARITY_READY)  ## compare with PyTorch and Hugging Face (installs them into .venv-parity)
 	$(PARITY)/bin/pytest tests/parity
@@ -76,11 +76,11 @@ browser: book $(PARITY_READY)  ## try the built site in headless Chromium
 	$(PARITY)/bin/pytest tests/browser $(WORKERS)
 
 models: $(READY)  ## train the small models in models/ anew, and write them with their cards
-	$(BIN)/python scripts/train_models.py
-	$(BIN)/python scripts/sampling_figure.py
-	$(BIN)/python scripts/masking_figure.py
-	$(BIN)/python scripts/patches_figure.py
-	$(BIN)/python scripts/translation_figure.py
+	$(BIN)/python tools/models/train_models.py
+	$(BIN)/python tools/models/sampling_figure.py
+	$(BIN)/python tools/models/masking_figure.py
+	$(BIN)/python tools/models/patches_figure.py
+	$(BIN)/python tools/models/translation_figure.py
 
 bench: $(PARITY_READY)  ## time it against PyTorch and transformers, write benchmarks/RESULTS.md (TEXT=... Tiny Shakespeare)
 	$(PARITY)/bin/python benchmarks/run.py --text "$(TEXT)" $(BENCH)

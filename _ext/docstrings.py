@@ -42,7 +42,7 @@ def tidy_signature(app: Sphinx, what: str, name: str, obj, options, signature, r
 
 
 def find_public_name(app: Sphinx, env, node: nodes.Element, content: nodes.Node):
-    """Resolve `plainformer.attend` to where it is documented, `plainformer.self_attention.attend`."""
+    """Resolve `plainformer.attend` to where it is documented, `plainformer.attention.self_attention.attend`."""
     package, _, name = node.get("reftarget", "").partition(".")
     if node.get("refdomain") != "py" or package != PACKAGE or not hasattr(plainformer, name):
         return None

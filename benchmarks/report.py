@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 from typing import NamedTuple
 
-from plainformer.files import write_text
+from plainformer.data.files import write_text
 
 PACKAGES = ("plainformer", "jax", "jaxlib", "equinox", "optax", "torch", "transformers")
 

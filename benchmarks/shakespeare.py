@@ -13,7 +13,7 @@ import jax
 from report import Goal, Section, Settings, say, table
 
 import plainformer as pf
-from plainformer.data import TINY_SHAKESPEARE_SHA256
+from plainformer.data.text import TINY_SHAKESPEARE_SHA256
 
 SEQ_LEN, BATCH_SIZE = 64, 12
 SIZES = {"vocab_size": 65, "context_len": SEQ_LEN, "d_model": 128, "num_layers": 4, "num_heads": 4}

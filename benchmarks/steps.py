@@ -13,7 +13,7 @@ from report import Goal, say, table
 from timing import in_turn, ratios, spread
 
 import plainformer as pf
-from plainformer.training import _compiled_step
+from plainformer.training.fit import _compiled_step
 
 TRAINING = pf.TrainingConfig(num_steps=100_000)
 

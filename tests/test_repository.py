@@ -40,7 +40,7 @@ def files(*folders: str) -> list[Path]:
 
 
 def test_no_file_is_longer_than_a_sitting():
-    code = files("src", "tests", "scripts", "_ext", "widgets", "benchmarks")
+    code = files("src", "tests", "tools", "_ext", "widgets", "benchmarks")
     lengths = {file.relative_to(ROOT).as_posix(): len(file.read_text("utf-8").splitlines()) for file in code}
     long = {name: length for name, length in lengths.items() if length > LONGEST_FILE}
     assert not long, f"over {LONGEST_FILE} lines, so split them: {long}"

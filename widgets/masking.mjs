@@ -1,5 +1,5 @@
 // A masked language model's guess at a hidden letter (chapter 07), from both sides and from the left alone.
-// `masking.json` holds probabilities of the book's own model; scripts/masking_figure.py writes it.
+// `masking.json` holds probabilities of the book's own model; tools/models/masking_figure.py writes it.
 import { choice, format, frame, html, slider } from "./common.mjs";
 
 const SHOWN = 7; // letters with a row of their own, besides the right one

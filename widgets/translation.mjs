@@ -1,5 +1,5 @@
 // Cross-attention as alignment (chapter 08): which letters of a date are read while each character of it is written.
-// `translation.json` holds weights of the book's own model; scripts/translation_figure.py writes it.
+// `translation.json` holds weights of the book's own model; tools/models/translation_figure.py writes it.
 import { choice, format, frame, heat, html, slider } from "./common.mjs";
 
 const WIDEST = [0.25, 0.5, 1]; // what a full bar may stand for

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from plainformer.errors import check_axes
+from plainformer.checks import check_axes
 
 
 def attention_map(

@@ -2,7 +2,7 @@
 
 import pytest
 
-from plainformer.bpe import BytePairEncoder
+from plainformer.tokens.bpe import BytePairEncoder
 
 TEXTS = [
     "low lower lowest newer newest wider widest",

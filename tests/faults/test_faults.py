@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from plainformer.checkpoints import list_checkpoints
+from plainformer.training.checkpoints import list_checkpoints
 
 TRAINER = Path(__file__).with_name("trainer.py")
 NUM_KILLS = 20

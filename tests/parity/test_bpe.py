@@ -9,9 +9,9 @@ from tokenizers.models import BPE
 from tokenizers.pre_tokenizers import ByteLevel
 from tokenizers.trainers import BpeTrainer
 
-from plainformer.bpe import BytePairEncoder
-from plainformer.data import python_reference
-from plainformer.merges import pre_tokenise
+from plainformer.data.text import python_reference
+from plainformer.tokens.bpe import BytePairEncoder
+from plainformer.tokens.merges import pre_tokenise
 
 MULTILINGUAL = (
     "Der schnelle braune Fuchs springt über den faulen Hund. Le renard brun saute par-dessus le chien paresseux. "

@@ -1,7 +1,7 @@
 """The exercises of chapter 02: scores, weights and attention.
 
-The right steps are float64 NumPy and share no line with `plainformer.self_attention`, which the chapter explains: a
-fault there cannot hide here. Leading axes (heads) pass through all of them.
+The right steps are float64 NumPy and share no line with `plainformer.attention.self_attention`, which the chapter
+explains: a fault there cannot hide here. Leading axes (heads) pass through all of them.
 """
 
 from collections.abc import Callable

@@ -1,6 +1,6 @@
 """The exercises of chapter 04: layer norm, the feed-forward network and the pre-norm block.
 
-The right steps are float64 NumPy and share no line with `plainformer.layers` and `plainformer.blocks`.
+The right steps are float64 NumPy and share no line with `plainformer.blocks.layers` and `plainformer.blocks.blocks`.
 """
 
 from collections.abc import Callable

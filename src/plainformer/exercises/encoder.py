@@ -2,8 +2,7 @@
 
 import numpy as np
 
-from plainformer.exercises import encoder_mistakes as known
-from plainformer.exercises import loss_mistakes as loss
+from plainformer.exercises import encoder_mistakes as known, loss_mistakes as loss
 from plainformer.exercises.exercise import Case, Exercise
 
 

@@ -1,6 +1,6 @@
 """The exercises of chapter 05: sinusoids and their shift, rotary positions and ALiBi.
 
-The right steps are float64 NumPy and share no line with `plainformer.positions` and `plainformer.position_bias`.
+The right steps are float64 NumPy and share no line with `plainformer.positions`.
 """
 
 import numpy as np

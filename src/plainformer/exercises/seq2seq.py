@@ -2,8 +2,7 @@
 
 import numpy as np
 
-from plainformer.exercises import loss_mistakes as loss
-from plainformer.exercises import seq2seq_mistakes as known
+from plainformer.exercises import loss_mistakes as loss, seq2seq_mistakes as known
 from plainformer.exercises.exercise import Case, Exercise
 
 

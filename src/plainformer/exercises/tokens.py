@@ -4,9 +4,9 @@ from functools import partial
 
 import numpy as np
 
-from plainformer.bpe import BytePairEncoder
 from plainformer.exercises.exercise import Case, Exercise, Mistake
-from plainformer.merges import byte_alphabet, pre_tokenise
+from plainformer.tokens.bpe import BytePairEncoder
+from plainformer.tokens.merges import byte_alphabet, pre_tokenise
 
 
 class _SmallEncoder(BytePairEncoder):

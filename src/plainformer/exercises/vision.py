@@ -2,8 +2,7 @@
 
 import numpy as np
 
-from plainformer.exercises import patch_mistakes
-from plainformer.exercises import rollout_mistakes as rollout
+from plainformer.exercises import patch_mistakes, rollout_mistakes as rollout
 from plainformer.exercises.exercise import Case, Exercise
 
 

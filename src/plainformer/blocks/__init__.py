@@ -1,0 +1,1 @@
+"""The block and its parts (chapter 04)."""

@@ -1,0 +1,1 @@
+"""Losses, the training loop, and saving what it learned (chapter 06)."""

@@ -1,0 +1,65 @@
+"""What a language model has to beat: counting how often tokens followed the last few (chapter 06)."""
+
+from collections import Counter
+
+import numpy as np
+
+from plainformer.checks import as_number, check_positive, check_token_ids
+
+
+class NgramModel:
+    r"""A smoothed n-gram model: the next token given the last `order - 1`, from counts.
+
+    Implements `eq-decoder-kneser-ney`; Kneser and Ney (1995), in the interpolated form of Chen and Goodman (1999),
+    section 3.
+
+    **Arguments**
+
+    - `tokens`: the ids of the text to count in, a list or an array.
+    - `order`: 1 for a unigram model, which looks at nothing; 2 for a bigram model, which looks at one token; and so on.
+    - `vocab_size`: number of tokens in the vocabulary.
+    - `discount`: what is taken from every count and given to tokens never seen there, above 0 and below 1.
+
+    **Raises** `ValueError` if the text is shorter than `order`, an id is out of range, or a number is.
+    """
+
+    def __init__(self, tokens, order: int, vocab_size: int, *, discount: float = 0.75):
+        check_positive(order=order, vocab_size=vocab_size)
+        if not 0 < as_number("discount", discount, "0.75") < 1:
+            raise ValueError(f"discount is {discount}; wanted a number above 0 and below 1.")
+        ids = check_token_ids(tokens, vocab_size)
+        if len(ids) < order:
+            raise ValueError(f"The text has {len(ids)} tokens; wanted at least order={order}.")
+        self.order, self.vocab_size, self.discount = order, vocab_size, discount
+        # For the longest n-grams, how often each occurs; for shorter ones, how many different tokens came before it.
+        self.counts = {order: Counter(zip(*(ids[start:] for start in range(order)), strict=False))}
+        for length in range(order - 1, 0, -1):
+            self.counts[length] = Counter(ngram[1:] for ngram in self.counts[length + 1])
+        self.totals: Counter = Counter()
+        self.kinds: Counter = Counter()
+        for counts in self.counts.values():
+            for ngram, count in counts.items():
+                self.totals[ngram[:-1]] += count
+                self.kinds[ngram[:-1]] += 1
+
+    def probability(self, token: int, context: tuple[int, ...]) -> float:
+        """Give the probability of `token` after `context`, of which the last `order - 1` tokens count."""
+        context = tuple(context)[-(self.order - 1) :] if self.order > 1 else ()
+        probability = 1 / self.vocab_size
+        for length in range(len(context) + 1):
+            history = context[len(context) - length :]
+            total = self.totals[history]
+            if not total:
+                break  # never seen, and so nothing longer has been
+            count = max(self.counts[length + 1][(*history, token)] - self.discount, 0)
+            probability = (count + self.discount * self.kinds[history] * probability) / total
+        return probability
+
+    def loss(self, tokens) -> float:
+        r"""Give the mean surprise at every token of a text but the first, in nats, as `mean_next_token_loss` does."""
+        ids = check_token_ids(tokens, self.vocab_size)
+        if len(ids) < 2:
+            raise ValueError(f"The text has {len(ids)} tokens; wanted at least 2, a token and the next one.")
+        window = self.order - 1
+        contexts = (tuple(ids[max(end - window, 0) : end]) for end in range(1, len(ids)))
+        return -float(np.mean([np.log(self.probability(*pair)) for pair in zip(ids[1:], contexts, strict=True)]))

@@ -1,0 +1,278 @@
+"""Chapter 01: byte-level byte-pair encoding."""
+
+import json
+import time
+
+import pytest
+from hypothesis import given, settings, strategies as st
+
+from plainformer.data.text import python_reference
+from plainformer.tokens.bpe import BytePairEncoder
+from plainformer.tokens.merges import byte_alphabet, merge_pair, pre_tokenise
+
+TEXT = "she sells sea shells; the shells she sells are sea shells, she's sure. 12 12 日本 日本 naïve 🙂🙂\n\n  ok"
+END = "<|end|>"
+
+
+@pytest.fixture(scope="module")
+def encoder():
+    return BytePairEncoder.train(TEXT, 290, special=[END, "<|end|><|end|>"])
+
+
+@pytest.fixture(scope="module")
+def reference_encoder():
+    return BytePairEncoder.train(python_reference(), 1000)
+
+
+def test_train_learns_what_repeats(encoder):
+    assert encoder.decode([256]) == " s"  # a space and an s: 9 times, as often as "he", but "s" was an earlier id
+    assert encoder.merges[0] == ("Ġ", "s")
+    assert len(encoder) == 290
+    assert len(encoder.merges) == 290 - 256 - 2
+    assert encoder.special == {END: 288, "<|end|><|end|>": 289}
+    assert repr(encoder).startswith("BytePairEncoder(290 tokens, 32 merges, special ['<|end|>'")
+
+
+def test_train_stops_when_nothing_is_left():
+    assert BytePairEncoder.train("ababab", 1000).merges == (("a", "b"), ("ab", "ab"), ("abab", "ab"))
+    assert BytePairEncoder.train("ababab", 1000, min_count=2).merges == (("a", "b"), ("ab", "ab"))
+    assert BytePairEncoder.train("ababab", 256).merges == ()
+
+
+def test_train_a_thousand_tokens_in_time(reference_encoder):
+    assert len(reference_encoder) == 1000
+    start = time.process_time()
+    BytePairEncoder.train(python_reference(), 1000)
+    assert time.process_time() - start < 5
+
+
+# Encoding and decoding
+
+
+@pytest.mark.equation("eq-tokens-encode")
+def test_encode_by_hand():
+    encoder = BytePairEncoder.train("low low low lower newer", 256 + 4)
+    # " low" and "lower" hold l-o 4 times, o-w 4, so "lo", "low", then w-e 1... " low" (space = Ġ, a large id) 3 times
+    assert [a + b for a, b in encoder.merges] == ["lo", "low", "Ġlow", "er"]
+    assert encoder.encode("low slower") == [257, 220, ord("s") - 33, 257, 259]
+    assert encoder.tokens[257:] == (b"low", b" low", b"er")
+
+
+@pytest.mark.equation("eq-tokens-encode")
+@settings(max_examples=300)
+@given(st.text(st.sampled_from("shel .'\n日1")))
+def test_encode_equals_applying_every_merge_in_order(encoder, text):
+    wanted = []
+    for piece in pre_tokenise(text):
+        ids = [encoder.vocabulary[byte_alphabet()[byte]] for byte in piece.encode()]
+        for a, b in encoder.merges:
+            ids = merge_pair(ids, (encoder.vocabulary[a], encoder.vocabulary[b]), encoder.vocabulary[a + b])
+        wanted += ids
+    assert encoder.encode(text) == wanted
+
+
+@given(st.text() | st.text(st.sampled_from(TEXT)))
+def test_encode_then_decode_is_exact(encoder, text):
+    assert encoder.decode(encoder.encode(text)) == text
+    assert encoder.encode_bytes(text.encode()) == encoder.encode(text)
+
+
+@given(st.text(st.characters(exclude_categories=())), st.sampled_from(["\ud800", "\udcff", "\ud83d\ude42"]))
+def test_encode_then_decode_is_exact_for_lone_surrogates(encoder, text, surrogates):
+    assert encoder.decode(encoder.encode(text + surrogates + text)) == text + surrogates + text
+
+
+@given(st.binary())
+def test_encode_bytes_then_decode_bytes_is_exact(encoder, data):
+    assert encoder.decode_bytes(encoder.encode_bytes(data)) == data
+
+
+def test_encode_then_decode_is_exact_for_the_reference(reference_encoder):
+    text = python_reference()
+    ids = reference_encoder.encode(text)
+    assert reference_encoder.decode(ids) == text
+    assert len(ids) < 0.4 * len(text.encode())
+
+
+def test_encode_a_long_piece_in_time(encoder):
+    start = time.process_time()
+    assert encoder.decode(encoder.encode("shells" * 30_000)) == "shells" * 30_000
+    assert time.process_time() - start < 5
+
+
+def test_decode_half_a_character(encoder):
+    ids = encoder.encode_bytes("é🙂".encode()[:-1])
+    assert encoder.decode(ids) == "é\ufffd"
+
+
+def test_decode_bad_ids(encoder):
+    with pytest.raises(ValueError, match=r"ids\[1\] is 290; wanted 0 to 289, as there are 290 tokens"):
+        encoder.decode([0, 290])
+    with pytest.raises(ValueError, match=r"ids\[0\] is -1; wanted 0 to 289"):
+        encoder.decode_bytes([-1])
+    assert encoder.decode([]) == ""
+
+
+def test_encode_never_leaks_a_special_token(encoder):
+    text = f"she{END}sells{END}"
+    ids = encoder.encode(text)
+    assert not set(ids) & set(encoder.special.values())
+    assert encoder.decode(ids) == text
+    assert not set(encoder.encode_bytes(text.encode())) & set(encoder.special.values())
+
+
+def test_encode_allows_a_special_token_by_name(encoder):
+    end = encoder.special[END]
+    text = f"she{END}sells{END}"
+    wanted = [*encoder.encode("she"), end, *encoder.encode("sells"), end]
+    assert encoder.encode(text, allowed_special={END}) == wanted
+    assert encoder.decode(wanted) == text
+    # only the name that is allowed, and the longest that fits
+    assert encoder.encode(END, allowed_special={END + END}) == encoder.encode(END)
+    assert encoder.encode(END + END, allowed_special={END, END + END}) == [encoder.special[END + END]]
+    assert encoder.encode(END + END, allowed_special={END}) == [end, end]
+
+
+def test_encode_bad_input(encoder, unchecked):
+    with pytest.raises(ValueError, match=r"allowed_special names \['<pad>'\]; the special tokens are \['<\|end\|>'"):
+        encoder.encode("abc", allowed_special={END, "<pad>"})
+    with pytest.raises(TypeError, match=r"allowed_special is the string '<\|end\|>'; wanted a collection"):
+        encoder.encode("abc", allowed_special=END)
+    with pytest.raises(TypeError, match=r"allowed_special is None; wanted a collection of names"):
+        encoder.encode("abc", allowed_special=None)
+    with pytest.raises(TypeError, match=r"data is a str; wanted bytes. For a string, use encode"):
+        encoder.encode_bytes("abc")
+    with pytest.raises(TypeError, match=r"text is a bytes; wanted a string. For bytes, use encode_bytes"):
+        encoder.encode(b"abc")
+
+
+def test_encode_cache_is_bounded(encoder):
+    other = BytePairEncoder(encoder.vocabulary, encoder.merges, encoder.special)
+    other._cache.update((str(n).encode(), []) for n in range(60_000))
+    assert other.encode("shells") == encoder.encode("shells")
+    assert len(other._cache) == 1
+
+
+# Files
+
+
+def test_save_then_load_is_the_same_encoder(encoder, tmp_path):
+    path = tmp_path / "encoder.json"
+    path.write_text("old")
+    encoder.save(path)
+    loaded = BytePairEncoder.load(path)
+    assert vars(loaded) | {"_cache": {}} == vars(encoder) | {"_cache": {}}
+    assert loaded.encode(TEXT + END, allowed_special=[END]) == encoder.encode(TEXT + END, allowed_special=[END])
+    assert [entry.name for entry in tmp_path.iterdir()] == ["encoder.json"]
+
+
+def gpt2_files(encoder, folder):
+    vocab, merges = folder / "vocab.json", folder / "merges.txt"
+    vocab.write_text(json.dumps(encoder.vocabulary, ensure_ascii=False), encoding="utf-8")
+    lines = ["#version: 0.2", *(f"{a} {b}" for a, b in encoder.merges), ""]
+    merges.write_text("\n".join(lines), encoding="utf-8")
+    return vocab, merges
+
+
+def test_from_gpt2_reads_vocabulary_and_merges(tmp_path):
+    encoder = BytePairEncoder.train(TEXT + "## ## ##", 290, special=["<|endoftext|>"])
+    assert ("#", "#") in encoder.merges  # a line that looks like a comment, and is none
+    vocab, merges = gpt2_files(encoder, tmp_path)
+    loaded = BytePairEncoder.from_gpt2(vocab, merges)
+    assert vars(loaded) | {"_cache": {}} == vars(encoder) | {"_cache": {}}
+    merges.write_bytes(merges.read_bytes().replace(b"\n", b"\r\n"))
+    assert BytePairEncoder.from_gpt2(vocab, merges).merges == encoder.merges
+
+
+def test_from_gpt2_wants_special_tokens_by_name(encoder, tmp_path):
+    vocab, merges = gpt2_files(encoder, tmp_path)
+    with pytest.raises(ValueError, match=r"merges.txt: no merge makes 2 tokens .*such as '<\|end\|>'.*`special`"):
+        BytePairEncoder.from_gpt2(vocab, merges)
+    assert BytePairEncoder.from_gpt2(vocab, merges, special=list(encoder.special)).special == encoder.special
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda lines: lines[:-5], r"no merge makes \d+ tokens of the vocabulary.*Either merges are missing"),
+        (lambda lines: [lines[0], *reversed(lines[1:])], "no byte and no earlier merge makes"),
+        (lambda lines: [*lines, lines[1]], "the merge 'Ġ' with 's' stands there twice"),
+        (lambda lines: [*lines, "h"], r"line 40 is 'h'; wanted two tokens with a space between"),
+        (lambda lines: [*lines, "h e e"], r"line 40 is 'h e e'; wanted two tokens"),
+        (lambda lines: [*lines, "zz q"], "merge 38, 'zz' with 'q': no byte and no earlier merge makes 'zz'"),
+        (lambda lines: [*lines, "z q"], "merge 38, 'z' with 'q': the vocabulary has no 'zq'"),
+    ],
+)
+def test_from_gpt2_corrupt_merges(tmp_path, change, message):
+    encoder = BytePairEncoder.train(TEXT, 256 + 38)
+    vocab, merges = gpt2_files(encoder, tmp_path)
+    lines = merges.read_text(encoding="utf-8").split("\n")[:-1]
+    merges.write_text("\n".join(change(lines)), encoding="utf-8")
+    with pytest.raises(ValueError, match=rf"merges.txt.*{message}"):
+        BytePairEncoder.from_gpt2(vocab, merges)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda v: v.pop("he"), "the ids of 293 tokens must be 0 to 292, each once"),
+        (lambda v: v.update(he=0), "the ids of 294 tokens must be 0 to 293, each once"),
+        (lambda v: v.update(he="256"), "must give each token a whole number"),
+        (lambda v: v.update(he=True), "must give each token a whole number"),
+        (lambda v: v.update(xx=v.pop("Ā")), "lacks 1 of the 256 bytes, such as 'Ā'.*initial_alphabet"),
+    ],
+)
+def test_from_gpt2_corrupt_vocabulary(tmp_path, change, message):
+    encoder = BytePairEncoder.train(TEXT, 256 + 38)
+    change(encoder.vocabulary)
+    with pytest.raises(ValueError, match=message):
+        BytePairEncoder.from_gpt2(*gpt2_files(encoder, tmp_path))
+
+
+def test_from_gpt2_bad_files(encoder, tmp_path):
+    vocab, merges = gpt2_files(encoder, tmp_path)
+    with pytest.raises(FileNotFoundError, match=r"There is no file .*none.json"):
+        BytePairEncoder.from_gpt2(tmp_path / "none.json", merges)
+    with pytest.raises(FileNotFoundError, match=r"There is no file .*none.txt"):
+        BytePairEncoder.from_gpt2(vocab, tmp_path / "none.txt")
+    with pytest.raises(ValueError, match=r"special token '<pad>' is not in the vocabulary"):
+        BytePairEncoder.from_gpt2(vocab, merges, special=["<pad>", *encoder.special])
+    with pytest.raises(ValueError, match=r"special token 'h' is an ordinary token too"):
+        BytePairEncoder.from_gpt2(vocab, merges, special=["h", *encoder.special])
+    vocab.write_text(vocab.read_text(encoding="utf-8")[:100], encoding="utf-8")
+    with pytest.raises(ValueError, match=r"vocab.json is not valid JSON.*cut short"):
+        BytePairEncoder.from_gpt2(vocab, merges)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda c: c.pop("special"), r"has the keys \['merges', 'vocabulary'\]; wanted vocabulary, merges and special"),
+        (lambda c: c.update(vocabulary=[1]), "must give each token a whole number"),
+        (lambda c: c.update(merges={}), "merges must be a list of pairs, and special a list of names"),
+        (lambda c: c.update(merges=[["a"]]), "merges must be a list of pairs"),
+        (lambda c: c.update(merges=[["a", 3]]), "every token and every name must be a string"),
+        (lambda c: c.update(special="abc"), "merges must be a list of pairs, and special a list of names"),
+        (lambda c: c.update(special=[3]), "every token and every name must be a string"),
+        (lambda c: c.update(special=[""]), "special holds an empty name"),
+        (lambda c: c["merges"].pop(), r"x.json: no merge makes \d+ tokens"),
+    ],
+)
+def test_load_corrupt_file(encoder, tmp_path, change, message):
+    path = tmp_path / "x.json"
+    encoder.save(path)
+    content = json.loads(path.read_text())
+    change(content)
+    path.write_text(json.dumps(content))
+    with pytest.raises(ValueError, match=message):
+        BytePairEncoder.load(path)
+    path.write_text(json.dumps(content)[:-3])
+    with pytest.raises(ValueError, match=r"not valid JSON"):
+        BytePairEncoder.load(path)
+
+
+def test_load_and_save_nowhere(encoder, tmp_path):
+    with pytest.raises(FileNotFoundError, match=r"There is no file"):
+        BytePairEncoder.load(tmp_path / "none.json")
+    with pytest.raises(FileNotFoundError, match=r"There is no folder"):
+        encoder.save(tmp_path / "none" / "x.json")

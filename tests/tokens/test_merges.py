@@ -1,0 +1,109 @@
+"""Chapter 01: how text is cut into pieces, and how merges are learned."""
+
+from collections import Counter
+
+import pytest
+from hypothesis import given, strategies as st
+
+from plainformer.tokens.merges import byte_alphabet, count_pairs, learn_merges, merge_pair, pre_tokenise
+
+
+def test_byte_alphabet_is_gpt2s():
+    alphabet = byte_alphabet()
+    assert sorted(alphabet) == list(range(256))
+    assert len(set(alphabet.values())) == 256
+    assert [alphabet[byte] for byte in b"A~ \n\t\x00\xad\xff"] == ["A", "~", "Ġ", "Ċ", "ĉ", "Ā", "Ń", "ÿ"]
+    assert list(alphabet.values()) == sorted(alphabet.values())
+    assert not any(character.isspace() for character in alphabet.values())
+
+
+@pytest.mark.parametrize(
+    ("text", "pieces"),
+    [
+        ("Hello world", ["Hello", " world"]),
+        ("it's they'll we've I'm he'd o'clock", ["it", "'s", " they", "'ll", " we", "'ve", " I", "'m", " he", "'d",
+                                                 " o", "'", "clock"]),
+        ("x=3.14;y", ["x", "=", "3", ".", "14", ";", "y"]),
+        ("a   b\n\n c  ", ["a", "  ", " b", "\n\n", " c", "  "]),
+        ("日本 42½ naïve", ["日本", " 42½", " naïve"]),
+        ("🙂🙂 !?", ["🙂🙂", " !?"]),
+        ("", []),
+    ],
+)  # fmt: skip
+def test_pre_tokenise_by_hand(text, pieces):
+    assert pre_tokenise(text) == pieces
+
+
+@given(st.text(st.characters(exclude_categories=())))
+def test_pre_tokenise_loses_nothing(text):
+    assert "".join(pre_tokenise(text)) == text
+
+
+# Learning
+
+
+def words(**times):
+    return {tuple(map(ord, word)): count for word, count in times.items()}
+
+
+def spell(merges):
+    """Write merges of ids, as `learn_merges` gives them for letters, as the tokens they make."""
+    tokens = {n: chr(n) for n in range(256)}
+    for n, (a, b) in enumerate(merges, start=256):
+        tokens[n] = tokens[a] + tokens[b]
+    return [tokens[256 + n] for n in range(len(merges))]
+
+
+@pytest.mark.equation("eq-tokens-pair-count")
+def test_count_pairs_by_hand():
+    counts = count_pairs(words(low=5, lower=2, newest=6, widest=3, aaa=1))
+    assert {chr(a) + chr(b): count for (a, b), count in counts.items()} == {
+        "lo": 7, "ow": 7, "we": 8, "er": 2, "ne": 6, "ew": 6, "es": 9, "st": 9, "wi": 3, "id": 3, "de": 3, "aa": 2,
+    }  # fmt: skip
+
+
+def test_merge_pair_by_hand():
+    assert merge_pair([1, 2, 1, 2, 2, 1], (1, 2), 9) == [9, 9, 2, 1]
+    assert merge_pair([1, 1, 1, 1, 1], (1, 1), 9) == [9, 9, 1]
+    assert merge_pair([2, 1], (1, 2), 9) == [2, 1]
+    assert merge_pair([], (1, 2), 9) == []
+
+
+@pytest.mark.equation("eq-tokens-best-pair")
+def test_learn_merges_of_the_classic_four_words():
+    merges = learn_merges(words(low=5, lower=2, newest=6, widest=3), 100)
+    # 9 es (before st: e < s), 9 est, 7 lo (before ow), 7 low, 6 ew (before n|e, w|est), 6 new, 6 newest,
+    # 3 dest (before i|d, w|i), 3 idest, 3 widest, 2 er (before low|e), 2 lower
+    assert spell(merges) == [
+        "es", "est", "lo", "low", "ew", "new", "newest", "dest", "idest", "widest", "er", "lower",
+    ]  # fmt: skip
+    assert learn_merges(words(low=5, lower=2, newest=6, widest=3), 4) == merges[:4]
+    assert spell(learn_merges(words(low=5, lower=2, newest=6, widest=3), 100, min_count=7)) == spell(merges)[:4]
+
+
+@pytest.mark.equation("eq-tokens-best-pair")
+def test_learn_merges_breaks_ties_by_left_then_right_id():
+    assert spell(learn_merges(words(cd=1, ab=1, ac=1), 3)) == ["ab", "ac", "cd"]
+    # new tokens have larger ids than all bytes, so (z, z) goes before (ab, c)
+    assert spell(learn_merges({(97, 98, 99): 2, (122, 122): 2}, 3)) == ["ab", "zz", "abc"]
+
+
+def test_learn_merges_wants_free_ids():
+    assert learn_merges({(255, 1): 1}, 1) == [(255, 1)]
+    with pytest.raises(ValueError, match=r"hold the id 256; wanted ids below first_id = 256, .* Try first_id=257"):
+        learn_merges({(256, 1): 1}, 1)
+    assert learn_merges({(256, 1): 1}, 1, first_id=257) == [(256, 1)]
+
+
+@pytest.mark.equation("eq-tokens-pair-count", "eq-tokens-best-pair")
+@given(st.dictionaries(st.lists(st.integers(0, 3), max_size=12).map(tuple), st.integers(1, 5), max_size=6))
+def test_learn_merges_equals_counting_everything_again(pieces):
+    merges, now = [], dict(pieces)
+    while counts := count_pairs(now):
+        best = min(counts, key=lambda pair: (-counts[pair], pair))
+        new = Counter()
+        for piece, times in now.items():
+            new[tuple(merge_pair(piece, best, 256 + len(merges)))] += times
+        merges.append(best)
+        now = new
+    assert learn_merges(pieces, 1000) == merges

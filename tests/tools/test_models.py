@@ -1,0 +1,95 @@
+"""The stored models: each is what its card says."""
+
+import re
+from pathlib import Path
+
+import pytest
+import train_encoder
+import train_models
+import train_seq2seq
+import train_vision
+
+import plainformer as pf
+
+MODELS = Path(__file__).resolve().parents[2] / "models"
+
+
+def test_models_are_small():
+    assert sum(file.stat().st_size for file in MODELS.iterdir()) < 10_000_000
+
+
+def test_decoder_has_the_loss_that_its_card_states():
+    card = (MODELS / "decoder.md").read_text(encoding="utf-8")
+    stated, of_five_gram = (float(number) for number in re.findall(r"(?:loss|has) (\d\.\d{3})", card))
+    vocabulary = train_models.character_vocabulary()
+    training, validation = (vocabulary.encode(text) for text in pf.python_reference_splits())
+    model = pf.load_model(MODELS / "decoder.safetensors", pf.Decoder)
+    assert model.config == train_models.DECODER
+    loss = pf.mean_next_token_loss(model, pf.all_windows(validation, model.config.context_len))
+    counted = pf.NgramModel(training, 5, model.config.vocab_size).loss(validation)
+    # The text is that of this Python, whose minor versions differ a little.
+    assert loss == pytest.approx(stated, abs=0.05)
+    assert counted == pytest.approx(of_five_gram, abs=0.05)
+    assert loss < counted
+
+
+def test_encoder_guesses_hidden_letters_as_its_card_states():
+    card = (MODELS / "encoder.md").read_text(encoding="utf-8")
+    stated_loss = float(re.findall(r"loss\s(\d\.\d{3})\snats per selected", card)[-1])
+    (stated_share,) = map(float, re.findall(r"(0\.\d{3}) of them", card))
+    model = pf.load_model(MODELS / "encoder.safetensors", pf.MaskedLanguageModel)
+    assert model.config == train_encoder.ENCODER
+    loss, share = train_encoder.masked_results(model, pf.name_splits().test)
+    # The names are those of this Babel, whose versions differ a little.
+    assert loss == pytest.approx(stated_loss, abs=0.05)
+    assert share == pytest.approx(stated_share, abs=0.02)
+
+
+def test_encoder_was_trained_on_lines_of_single_languages():
+    names = [name for name in pf.name_splits().training if name.language in ("fi", "pl")]
+    corrupted, tokens, is_selected, is_token = train_encoder.masked_batches(names)(0)
+    assert tokens.shape == (train_encoder.BATCH_SIZE, train_encoder.ENCODER.context_len)
+    assert bool(is_token.all())
+    assert 0.2 < float(is_selected.mean()) < 0.4
+    assert bool((corrupted == tokens)[~is_selected].all())
+    known = {language: {n.text for n in names if n.language == language} for language in ("fi", "pl")}
+    for line in tokens:
+        *whole, _ = train_encoder.VOCABULARY.decode(line).split(", ")  # the last one may be cut
+        assert any(set(whole) <= texts for texts in known.values())
+
+
+def test_vision_transformer_has_the_accuracy_that_its_card_states():
+    card = (MODELS / "vision.md").read_text(encoding="utf-8")
+    (stated,) = re.findall(r"Test accuracy (\d\d\.\d\d)%", card)
+    training, test = pf.digits()
+    model = pf.load_model(MODELS / "vision.safetensors", pf.ViT)
+    assert model.config == train_vision.VISION
+    accuracy = train_vision.vision_accuracy(model, test)
+    assert 100 * accuracy == pytest.approx(float(stated), abs=0.3)  # one image more or fewer, on another machine
+    assert accuracy > 0.98
+    images, labels = train_vision.shifted_batches(training, batch_size=7)(0)
+    assert images.shape == (7, 8, 8, 1)
+    assert labels.shape == (7,)
+
+
+@pytest.mark.parametrize("name", train_seq2seq.NAMES)
+def test_seq2seq_translates_as_its_card_states(name):
+    card = (MODELS / "seq2seq.md").read_text(encoding="utf-8")
+    found = re.search(rf"`{name}\.safetensors` \| (\d+\.\d\d)% \| (\d+\.\d\d)%", card)
+    splits = pf.date_splits()
+    vocabulary = train_seq2seq.date_vocabulary(splits.training)
+    model = pf.load_model(MODELS / f"{name}.safetensors", pf.Seq2Seq)
+    assert model.config == train_seq2seq.seq2seq_config(vocabulary)
+    for part, stated in zip(splits[1:], found.groups(), strict=True):
+        # The texts are those of this Babel, whose versions differ a little.
+        match = train_seq2seq.date_match(model, vocabulary, part)
+        assert match == pytest.approx(float(stated) / 100, abs=0.005)
+
+
+def test_seq2seq_reaches_the_mean_that_its_card_states():
+    card = (MODELS / "seq2seq.md").read_text(encoding="utf-8")
+    each = [float(stated) for stated in re.findall(r"safetensors` \| (\d+\.\d\d)%", card)]
+    (mean,) = re.findall(r"held-out years (\d+\.\d\d)% in the mean", card)
+    assert len(each) == len(train_seq2seq.NAMES) == 3
+    assert sum(each) / 3 == pytest.approx(float(mean), abs=0.006)
+    assert float(mean) >= 99

@@ -1,0 +1,188 @@
+"""What the training loop refuses: numbers that are none, and checkpoints of other runs."""
+
+import dataclasses
+import shutil
+
+import equinox as eqx
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from tiny_run import CONFIG, Line, batch_at, run, without_key
+
+from plainformer.training.checkpoints import list_checkpoints, load_checkpoint, save_checkpoint
+from plainformer.training.optimiser import new_optimiser
+
+
+def spoilt(step, number):
+    """Batches as ever, but for one number in the targets of one step."""
+
+    def batches(at):
+        inputs, targets = batch_at(at)
+        return inputs, targets.at[2, 1].set(number) if at == step else targets
+
+    return batches
+
+
+@pytest.mark.parametrize(("number", "name"), [(np.nan, "nan"), (1e30, "inf")])
+def test_fit_stops_at_once_when_the_loss_is_no_number(tmp_path, number, name):
+    config = dataclasses.replace(CONFIG, checkpoint_every=2)
+    # Step 8 is one at which a checkpoint is saved.
+    with pytest.raises(FloatingPointError) as stopped:
+        run(config, directory=tmp_path, batches=spoilt(7, number), loss=without_key)
+    said = str(stopped.value)
+    assert f"The loss is {name} at step 8; the last good checkpoint is {tmp_path / '6'}. Try a smaller" in said
+    assert said.endswith(", in another directory: a run goes on with its old configuration only.")
+    assert list_checkpoints(tmp_path) == [4, 6]
+    (weights, _), notes, _ = load_checkpoint(tmp_path, (Line(), new_optimiser(config).init(Line())))
+    assert jnp.isfinite(weights.weight).all()
+    assert len(notes["metrics"]) == 6
+    assert (tmp_path / "metrics.csv").read_text().count("\n") == 1 + 8  # the bad step included
+    assert len(run(config, directory=tmp_path, loss=without_key).metrics) == 12
+
+
+def test_fit_stops_at_a_gradient_that_is_no_number_before_it_is_saved(tmp_path):
+    def root_of_zero(model, batch, key):
+        return jnp.sqrt(0 * model.weight.sum())  # 0, with an infinite slope times 0
+
+    with pytest.raises(FloatingPointError, match=r"^The gradient_norm is nan at step 1; nothing was saved before\."):
+        run(dataclasses.replace(CONFIG, checkpoint_every=1), directory=tmp_path, loss=root_of_zero)
+    assert list_checkpoints(tmp_path) == []
+
+
+@pytest.mark.parametrize(("every", "before"), [(1, "the one before is {}/1"), (2, "there is none before")])
+def test_fit_names_the_checkpoint_whose_weights_gave_no_number(tmp_path, every, before):
+    config = dataclasses.replace(CONFIG, checkpoint_every=every)
+    with pytest.raises(FloatingPointError) as stopped:
+        run(config, directory=tmp_path, batches=spoilt(2, np.nan), loss=without_key)
+    newest = f"the weights in the newest checkpoint, {tmp_path}/2, gave it, and {before.format(tmp_path)}. Try"
+    assert f"The loss is nan at step 3; {newest}" in str(stopped.value)
+
+
+def test_fit_stops_at_a_validation_loss_that_is_no_number_before_it_is_saved(tmp_path):
+    config = dataclasses.replace(CONFIG, evaluate_every=4)
+    losses = iter([1.0, float("inf")])
+    with pytest.raises(
+        FloatingPointError, match=rf"^The validation_loss is inf at step 8; the last .* is {tmp_path}/4\."
+    ):
+        run(config, directory=tmp_path, evaluate=lambda model: next(losses))
+    assert list_checkpoints(tmp_path) == [4]
+    assert (tmp_path / "metrics.csv").read_text().splitlines()[-1].endswith(",inf")
+
+
+def test_fit_without_directory_names_the_step_too():
+    with pytest.raises(FloatingPointError, match=r"^The loss is nan at step 1; nothing was saved before\."):
+        run(batches=spoilt(0, np.nan), loss=without_key)
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory):
+    """A finished run of four steps; never written to."""
+    directory = tmp_path_factory.mktemp("finished")
+    run(dataclasses.replace(CONFIG, num_steps=4), directory=directory)
+    return directory
+
+
+@pytest.mark.parametrize(
+    ("other", "message"),
+    [
+        ({"learning_rate": 0.2}, r"of another run: learning_rate was 0\.3 and is 0\.2\. Train into another"),
+        ({"num_steps": 5}, r"num_steps was 4 and is 5"),
+        ({"seed": 1, "clip_norm": None}, r"clip_norm was 4\.0 and is None, seed was 0 and is 1"),
+    ],
+)
+def test_fit_names_what_differs_from_the_run_that_was_saved(finished, other, message):
+    with pytest.raises(ValueError, match=message):
+        run(dataclasses.replace(CONFIG, **{"num_steps": 4, **other}), directory=finished)
+
+
+def test_fit_names_a_model_of_another_shape(finished):
+    with pytest.raises(ValueError, match=r"is of another model: 0\.bias is \(3,\) float32, wanted \(4,\) float32"):
+        run(dataclasses.replace(CONFIG, num_steps=4), directory=finished, model=Line(bias=[1, 2, 3, 4]))
+
+
+def test_fit_names_another_model_of_the_same_shapes(finished):
+    @dataclasses.dataclass(frozen=True)
+    class Settings:
+        rate: float
+
+    class Other(Line):
+        config = Settings(rate=0.5)
+
+    with pytest.raises(ValueError, match=r"another run: model was Line and is Other, rate was None and is 0\.5"):
+        run(dataclasses.replace(CONFIG, num_steps=4), directory=finished, model=Other())
+
+
+@dataclasses.dataclass(frozen=True)
+class Shape:
+    """A configuration as a model may have it, with a name that the training has, too."""
+
+    sizes: tuple = (5, 3)
+    seed: int = 0
+
+
+class Shaped(Line):
+    """A line with a configuration."""
+
+    config: Shape = eqx.field(static=True)
+
+    def __init__(self, config):
+        super().__init__()
+        self.config = config
+
+
+def test_fit_goes_on_with_a_model_whose_configuration_holds_a_tuple(tmp_path):
+    found = run(directory=tmp_path, model=Shaped(Shape()))
+    assert run(directory=tmp_path, model=Shaped(Shape())).metrics == found.metrics
+
+
+def test_fit_compares_configurations_of_model_and_training_each_with_its_own(tmp_path):
+    run(directory=tmp_path, model=Shaped(Shape(seed=0)))
+    with pytest.raises(ValueError, match=r"of another run: seed was 0 and is 7\. Train into another directory"):
+        run(directory=tmp_path, model=Shaped(Shape(seed=7)))
+
+
+def test_fit_names_what_the_old_run_had_and_the_new_one_has_not(tmp_path):
+    run(directory=tmp_path, model=Shaped(Shape()))
+    plain = eqx.tree_at(lambda model: model.bias, Shaped(Shape()), Line().bias)
+    object.__setattr__(plain, "config", None)
+    with pytest.raises(ValueError, match=r"of another run: sizes was \[5, 3\] and is None, seed was 0 and is None\."):
+        run(directory=tmp_path, model=plain)
+
+
+def test_fit_names_a_configuration_that_cannot_be_saved_before_the_first_step(tmp_path):
+    steps = []
+    with pytest.raises(TypeError, match="not JSON serializable"):
+        run(directory=tmp_path, model=Shaped(Shape(sizes=({1, 2},))), loss=lambda *_: steps.append(0))
+    assert not steps
+
+
+def test_fit_names_batches_of_another_run(finished):
+    with pytest.raises(
+        ValueError, match=r"of another run: batch_at\(0\) is another batch now\. Train .*old data, batch"
+    ):
+        run(dataclasses.replace(CONFIG, num_steps=4), directory=finished, batches=lambda step: batch_at(step + 1))
+
+
+def test_fit_refuses_checkpoints_that_it_did_not_write(tmp_path):
+    save_checkpoint(tmp_path, 4, (Line(), new_optimiser(CONFIG).init(Line())), {"mine": 1})
+    with pytest.raises(ValueError, match=r"The checkpoints in .* are not of fit; train into another directory"):
+        run(directory=tmp_path)
+
+
+def test_fit_goes_on_from_an_older_checkpoint_once_a_damaged_one_is_deleted(tmp_path):
+    whole = run(directory=tmp_path)
+    shutil.rmtree(tmp_path / "12" / "notes")
+    with pytest.raises(ValueError, match=rf"{tmp_path}/12 is damaged: .*there: \[8\].*delete the folder"):
+        run(directory=tmp_path)
+    shutil.rmtree(tmp_path / "12")
+    assert run(directory=tmp_path).metrics == whole.metrics
+    assert list_checkpoints(tmp_path) == [8, 12]
+
+
+def test_fit_names_a_directory_that_cannot_be_written(tmp_path):
+    (tmp_path / "file").write_text("in the way")
+    steps = []
+    for directory in (tmp_path / "file" / "run", tmp_path / "file"):
+        with pytest.raises(OSError, match=rf"Cannot write in {directory}: .*Wanted a folder .*is a file in the way"):
+            run(directory=directory, loss=lambda *_: steps.append(0))
+    assert not steps

@@ -1,0 +1,148 @@
+"""The configuration of training, its learning rate and its optimiser, step by step on paper."""
+
+import dataclasses
+import math
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from plainformer.training.optimiser import TrainingConfig, learning_rate_schedule, new_optimiser
+
+CONFIG = TrainingConfig(num_steps=11, learning_rate=0.06, warmup_steps=3, final_fraction=0.25, weight_decay=0.3)
+
+
+@pytest.mark.parametrize(
+    ("bad", "error", "message"),
+    [
+        ({"num_steps": 0}, ValueError, r"^num_steps is 0; wanted at least 1"),
+        ({"num_steps": 2.5}, TypeError, r"^num_steps is 2.5; wanted a whole number"),
+        ({"accumulate": -1}, ValueError, r"^accumulate is -1; wanted at least 1"),
+        ({"evaluate_every": 0}, ValueError, r"^evaluate_every is 0; wanted at least 1"),
+        ({"checkpoint_every": 0}, ValueError, r"^checkpoint_every is 0; wanted at least 1"),
+        ({"keep": 0}, ValueError, r"^keep is 0; wanted at least 1"),
+        ({"keep": True}, TypeError, r"^keep is True; wanted a whole number"),
+        ({"warmup_steps": -1}, ValueError, r"^warmup_steps is -1; wanted 0 to"),
+        ({"warmup_steps": 1.5}, TypeError, r"^warmup_steps is 1.5; wanted a whole number"),
+        (
+            {"warmup_steps": 200},
+            ValueError,
+            r"^warmup_steps is 200; wanted fewer than num_steps=200, .*warmup_steps=20\.",
+        ),
+        ({"seed": -1}, ValueError, r"^seed is -1; wanted 0 to 2147483647"),
+        ({"seed": "a"}, TypeError, r"^seed is 'a'; wanted a whole number"),
+        ({"seed": 2**31}, ValueError, r"^seed is 2147483648; wanted 0 to 2147483647"),
+        ({"learning_rate": 0}, ValueError, r"^learning_rate is 0; wanted a finite number above 0"),
+        ({"learning_rate": math.nan}, ValueError, r"^learning_rate is nan; wanted a finite number above 0"),
+        ({"learning_rate": None}, TypeError, r"^learning_rate is None; wanted a number, such as 1e-3"),
+        ({"clip_norm": -1.0}, ValueError, r"^clip_norm is -1.0; wanted a finite number above 0, or None"),
+        ({"clip_norm": math.inf}, ValueError, r"^clip_norm is inf; wanted a finite number above 0, or None"),
+        ({"weight_decay": -0.1}, ValueError, r"^weight_decay is -0.1; wanted a finite number, at least 0"),
+        ({"weight_decay": math.inf}, ValueError, r"^weight_decay is inf; wanted a finite number"),
+        ({"final_fraction": 1.1}, ValueError, r"^final_fraction is 1.1; wanted a number from 0 to 1"),
+        ({"final_fraction": "0.1"}, TypeError, r"^final_fraction is '0.1'; wanted a number"),
+        ({"beta_1": 1.0}, ValueError, r"^beta_1 is 1.0; wanted at least 0 and below 1"),
+        ({"beta_2": -0.1}, ValueError, r"^beta_2 is -0.1; wanted at least 0 and below 1"),
+        ({"beta_2": "x"}, TypeError, r"^beta_2 is 'x'; wanted a number"),
+        ({"precision": "float16"}, ValueError, r"^precision is 'float16'; wanted one of 'float32', 'bfloat16'"),
+    ],
+)
+def test_training_config_names_what_is_wrong(bad, error, message, unchecked):
+    with pytest.raises(error, match=message):
+        TrainingConfig(**{"num_steps": 200, **bad})
+
+
+def test_training_config_takes_the_limits(unchecked):
+    TrainingConfig(num_steps=1, warmup_steps=0, final_fraction=0, weight_decay=0, beta_1=0, beta_2=0, clip_norm=None)
+    TrainingConfig(num_steps=np.int64(3), warmup_steps=np.int32(2), final_fraction=1, learning_rate=np.float32(0.1))
+
+
+@pytest.mark.equation("eq-decoder-schedule")
+def test_learning_rate_schedule_by_hand():
+    # Up in four equal stairs, 0.015 each; down along half a cosine of eight steps, to a quarter of 0.06.
+    up = [0.015, 0.03, 0.045, 0.06]
+    middle, half_way = (0.06 + 0.015) / 2, (0.06 - 0.015) / 2
+    down = [middle + half_way * math.cos(math.pi * n / 8) for n in range(1, 9)]
+    schedule = jax.vmap(learning_rate_schedule(CONFIG))
+    rates = np.asarray(schedule(jnp.arange(12)))
+    np.testing.assert_allclose(rates, up + down, rtol=1e-6)
+    assert rates[11] == pytest.approx(0.015, rel=1e-6)
+    assert rates.argmax() == CONFIG.warmup_steps
+
+
+@pytest.mark.equation("eq-decoder-schedule")
+def test_learning_rate_schedule_without_warm_up_starts_at_its_peak():
+    config = TrainingConfig(num_steps=4, learning_rate=0.5, warmup_steps=0, final_fraction=0.0)
+    rates = np.asarray(jax.vmap(learning_rate_schedule(config))(jnp.arange(5)))
+    np.testing.assert_allclose(rates, [0.5 * (1 + math.cos(math.pi * n / 4)) / 2 for n in range(5)], atol=1e-7)
+
+
+def adamw(weights, gradients, config: TrainingConfig, rates):
+    """AdamW with clipping in float64, one array and one step after the other; `rates` are the learning rates."""
+    weights = {name: np.asarray(array, np.float64) for name, array in weights.items()}
+    first = {name: np.zeros(array.shape) for name, array in weights.items()}
+    second = {name: np.zeros(array.shape) for name, array in weights.items()}
+    for step, (gradient, rate) in enumerate(zip(gradients, rates, strict=True), start=1):
+        length = math.sqrt(sum((np.asarray(array, np.float64) ** 2).sum() for array in gradient.values()))
+        shorter = 1.0 if config.clip_norm is None else min(1.0, config.clip_norm / length)
+        for name, array in weights.items():
+            slope = shorter * np.asarray(gradient[name], np.float64)
+            first[name] = config.beta_1 * first[name] + (1 - config.beta_1) * slope
+            second[name] = config.beta_2 * second[name] + (1 - config.beta_2) * slope**2
+            change = (first[name] / (1 - config.beta_1**step)) / (
+                np.sqrt(second[name] / (1 - config.beta_2**step)) + 1e-8
+            )
+            decay = config.weight_decay * array if array.ndim >= 2 else 0
+            weights[name] = array - rate * (change + decay)
+    return weights
+
+
+def by_optax(weights, gradients, config):
+    optimiser = new_optimiser(config)
+    state = optimiser.init(weights)
+    update = jax.jit(optimiser.update)
+    for gradient in gradients:
+        changes, state = update(gradient, state, weights)
+        weights = jax.tree.map(jnp.add, weights, changes)
+    return weights
+
+
+@pytest.mark.parametrize("clip_norm", [None, 1.5])
+def test_new_optimiser_is_adamw_by_hand(clip_norm):
+    numbers = np.random.default_rng(3)
+    shapes = {"matrix": (4, 3), "vector": (5,), "cube": (2, 3, 2)}
+    weights = {name: jnp.asarray(numbers.normal(size=shape), jnp.float32) for name, shape in shapes.items()}
+    # The second gradient is short, so that it is not clipped; the two others are.
+    gradients = [
+        {name: jnp.asarray(scale * numbers.normal(size=shape), jnp.float32) for name, shape in shapes.items()}
+        for scale in (1.0, 0.05, 3.0)
+    ]
+    config = dataclasses.replace(CONFIG, clip_norm=clip_norm)
+    found = by_optax(weights, gradients, config)
+    wanted = adamw(weights, gradients, config, rates=[0.015, 0.03, 0.045])
+    for name in shapes:
+        np.testing.assert_allclose(found[name], wanted[name], atol=2e-6)
+
+
+def test_new_optimiser_decays_matrices_alone():
+    weights = {"matrix": jnp.full((2, 3), 2.0), "vector": jnp.full(4, 2.0)}
+    changed = by_optax(weights, [jax.tree.map(jnp.zeros_like, weights)], CONFIG)
+    np.testing.assert_allclose(changed["matrix"], 2 - 0.015 * 0.3 * 2, rtol=1e-6)
+    assert (changed["vector"] == 2).all()
+
+
+def test_new_optimiser_shortens_a_long_gradient_and_leaves_a_short_one():
+    clip = new_optimiser(dataclasses.replace(CONFIG, clip_norm=2.0))
+    weights = {"matrix": jnp.zeros((1, 2)), "vector": jnp.zeros(1)}
+    long = {"matrix": jnp.array([[6.0, 0.0]]), "vector": jnp.array([8.0])}  # of length 10
+
+    update = jax.jit(clip.update)
+
+    def first_average(gradient):
+        _, state = update(gradient, clip.init(weights), weights)
+        return state[1][0].mu["matrix"][0, 0] / (1 - CONFIG.beta_1), state[1][0].mu["vector"][0] / (1 - CONFIG.beta_1)
+
+    np.testing.assert_allclose(first_average(long), [1.2, 1.6], rtol=1e-6)
+    short = jax.tree.map(lambda leaf: leaf / 8, long)  # of length 1.25
+    np.testing.assert_allclose(first_average(short), [0.75, 1.0], rtol=1e-6)

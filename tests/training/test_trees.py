@@ -1,0 +1,77 @@
+"""Modules as arrays with names."""
+
+import dataclasses
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from plainformer.models.decoder import Decoder, DecoderConfig
+from plainformer.training.trees import config_dict, differences, digest, named_arrays, with_arrays
+
+TREE = {"list": [np.arange(3), None, "no array"], "pair": (np.ones((2, 4), np.float32), 7)}
+
+
+def test_named_arrays_are_named_by_their_place(key):
+    assert list(named_arrays(TREE)) == ["list.0", "pair.0"]
+    config = DecoderConfig(vocab_size=7, context_len=5, d_model=6, num_layers=2, num_heads=3)
+    model = eqx.filter_eval_shape(lambda: Decoder(config, key=key))  # shapes without numbers count as arrays
+    names = named_arrays(model)
+    assert names["blocks.1.attention.query_weight"] is model.blocks[1].attention.query_weight
+    assert len(names) == len(jax.tree.leaves(model))
+
+
+def test_with_arrays_replaces_arrays_alone():
+    replaced = with_arrays(TREE, {"pair.0": np.zeros(5), "list.0": np.full(2, 9)})
+    assert replaced["list"][0].tolist() == [9, 9]
+    assert replaced["list"][1:] == [None, "no array"]
+    assert replaced["pair"][0].tolist() == [0] * 5
+    assert replaced["pair"][1] == 7
+    assert TREE["list"][0].tolist() == [0, 1, 2]
+
+
+def test_digest_changes_with_anything_but_the_order():
+    arrays = {"a": np.arange(6, dtype=np.float32), "b": np.zeros((), np.int32)}
+    same = {"b": jnp.zeros((), jnp.int32), "a": jnp.arange(6, dtype=jnp.float32)}
+    assert digest(arrays) == digest(same)
+    assert len(digest(arrays)) == 64
+    others = [
+        {**arrays, "a": arrays["a"].reshape(2, 3)},
+        {**arrays, "a": arrays["a"].view(np.int32)},
+        {**arrays, "a": np.nextafter(arrays["a"], np.float32(9))},
+        {"c": arrays["a"], "b": arrays["b"]},
+        {"a": arrays["a"]},
+    ]
+    digests = [digest(arrays), digest(arrays, "text"), digest(arrays, "text "), *map(digest, others)]
+    assert len(set(digests)) == len(digests)
+
+
+def test_digest_sees_a_matrix_row_by_row_however_it_lies():
+    matrix = np.arange(6.0).reshape(2, 3)
+    assert digest({"a": np.asfortranarray(matrix)}) == digest({"a": matrix}) != digest({"a": matrix.T})
+
+
+def test_differences_are_named():
+    wanted = {"a": np.ones(2, np.float32), "b": np.ones((2, 3), np.float32)}
+    assert differences(wanted, dict(reversed(wanted.items()))) == ""
+    found = {"a": np.ones(2, np.float16), "c": np.ones(1, np.float32)}
+    assert differences(found, wanted) == (
+        "a is (2,) float16, wanted (2,) float32; b is missing, wanted (2, 3) float32; c is (1,) float32, wanted none"
+    )
+    many = {f"layer {number}": np.ones(1, np.float32) for number in range(5)}
+    assert differences({}, many).endswith("; and 2 more")
+
+
+@pytest.mark.parametrize("number", [3, np.int64(3), jnp.int32(3)])
+def test_config_dict_holds_pythons_own_numbers(number):
+    @dataclasses.dataclass
+    class Config:
+        size: int
+        name: str = "x"
+        limit: float | None = None
+
+    found = config_dict(Config(number))
+    assert found == {"size": 3, "name": "x", "limit": None}
+    assert type(found["size"]) is int

@@ -1,0 +1,219 @@
+"""Write, beside each chapter, the executed notebook that Colab, Binder and nbval run.
+
+    python tools/notebooks/sync_notebooks.py              all chapters: convert, execute, write
+    python tools/notebooks/sync_notebooks.py 02           only those whose name begins with 02
+    python tools/notebooks/sync_notebooks.py --check      only compare with what the chapters give
+
+The chapter, `chapters/NN_stem.md`, is the only source; never edit the notebook.
+"""
+
+import argparse
+import hashlib
+import os
+import re
+import sys
+import time
+from pathlib import Path
+
+import jupytext
+import nbformat
+from book import ROOT, Book
+from nbclient import NotebookClient
+from nbclient.exceptions import CellExecutionError, CellTimeoutError, DeadKernelError
+from nbformat import NotebookNode
+from notebook_markdown import Converter
+
+CELL_TIMEOUT = 600
+METADATA = {
+    "kernelspec": {"display_name": "Python 3", "language": "python", "name": "python3"},
+    "language_info": {"name": "python"},
+}
+INSTALL = """\
+# This notebook is made from {name}.md, where its text is edited.
+# The same chapter with its live figures: {address}
+try:
+    import plainformer
+except ImportError:  # on Colab, the first time
+    %pip install --quiet "plainformer @ git+{repository}"
+"""
+
+
+def chapter_names(root: Path = ROOT) -> list[str]:
+    """Return the names of the chapters, such as `chapters/02_self_attention`."""
+    return [f"chapters/{file.stem}" for file in sorted((root / "chapters").glob("[0-9]*.md"))]
+
+
+def convert(book: Book, name: str) -> NotebookNode:
+    """Return a chapter as a notebook that is not yet executed."""
+    page = book.pages.get(name)
+    if page is None:
+        raise ValueError("_toc.yml does not list it")
+    converter = Converter(book, page)
+    install = INSTALL.format(name=name, address=book.address(page), repository=book.repository)
+    cells = [nbformat.v4.new_code_cell(install.rstrip(), metadata={"tags": ["install"]})]
+    for cell in jupytext.reads((book.root / f"{name}.md").read_text(encoding="utf-8"), fmt="md:myst").cells:
+        try:
+            cells += convert_cell(cell, converter)
+        except ValueError as error:
+            start = cell.source.strip().splitlines()[0][:60]
+            raise ValueError(f"in the cell that begins {start!r}: {error}") from error
+    name_cells(cells)
+    return nbformat.v4.new_notebook(cells=cells, metadata=METADATA)
+
+
+def convert_cell(cell: NotebookNode, converter: Converter) -> list[NotebookNode]:
+    """Return what a cell of the chapter becomes: no cell, one, or a code cell and the caption of its figure."""
+    if cell.cell_type == "markdown":
+        text = converter.cell(cell.source)
+        return [nbformat.v4.new_markdown_cell(text)] if text else []
+    if cell.cell_type != "code":
+        return []
+    code = nbformat.v4.new_code_cell(cell.source, metadata=cell_metadata(cell, converter))
+    drawing = cell.metadata.get("mystnb", {})
+    if not drawing.get("figure", {}).get("caption"):
+        return [code]
+    return [code, nbformat.v4.new_markdown_cell(converter.drawing(drawing["figure"], drawing.get("image", {})))]
+
+
+def cell_metadata(cell: NotebookNode, converter: Converter) -> dict:
+    """Keep a code cell's tags, and fold its source where the site does."""
+    tags = list(cell.metadata.get("tags", []))
+    metadata: dict = {"tags": tags} if tags else {}
+    if converter.in_solution or {"hide-input", "hide-cell", "remove-input"} & set(tags):
+        # The first folds the source in Jupyter, the second in Colab.
+        metadata |= {"jupyter": {"source_hidden": True}, "cellView": "form"}
+    return metadata
+
+
+def name_cells(cells: list[NotebookNode]) -> None:
+    """Give each cell an id that depends on its content alone, so that an insertion changes no other id."""
+    used: set[str] = set()
+    for cell in cells:
+        copy = 0
+        while True:
+            digest = hashlib.sha256(f"{cell.cell_type}\n{cell.source}\n{copy}".encode()).hexdigest()[:8]
+            if digest not in used:
+                break
+            copy += 1
+        used.add(digest)
+        cell["id"] = digest
+
+
+def execute(notebook: NotebookNode, folder: Path) -> None:
+    """Run every cell in a fresh kernel, as nbval will, and clean the outputs."""
+    os.environ.setdefault("JUPYTER_PREFER_ENV_PATH", "1")
+    client = NotebookClient(
+        notebook,
+        timeout=CELL_TIMEOUT,
+        record_timing=False,
+        resources={"metadata": {"path": str(folder)}},
+        # The kernel remarks at every start that it listens on this machine; that is meant.
+        extra_arguments=["--IPKernelApp.log_level=ERROR"],
+    )
+    try:
+        client.execute()
+    except (CellExecutionError, CellTimeoutError, DeadKernelError) as error:
+        raise ValueError(f"{_last_run(notebook)} failed:\n{error}") from error
+    notebook.metadata = nbformat.from_dict(METADATA)
+    for number, cell in enumerate(notebook.cells, start=1):
+        if cell.cell_type == "code":
+            cell.metadata.pop("execution", None)
+            try:
+                cell.outputs = clean(cell.outputs)
+            except ValueError as error:
+                raise ValueError(f"cell {number}, {cell.source[:70]!r}: {error}") from error
+
+
+def _last_run(notebook: NotebookNode) -> str:
+    """Name the cell at which execution stopped."""
+    number, cell = max(
+        ((number, cell) for number, cell in enumerate(notebook.cells, start=1) if cell.cell_type == "code"),
+        key=lambda pair: pair[1].execution_count or 0,
+    )
+    return f"cell {number}, {cell.source.splitlines()[0][:70]!r},"
+
+
+def clean(outputs: list[NotebookNode]) -> list[NotebookNode]:
+    """Strip images, join what one stream wrote in pieces, and refuse what would differ in the next run."""
+    kept: list[NotebookNode] = []
+    for output in outputs:
+        if output.output_type == "stream":
+            if output.name == "stderr":
+                raise ValueError(f"it wrote to standard error, which nbval would refuse: {output.text.strip()[:300]}")
+            if kept and kept[-1].output_type == "stream":
+                kept[-1].text += output.text
+                continue
+        elif output.output_type == "error":
+            output.traceback = [f"{output.ename}: {output.evalue}"]
+        else:
+            output.data = nbformat.from_dict({kind: data for kind, data in output.data.items() if "image/" not in kind})
+            output.metadata = nbformat.from_dict({})
+        kept.append(output)
+    for output in kept:
+        if found := re.search(rf"\bat 0x[0-9a-f]{{6,}}|{re.escape(str(ROOT))}\S*", str(dict(output))):
+            raise ValueError(f"its output names {found[0]!r}, which is different elsewhere: print something else")
+    return kept
+
+
+def write(notebook: NotebookNode, file: Path) -> None:
+    """Write under another name first, so that a crash leaves no half notebook."""
+    nbformat.validate(notebook)
+    part = file.with_name(file.name + ".part")
+    part.write_text(nbformat.writes(notebook) + "\n", encoding="utf-8")
+    part.replace(file)
+
+
+def drift(book: Book, name: str) -> str:
+    """Say how a chapter's notebook differs from what the chapter gives now; empty if it does not."""
+    file = book.root / f"{name}.ipynb"
+    if not file.is_file():
+        return f"{name}.ipynb is missing: run `make notebooks`"
+    wanted = convert(book, name).cells
+    stored = nbformat.read(file, as_version=4).cells
+    advice = f"{name}.ipynb is not what {name}.md gives now: run `make notebooks` and commit both"
+    for number, (new, old) in enumerate(zip(wanted, stored, strict=False), start=1):
+        if (new.id, new.source, new.metadata) != (old.id, old.source, old.metadata):
+            first = next((line for line in new.source.splitlines() if line not in old.source), "")
+            return f"{advice} (first difference: cell {number}{f', {first[:70]!r}' if first else ''})"
+    if len(wanted) != len(stored):
+        return f"{advice} (it has {len(stored)} cells; now there are {len(wanted)})"
+    return ""
+
+
+def synchronise(book: Book, name: str) -> None:
+    """Convert, execute and write one chapter."""
+    start = time.perf_counter()
+    print(f"{name} ...", end=" ", flush=True)
+    notebook = convert(book, name)
+    execute(notebook, book.root / "chapters")
+    write(notebook, book.root / f"{name}.ipynb")
+    print(f"{len(notebook.cells)} cells, {time.perf_counter() - start:.0f} s", flush=True)
+
+
+def main() -> int:
+    """Run the command that the module's docstring describes."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("chapters", nargs="*", help="beginnings of chapter names, such as 02")
+    parser.add_argument("--check", action="store_true", help="compare only")
+    options = parser.parse_args()
+    book = Book()
+    names = [
+        name for name in chapter_names() if not options.chapters or Path(name).name.startswith(tuple(options.chapters))
+    ]
+    failed = False
+    for name in names:
+        try:
+            if options.check:
+                message = drift(book, name)
+                failed |= bool(message)
+                print(message, end="\n" if message else "", file=sys.stderr)
+            else:
+                synchronise(book, name)
+        except ValueError as error:
+            failed = True
+            print(f"\n{name}: {error}", "" if options.check else "\nIts notebook was not written.", file=sys.stderr)
+    return int(failed)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
