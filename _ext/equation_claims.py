@@ -35,8 +35,8 @@ def missing(label: str, implemented: Claims, tested: Claims) -> list[str]:
     """Return what an equation lacks, in words."""
     if is_definition(label):
         return []
-    wanted = {"no docstring says that it implements": implemented, f"no test is marked {MARKER} with": tested}
-    return [f"{complaint} {label}" for complaint, claims in wanted.items() if label not in claims]
+    expected = {"no docstring says that it implements": implemented, f"no test is marked {MARKER} with": tested}
+    return [f"{complaint} {label}" for complaint, claims in expected.items() if label not in claims]
 
 
 def definitions(root: Path, file: Path, module: str) -> Iterator[tuple[ast.AST, Place]]:

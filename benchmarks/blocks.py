@@ -53,10 +53,10 @@ def torch_run(x, cotangent):
     )
     rows = torch.tensor(np.asarray(x), requires_grad=True)
     slopes = torch.tensor(np.asarray(cotangent))
-    wanted = [rows, *layer.parameters()]
+    expected = [rows, *layer.parameters()]
 
     def run():
-        torch.autograd.grad(layer(rows), wanted, slopes)
+        torch.autograd.grad(layer(rows), expected, slopes)
 
     return run
 

@@ -160,7 +160,7 @@ def generation(settings: Settings) -> Section:
     )
     parts, goals = [note], []
     for label, config in CONFIGS.items():
-        part, wanted = one_size(label, config, settings.rounds)
+        part, expected = one_size(label, config, settings.rounds)
         parts.append(part)
-        goals += wanted
+        goals += expected
     return Section("Generation and prefill", "\n\n".join(parts), goals)

@@ -1,4 +1,4 @@
-"""The decoder as `transformers` has it: GPT-2, of the same sizes and, if wanted, with the same weights."""
+"""The decoder as `transformers` has it: GPT-2, of the same sizes and, if expected, with the same weights."""
 
 import numpy as np
 import torch

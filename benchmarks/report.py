@@ -1,4 +1,4 @@
-"""What a run of the benchmarks found, as Markdown, and what was wanted of it."""
+"""What a run of the benchmarks found, as Markdown, and what was expected of it."""
 
 import datetime
 import importlib.metadata
@@ -24,21 +24,21 @@ class Settings(NamedTuple):
 
 
 class Goal(NamedTuple):
-    """A figure, and what was wanted of it: `relation` is "at least" or "at most"."""
+    """A figure, and what was expected of it: `relation` is "at least" or "at most"."""
 
     name: str
     value: float
     relation: str
-    wanted: float
+    expected: float
     digits: int = 2
 
     @property
     def reached(self) -> bool:
-        return self.value >= self.wanted if self.relation == "at least" else self.value <= self.wanted
+        return self.value >= self.expected if self.relation == "at least" else self.value <= self.expected
 
 
 class Section(NamedTuple):
-    """One part's result: a title, Markdown below it, and the figures of which something was wanted."""
+    """One part's result: a title, Markdown below it, and the figures of which something was expected."""
 
     title: str
     body: str
@@ -103,12 +103,12 @@ def as_markdown(sections, settings: Settings, started: str, loads: tuple[float, 
             [
                 goal.name,
                 f"{goal.value:.{goal.digits}f}",
-                f"{goal.relation} {goal.wanted:g}",
+                f"{goal.relation} {goal.expected:g}",
                 "yes" if goal.reached else "**no**",
             ]
             for goal in goals
         ]
-        lines += ["## What was wanted", "", table(["figure", "measured", "wanted", "reached"], rows), ""]
+        lines += ["## What was expected", "", table(["figure", "measured", "expected", "reached"], rows), ""]
     for section in sections:
         lines += [f"## {section.title}", "", section.body, ""]
     if unfinished:

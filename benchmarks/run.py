@@ -58,7 +58,7 @@ def arguments(words=None) -> argparse.Namespace:
     chosen = parser.parse_args(words)
     for name in ("rounds", "steps", "seeds"):
         if getattr(chosen, name) < 1:
-            parser.error(f"--{name} is {getattr(chosen, name)}; wanted at least 1")
+            parser.error(f"--{name} is {getattr(chosen, name)}; expected at least 1")
     return chosen
 
 

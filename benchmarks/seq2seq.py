@@ -145,8 +145,10 @@ def seq2seq(settings: Settings) -> Section:
             f"{label}, sources of {config.source_len}, targets of {config.context_len} tokens, "
             f"vocabulary {config.vocab_size:,}, batch {num_pairs}"
         )
-        part, wanted = against(f"Seq2seq step {label}", title, steps(config, num_pairs), settings.rounds, CALLS[label])
+        part, expected = against(
+            f"Seq2seq step {label}", title, steps(config, num_pairs), settings.rounds, CALLS[label]
+        )
         parts.append(part)
-        goals += wanted
-    part, wanted = writing(settings)
-    return Section("The encoder–decoder", "\n\n".join([*parts, part]), [*goals, *wanted])
+        goals += expected
+    part, expected = writing(settings)
+    return Section("The encoder–decoder", "\n\n".join([*parts, part]), [*goals, *expected])

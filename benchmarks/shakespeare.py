@@ -48,7 +48,7 @@ def read_text(path: str | None) -> str:
     text = pf.load_text(path)
     found = hashlib.sha256(Path(path).read_bytes()).hexdigest()
     if found != TINY_SHAKESPEARE_SHA256:
-        raise ValueError(f"{path} is not Tiny Shakespeare: its SHA-256 is {found}, wanted {TINY_SHAKESPEARE_SHA256}.")
+        raise ValueError(f"{path} is not Tiny Shakespeare: its SHA-256 is {found}, expected {TINY_SHAKESPEARE_SHA256}.")
     return text
 
 

@@ -75,7 +75,7 @@ def vit(settings: Settings) -> Section:
         height, width = config.image_size
         patches = config.grid[0] * config.grid[1]
         title = f"{label}, images of {height} × {width} × {config.channels} in {patches} patches, batch {batch_size}"
-        part, wanted = against(f"ViT step {label}", title, steps(config, batch_size), settings.rounds, CALLS[label])
+        part, expected = against(f"ViT step {label}", title, steps(config, batch_size), settings.rounds, CALLS[label])
         parts.append(part)
-        goals += wanted
+        goals += expected
     return Section("Training step of the vision transformer", "\n\n".join(parts), goals)

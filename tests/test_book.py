@@ -230,7 +230,7 @@ def test_every_internal_reference_leads_somewhere(name):
 def test_chapter_has_three_exercises_each_with_a_solution(name):
     exercises = [label_of(block) for block in directives(name, "exercise", "exercise-start")]
     solved = {block.argument.strip() for block in directives(name, "solution", "solution-start")}
-    assert len(exercises) >= 3, f"{name}.md has {len(exercises)} exercises; wanted at least three"
+    assert len(exercises) >= 3, f"{name}.md has {len(exercises)} exercises; expected at least three"
     assert not (open_ := set(exercises) - solved), f"{name}.md: no solution to {sorted(open_)}"
 
 

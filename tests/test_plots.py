@@ -45,9 +45,9 @@ def test_attention_map_shows_dollar_signs_as_they_are(tmp_path):
 def test_attention_map_bad_input():
     with pytest.raises(ValueError, match=r"weights has shape \(3, 2, 2\).*weights\[0\]"):
         attention_map(jnp.ones((3, 2, 2)))
-    with pytest.raises(ValueError, match=r"weights has shape \(3,\); wanted \(q_seq, kv_seq\)"):
+    with pytest.raises(ValueError, match=r"weights has shape \(3,\); expected \(q_seq, kv_seq\)"):
         attention_map(jnp.ones(3))
-    with pytest.raises(ValueError, match=r"rows holds 3 labels; wanted 2"):
+    with pytest.raises(ValueError, match=r"rows holds 3 labels; expected 2"):
         attention_map(WEIGHTS, ["a", "b", "c"])
-    with pytest.raises(ValueError, match=r"columns holds 2 labels; wanted 3"):
+    with pytest.raises(ValueError, match=r"columns holds 2 labels; expected 3"):
         attention_map(WEIGHTS, None, ["x", "y"])

@@ -1,4 +1,4 @@
-"""One wording for what is wrong with an argument: what came, what was wanted, what to try."""
+"""One wording for what is wrong with an argument: what came, what was expected, what to try."""
 
 from collections.abc import Collection, Sequence
 
@@ -17,31 +17,31 @@ def check_axes(name: str, array, hint: str = "", **axes: int | None) -> None:
     - `hint`: what to try, if the guess made here is not good enough.
     - `axes`: the name of each axis with the size it must have; `None` for any size.
 
-    **Raises** `ValueError` that gives the shape that came, the axes that were wanted and the likely cause;
+    **Raises** `ValueError` that gives the shape that came, the axes that were expected and the likely cause;
     `TypeError` if it is not an array at all.
     """
     if not hasattr(array, "shape"):
         raise TypeError(
-            f"{name} is a {type(array).__name__}; wanted an array with axes {_spell(axes)}. Try jnp.asarray({name})."
+            f"{name} is a {type(array).__name__}; expected an array with axes {_spell(axes)}. Try jnp.asarray({name})."
         )
     shape = tuple(array.shape)
     if len(shape) == len(axes) and all(size in (None, got) for size, got in zip(axes.values(), shape, strict=True)):
         return
     raise ValueError(
-        f"{name} has shape {shape}; wanted {_spell(axes)}. {hint or _likely_cause(name, shape, axes)}".rstrip()
+        f"{name} has shape {shape}; expected {_spell(axes)}. {hint or _likely_cause(name, shape, axes)}".rstrip()
     )
 
 
 def as_floats(name: str, array, **axes: int | None) -> jax.Array:
     """Give `array` as a JAX array; raise as `check_axes` does if axes are named, `TypeError` if it holds no floats.
 
-    Results have the dtype of what came: as whole numbers they would lose all behind the point, without a word.
+    Results have the dtype of what came: as whole numbers they would lose all behind the point, silently.
     """
     if axes:
         check_axes(name, array, "", **axes)
     array = jnp.asarray(array)
     if not jnp.issubdtype(array.dtype, jnp.floating):
-        raise TypeError(f"{name} holds {array.dtype}; wanted floats. Try {name}.astype(float).")
+        raise TypeError(f"{name} holds {array.dtype}; expected floats. Try {name}.astype(float).")
     return array
 
 
@@ -49,12 +49,12 @@ def as_number(name: str, number, example: str) -> float:
     """Give a number as Python's own; raise `TypeError` if it is none, or if it is traced and has no value yet."""
     if isinstance(number, jax.core.Tracer):
         raise TypeError(
-            f"{name} is traced, so that it has no value yet; wanted a number known before compiling, such as "
+            f"{name} is traced, so that it has no value yet; expected a number known before compiling, such as "
             f"{example}. Write it into the function, or name it in static_argnames of jax.jit."
         )
     is_number = hasattr(number, "__float__") and np.ndim(number) == 0 and not isinstance(number, bool | np.bool_)
     if not is_number:
-        raise TypeError(f"{name} is {number!r}; wanted a number, such as {example}.")
+        raise TypeError(f"{name} is {number!r}; expected a number, such as {example}.")
     return float(number)
 
 
@@ -65,12 +65,12 @@ def check_mask(mask, name: str = "mask", **axes: int | None) -> None:
     """
     if mask is None:
         return
-    wanted = "wanted a Boolean array, True where a query may attend to a key."
+    expected = "expected a Boolean array, True where a query may attend to a key."
     if not hasattr(mask, "dtype"):
-        raise TypeError(f"{name} is a {type(mask).__name__}; {wanted} Try jnp.asarray({name}).")
+        raise TypeError(f"{name} is a {type(mask).__name__}; {expected} Try jnp.asarray({name}).")
     if mask.dtype != np.bool_:
         raise TypeError(
-            f"{name} is an array of {mask.dtype}; {wanted} "
+            f"{name} is an array of {mask.dtype}; {expected} "
             f"If yours holds 0 and -inf, pass {name} == 0; if it holds 0 and 1, pass {name} == 1."
         )
     swapped = _likely_cause(name, mask.shape, axes) if mask.ndim == len(axes) else ""
@@ -83,16 +83,18 @@ def check_bias(bias, **axes: int | None) -> None:
     hint = "It is added to the scores of one head; for all heads, map over it with jax.vmap."
     check_axes("bias", bias, hint, **axes)
     if bias.dtype == np.bool_:
-        raise TypeError("bias is an array of bool; wanted numbers to add to the scores. To hide keys, pass it as mask.")
+        raise TypeError(
+            "bias is an array of bool; expected numbers to add to the scores. To hide keys, pass it as mask."
+        )
 
 
 def check_positive(**sizes: int) -> None:
     """Raise `ValueError` unless each size is a whole number of at least one; `TypeError` if not a whole number."""
     for name, size in sizes.items():
         if isinstance(size, bool) or not isinstance(size, int | np.integer):
-            raise TypeError(f"{name} is {size!r}; wanted a whole number, at least 1.")
+            raise TypeError(f"{name} is {size!r}; expected a whole number, at least 1.")
         if size < 1:
-            raise ValueError(f"{name} is {size}; wanted at least 1.")
+            raise ValueError(f"{name} is {size}; expected at least 1.")
 
 
 def check_fraction(**rates: float) -> None:
@@ -100,42 +102,42 @@ def check_fraction(**rates: float) -> None:
     for name, rate in rates.items():
         if not 0 <= as_number(name, rate, "0.1") < 1:
             hint = f" For {rate:g} per cent, pass {rate / 100:g}." if 1 <= rate < 100 else ""
-            raise ValueError(f"{name} is {rate}; wanted a probability of at least 0 and below 1.{hint}")
+            raise ValueError(f"{name} is {rate}; expected a probability of at least 0 and below 1.{hint}")
 
 
 def check_choice(name: str, choice: str, choices: Collection[str]) -> None:
     """Raise `ValueError` unless `choice` is one of `choices`."""
     if choice not in choices:
-        raise ValueError(f"{name} is {choice!r}; wanted one of {', '.join(map(repr, choices))}.")
+        raise ValueError(f"{name} is {choice!r}; expected one of {', '.join(map(repr, choices))}.")
 
 
 def check_flags(**flags: bool) -> None:
     """Raise `TypeError` unless each flag is `True` or `False`."""
     for name, flag in flags.items():
         if not isinstance(flag, bool):
-            raise TypeError(f"{name} is {flag!r}; wanted True or False.")
+            raise TypeError(f"{name} is {flag!r}; expected True or False.")
 
 
-def check_list(name: str, given, wanted: str) -> None:
+def check_list(name: str, given, expected: str) -> None:
     """Raise `TypeError` unless `given` is a sequence or an array, such as a list, but no set and no single number."""
     if isinstance(given, str):
-        raise TypeError(f"{name} is a string; wanted a list of {wanted}. Encode it first: vocabulary.encode(…).")
+        raise TypeError(f"{name} is a string; expected a list of {expected}. Encode it first: vocabulary.encode(…).")
     if not isinstance(given, Sequence) and not hasattr(given, "shape"):
-        raise TypeError(f"{name} is {given!r}; wanted a list of {wanted}.")
+        raise TypeError(f"{name} is {given!r}; expected a list of {expected}.")
 
 
 def check_names(what: str, names: Collection[str], *, ordered: bool = True) -> None:
     """Raise `TypeError` unless `names` is a collection of strings, in an order if asked; `ValueError` for ""."""
     if isinstance(names, str):
-        raise TypeError(f"{what} is the string {names!r}; wanted a collection of names, such as [{names!r}].")
+        raise TypeError(f"{what} is the string {names!r}; expected a collection of names, such as [{names!r}].")
     if not isinstance(names, Collection):
-        raise TypeError(f"{what} is {names!r}; wanted a collection of names, such as a list; an empty one for none.")
+        raise TypeError(f"{what} is {names!r}; expected a collection of names, such as a list; an empty one for none.")
     for name in names:
         if not isinstance(name, str):
-            raise TypeError(f"{what} holds {name!r}; wanted names, each a string.")
+            raise TypeError(f"{what} holds {name!r}; expected names, each a string.")
     if ordered and isinstance(names, set | frozenset):
         raise TypeError(
-            f"{what} is a set, whose order differs from run to run; wanted a list, since ids follow its order: "
+            f"{what} is a set, whose order differs from run to run; expected a list, since ids follow its order: "
             f"such as {sorted(names)}."
         )
     if "" in names:
@@ -172,18 +174,20 @@ def check_token_ids(ids, vocab_size: int | None = None) -> list[int]:
     not whole numbers.
     """
     if isinstance(ids, str):
-        raise TypeError("ids is a string; wanted token ids. Encode it first: vocabulary.encode(…).")
+        raise TypeError("ids is a string; expected token ids. Encode it first: vocabulary.encode(…).")
     try:
         array = np.asarray(ids)
     except ValueError:  # NumPy makes no array of rows of different lengths
-        raise ValueError("ids holds sequences of different lengths; wanted one sequence of ids, not a batch.") from None
+        raise ValueError(
+            "ids holds sequences of different lengths; expected one sequence of ids, not a batch."
+        ) from None
     if array.shape == (0,):
         return []
     check_axes("ids", array, f"For a single id, pass [{ids}]." if array.ndim == 0 else "", seq=None)
     if array.dtype.kind in ("f", "O") and all(isinstance(number, int) for number in ids):
         array = np.asarray(ids, dtype=object)  # whole numbers, but of more bits than NumPy's own integers have
     elif array.dtype.kind not in "iu":
-        raise TypeError(f"ids are {array.dtype}; wanted whole numbers, such as encode() returns.")
+        raise TypeError(f"ids are {array.dtype}; expected whole numbers, such as encode() returns.")
     end = 2**31 if vocab_size is None else vocab_size
     outside = np.flatnonzero((array < 0) | (array >= end))
     if outside.size:
@@ -193,5 +197,5 @@ def check_token_ids(ids, vocab_size: int | None = None) -> list[int]:
             if vocab_size is None
             else f"as there are {vocab_size} tokens. Were these ids made by another vocabulary?"
         )
-        raise ValueError(f"ids[{place}] is {array[place]}; wanted 0 to {end - 1}, {reason}")
+        raise ValueError(f"ids[{place}] is {array[place]}; expected 0 to {end - 1}, {reason}")
     return array.tolist()

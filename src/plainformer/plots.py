@@ -36,9 +36,9 @@ def attention_map(
     check_axes("weights", weights, "Of several heads, draw one: weights[0].", q_seq=None, kv_seq=None)
     num_rows, num_columns = weights.shape
     columns = rows if columns is None and num_rows == num_columns else columns
-    for name, labels, wanted in (("rows", rows, num_rows), ("columns", columns, num_columns)):
-        if labels is not None and len(labels) != wanted:
-            raise ValueError(f"{name} holds {len(labels)} labels; wanted {wanted}, as weights is {weights.shape}.")
+    for name, labels, expected in (("rows", rows, num_rows), ("columns", columns, num_columns)):
+        if labels is not None and len(labels) != expected:
+            raise ValueError(f"{name} holds {len(labels)} labels; expected {expected}, as weights is {weights.shape}.")
     if ax is None:
         _, ax = plt.subplots(figsize=(1.2 + 0.55 * num_columns, 1.0 + 0.45 * num_rows), layout="constrained")
     ax.imshow(weights, vmin=0, vmax=1, cmap="Blues", aspect="auto")

@@ -61,12 +61,12 @@ def test_key_value_cache_append_writes_behind_what_is_there():
 @pytest.mark.equation("eq-decoder-cache")
 def test_key_value_cache_mask_by_hand():
     mask = filled().mask(jnp.array([[1, 3], [0, -1]]))
-    wanted = [
+    expected = [
         [[1, 1, 0, 0, 0, 0, 0], [1, 1, 1, 1, 0, 0, 0]],
         [[0, 1, 0, 0, 0, 0, 0], [0, 0, 0, 0, 0, 0, 0]],  # its first slot is padding; a padded token sees nothing
     ]
     assert mask.dtype == bool
-    np.testing.assert_array_equal(mask, np.array(wanted, bool))
+    np.testing.assert_array_equal(mask, np.array(expected, bool))
 
 
 @pytest.mark.equation("eq-decoder-cache")
@@ -88,13 +88,13 @@ def test_key_value_cache_takes_as_many_tokens_as_it_has_room_for_and_no_more():
     full = cache.append(*more)
     assert int(full.length) == CAPACITY
     np.testing.assert_array_equal(full.positions[1], [-1, 0, 1, 2, 3, 4, 5])
-    with pytest.raises(ValueError, match=r"room for 7 tokens and holds 7; wanted room for 3 more\. Make it larger"):
+    with pytest.raises(ValueError, match=r"room for 7 tokens and holds 7; expected room for 3 more\. Make it larger"):
         full.append(*more)
     one = [each[:, :1] for each in more]
-    with pytest.raises(ValueError, match=r"holds 7; wanted room for 1 more"):
+    with pytest.raises(ValueError, match=r"holds 7; expected room for 1 more"):
         full.append(*one)
     small = pf.KeyValueCache(KV_HEADS, 2, D_K, D_V, num_texts=TEXTS)
-    with pytest.raises(ValueError, match=r"room for 2 tokens and holds 0; wanted room for 3 more"):
+    with pytest.raises(ValueError, match=r"room for 2 tokens and holds 0; expected room for 3 more"):
         eqx.filter_jit(small.append)(*more)  # even where the number of filled slots is not known yet
 
 
@@ -128,8 +128,8 @@ def test_attend_with_cache_agrees_with_a_loop_in_float64(position, key):
                 q, k = reference.turned(q, 10_000.0), reference.turned(k, 10_000.0)
             elif position is not None:
                 bias = [[-pf.alibi_slopes(HEADS)[head] * abs(n - m) for m in range(seq)] for n in range(seq)]
-            wanted = reference.attend(q, k, v, causal, bias=None if bias is None else np.array(bias))
-            np.testing.assert_allclose(output[head, text, padded:], wanted, rtol=1e-4, atol=1e-5)
+            expected = reference.attend(q, k, v, causal, bias=None if bias is None else np.array(bias))
+            np.testing.assert_allclose(output[head, text, padded:], expected, rtol=1e-4, atol=1e-5)
 
 
 @pytest.mark.equation("eq-decoder-cached-attention")
@@ -143,8 +143,8 @@ def test_multi_head_attention_extend_equals_a_causal_call(num_kv_heads, key):
         rows, cache = layer.extend(x[:, piece].reshape(-1, 24), cache, places[:, piece])
         outputs.append(rows.reshape(TEXTS, -1, 24))
     for text in range(TEXTS):
-        wanted = layer(x[text], pf.causal_mask(5))
-        np.testing.assert_allclose(jnp.concatenate(outputs, axis=1)[text], wanted, rtol=1e-4, atol=1e-5)
+        expected = layer(x[text], pf.causal_mask(5))
+        np.testing.assert_allclose(jnp.concatenate(outputs, axis=1)[text], expected, rtol=1e-4, atol=1e-5)
 
 
 def test_attend_with_cache_is_not_reached_by_what_stands_in_hidden_slots(key):
@@ -167,34 +167,34 @@ CACHE = {"num_kv_heads": 3, "capacity": 7, "d_k": 4, "d_v": 5}
 @pytest.mark.parametrize(
     ("call", "error", "message"),
     [
-        (lambda: pf.KeyValueCache(**CACHE | {"capacity": 0}), ValueError, r"capacity is 0; wanted at least 1"),
-        (lambda: pf.KeyValueCache(**CACHE, num_texts=0), ValueError, r"num_texts is 0; wanted at least 1"),
-        (lambda: pf.KeyValueCache(**CACHE | {"d_k": 2.5}), TypeError, r"d_k is 2\.5; wanted a whole number"),
+        (lambda: pf.KeyValueCache(**CACHE | {"capacity": 0}), ValueError, r"capacity is 0; expected at least 1"),
+        (lambda: pf.KeyValueCache(**CACHE, num_texts=0), ValueError, r"num_texts is 0; expected at least 1"),
+        (lambda: pf.KeyValueCache(**CACHE | {"d_k": 2.5}), TypeError, r"d_k is 2\.5; expected a whole number"),
         (
             lambda: filled().append(jnp.ones((3, 1, 4)), jnp.ones((3, 1, 5)), jnp.ones((2, 1), int)),
             ValueError,
-            r"keys has shape \(3, 1, 4\); wanted \(rows=6, seq, d_k=4\)",
+            r"keys has shape \(3, 1, 4\); expected \(rows=6, seq, d_k=4\)",
         ),
         (
             lambda: filled().append(jnp.ones((6, 1, 4)), jnp.ones((6, 2, 5)), jnp.ones((2, 1), int)),
             ValueError,
-            r"values has shape \(6, 2, 5\); wanted \(rows=6, seq=1, d_v=5\)",
+            r"values has shape \(6, 2, 5\); expected \(rows=6, seq=1, d_v=5\)",
         ),
         (
             lambda: filled().append(jnp.ones((6, 1, 4)), jnp.ones((6, 1, 5)), jnp.ones((1, 1), int)),
             ValueError,
-            r"positions has shape \(1, 1\); wanted \(num_texts=2, seq=1\)",
+            r"positions has shape \(1, 1\); expected \(num_texts=2, seq=1\)",
         ),
         (
             lambda: filled().mask(jnp.ones(3, int)),
             ValueError,
-            r"positions has shape \(3,\); wanted \(num_texts=2, seq\)",
+            r"positions has shape \(3,\); expected \(num_texts=2, seq\)",
         ),
         (lambda: filled().select(jnp.ones((1, 2), int)), ValueError, r"texts has shape \(1, 2\)"),
         (
             lambda: attend_with_cache(*new_tokens(jax.random.key(0), 1), filled(), jnp.zeros((2, 1), int), "rotary"),
             TypeError,
-            r"position is of type str; wanted a scheme",
+            r"position is of type str; expected a scheme",
         ),
     ],
 )

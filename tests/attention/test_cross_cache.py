@@ -146,8 +146,8 @@ def test_transformer_block_extend_with_a_context_equals_the_full_call(kind, posi
     assert_close(found, full_call(block, x, context, is_token, position))
     if position is None:
         for text, length in enumerate(LENGTHS):  # each alone, its context not padded
-            wanted = reference.block(x[text], block, np.tri(SEQ, dtype=bool), context[text, :length])
-            assert_close(found[text], wanted)
+            expected = reference.block(x[text], block, np.tri(SEQ, dtype=bool), context[text, :length])
+            assert_close(found[text], expected)
 
 
 @pytest.mark.equation("eq-seq2seq-cached-context")
@@ -248,35 +248,35 @@ ROWS = jnp.ones((TEXTS * SEQ, D_MODEL))
         (
             lambda: extended(BLOCK, PLACES, context_cache=kept_by(BLOCK.cross_attention, 2)),
             ValueError,
-            r"positions has shape \(3, 5\); wanted \(num_texts=2, seq\)",
+            r"positions has shape \(3, 5\); expected \(num_texts=2, seq\)",
         ),
         (
             lambda: LAYER.read(ROWS[1:], kept_by(LAYER), jnp.asarray(PLACES)),
             ValueError,
-            r"x has shape \(14, 24\); wanted \(rows=15, d_model=24\)",
+            r"x has shape \(14, 24\); expected \(rows=15, d_model=24\)",
         ),
         (lambda: LAYER.read(ROWS, kept_by(LAYER), jnp.arange(5)), ValueError, r"positions has shape \(5,\)"),
         (
             lambda: LAYER.context_cache(ROWS, jnp.ones((TEXTS, KV_SEQ), bool)),
             ValueError,
-            r"context has shape \(15, 24\); wanted \(rows=21, d_model=24\)",
+            r"context has shape \(15, 24\); expected \(rows=21, d_model=24\)",
         ),
         (
             lambda: LAYER.context_cache(ROWS, jnp.ones(15, bool)),
             ValueError,
-            r"is_token has shape \(15,\); wanted \(num_texts, kv_seq\)",
+            r"is_token has shape \(15,\); expected \(num_texts, kv_seq\)",
         ),
         (
             lambda: LAYER.context_cache(ROWS, jnp.where(jnp.ones((TEXTS, SEQ), bool), 0.0, -jnp.inf)),
             TypeError,
-            r"is_token holds float32; wanted bool, True for a token",
+            r"is_token holds float32; expected bool, True for a token",
         ),
         (
             lambda: new_layer(KEY, 1).read(ROWS, kept_by(new_layer(KEY, 2)), jnp.asarray(PLACES)),
             ValueError,
-            r"cache\.keys has shape \(6, 2, 7\); wanted \(rows=3, d_k=2, kv_seq\)\. The cache is of another layer",
+            r"cache\.keys has shape \(6, 2, 7\); expected \(rows=3, d_k=2, kv_seq\)\. The cache is of another layer",
         ),
-        (lambda: BLOCK.weights([1.0], context=ROWS), TypeError, r"x is a list; wanted an array"),
+        (lambda: BLOCK.weights([1.0], context=ROWS), TypeError, r"x is a list; expected an array"),
         (lambda: BLOCK.weights(ROWS[None], context=ROWS), ValueError, r"x has shape .* one axis too many"),
         (lambda: BLOCK.weights(ROWS), ValueError, r"has cross-attention and needs a context: pass context="),
     ],

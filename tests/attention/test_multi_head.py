@@ -41,8 +41,8 @@ def mask(key):
 @pytest.mark.equation("eq-multi-head-split")
 def test_split_heads_by_hand():
     x = jnp.array([[1.0, 2.0, 3.0, 4.0, 5.0, 6.0], [7.0, 8.0, 9.0, 10.0, 11.0, 12.0]])
-    wanted = [[[1, 2], [7, 8]], [[3, 4], [9, 10]], [[5, 6], [11, 12]]]
-    np.testing.assert_array_equal(pf.split_heads(x, 3), wanted)
+    expected = [[[1, 2], [7, 8]], [[3, 4], [9, 10]], [[5, 6], [11, 12]]]
+    np.testing.assert_array_equal(pf.split_heads(x, 3), expected)
 
 
 @pytest.mark.equation("eq-multi-head-split", "eq-multi-head-merge")
@@ -94,8 +94,8 @@ def test_multi_head_attention_agrees_with_a_loop_in_float64(num_kv_heads, use_bi
         drawn = [jax.random.normal(k, b.shape) for k, b in zip(jax.random.split(key, 4), biases, strict=True)]
         layer = eqx.tree_at(lambda m: [m.query_bias, m.key_bias, m.value_bias, m.output_bias], layer, drawn)
     np.testing.assert_allclose(layer(x), reference.multi_head(x, x, layer), rtol=1e-4, atol=1e-5)
-    wanted = reference.multi_head(x, context, layer, mask)
-    np.testing.assert_allclose(layer(x, mask, context=context), wanted, rtol=1e-4, atol=1e-5)
+    expected = reference.multi_head(x, context, layer, mask)
+    np.testing.assert_allclose(layer(x, mask, context=context), expected, rtol=1e-4, atol=1e-5)
 
 
 @pytest.mark.equation("eq-multi-head-grouped")
@@ -209,8 +209,8 @@ def test_multi_head_attention_of_several_texts_is_each_text_alone(own_masks, key
         output = layer(rows, mask, context=context_rows, position=position, num_texts=num_texts)
         return output.reshape(x.shape)
 
-    (wanted, wanted_back), (found, back) = (jax.vjp(jax.jit(f), layer, x, context) for f in (one_by_one, together))
-    np.testing.assert_allclose(found, wanted, rtol=1e-5, atol=1e-5)
+    (expected, wanted_back), (found, back) = (jax.vjp(jax.jit(f), layer, x, context) for f in (one_by_one, together))
+    np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-5)
     for mine, other in zip(jax.tree.leaves(back(slopes)), jax.tree.leaves(wanted_back(slopes)), strict=True):
         np.testing.assert_allclose(mine, other, rtol=1e-4, atol=1e-5)
 
@@ -224,49 +224,53 @@ LAYER = {"d_model": D_MODEL, "num_heads": HEADS, "key": jax.random.key(0)}
     [
         (lambda: pf.split_heads(jnp.ones((5, 7)), 3), ValueError, r"x is 7 wide, which 3 heads cannot share equally"),
         (lambda: pf.split_heads(jnp.ones((2, 5, 6)), 3), ValueError, r"x has shape \(2, 5, 6\).*jax\.vmap"),
-        (lambda: pf.split_heads(jnp.ones((5, 6)), 0), ValueError, r"num_heads is 0; wanted at least 1"),
-        (lambda: pf.merge_heads(jnp.ones((5, 6))), ValueError, r"heads has shape \(5, 6\); wanted \(heads, seq, d_h"),
+        (lambda: pf.split_heads(jnp.ones((5, 6)), 0), ValueError, r"num_heads is 0; expected at least 1"),
+        (lambda: pf.merge_heads(jnp.ones((5, 6))), ValueError, r"heads has shape \(5, 6\); expected \(heads, seq, d_h"),
         (lambda: pf.MultiHeadAttention(13, 3, key=LAYER["key"]), ValueError, r"d_model=13 is not a multiple.*=3"),
         (lambda: pf.MultiHeadAttention(12, 4, num_kv_heads=3, key=LAYER["key"]), ValueError, r"num_heads=4 is not.*=3"),
-        (lambda: pf.MultiHeadAttention(12, 3, d_k=0, key=LAYER["key"]), ValueError, r"d_k is 0; wanted at least 1"),
-        (lambda: pf.MultiHeadAttention(12.0, 3, key=LAYER["key"]), TypeError, r"d_model is 12\.0; wanted a whole"),
+        (lambda: pf.MultiHeadAttention(12, 3, d_k=0, key=LAYER["key"]), ValueError, r"d_k is 0; expected at least 1"),
+        (lambda: pf.MultiHeadAttention(12.0, 3, key=LAYER["key"]), TypeError, r"d_model is 12\.0; expected a whole"),
         (lambda: pf.MultiHeadAttention(**LAYER)(jnp.ones((2, 5, 12))), ValueError, r"x has .*jax\.vmap"),
         (lambda: pf.MultiHeadAttention(**LAYER)(jnp.ones((12, 5))), ValueError, r"x has .*swapped.*x\.T"),
         (
             lambda: pf.MultiHeadAttention(**LAYER)(jnp.ones((5, 12)), context=jnp.ones((7, 11))),
             ValueError,
-            r"context has shape \(7, 11\); wanted \(kv_seq, d_model=12\)",
+            r"context has shape \(7, 11\); expected \(kv_seq, d_model=12\)",
         ),
         (
             lambda: pf.MultiHeadAttention(**LAYER)(jnp.ones((5, 12)), jnp.ones((3, 5, 5), bool)),
             ValueError,
-            r"mask has shape \(3, 5, 5\); wanted \(seq=5, kv_seq=5\)",
+            r"mask has shape \(3, 5, 5\); expected \(seq=5, kv_seq=5\)",
         ),
         (
             lambda: pf.MultiHeadAttention(**LAYER)(jnp.ones((5, 12)), num_texts=2),
             ValueError,
-            r"x has 5 rows, context 5; wanted multiples of num_texts=2, for texts of equal length",
+            r"x has 5 rows, context 5; expected multiples of num_texts=2, for texts of equal length",
         ),
         (
             lambda: pf.MultiHeadAttention(**LAYER)(jnp.ones((6, 12)), context=jnp.ones((7, 12)), num_texts=2),
             ValueError,
-            r"x has 6 rows, context 7; wanted multiples of num_texts=2",
+            r"x has 6 rows, context 7; expected multiples of num_texts=2",
         ),
         (
             lambda: pf.MultiHeadAttention(**LAYER)(jnp.ones((10, 12)), jnp.ones((3, 5, 5), bool), num_texts=2),
             ValueError,
-            r"mask has shape \(3, 5, 5\); wanted \(num_texts=2, seq=5, kv_seq=5\)",
+            r"mask has shape \(3, 5, 5\); expected \(num_texts=2, seq=5, kv_seq=5\)",
         ),
-        (lambda: pf.MultiHeadAttention(**LAYER)(jnp.ones((5, 12)), num_texts=0), ValueError, r"num_texts is 0; wanted"),
+        (
+            lambda: pf.MultiHeadAttention(**LAYER)(jnp.ones((5, 12)), num_texts=0),
+            ValueError,
+            r"num_texts is 0; expected",
+        ),
         (
             lambda: pf.MultiHeadAttention(**LAYER).weights(jnp.ones((5, 12)), jnp.ones((5, 5))),
             TypeError,
-            r"mask is an array of float32; wanted a Boolean",
+            r"mask is an array of float32; expected a Boolean",
         ),
         (
             lambda: pf.multi_head_sum(jnp.ones((5, 12)), *[jnp.ones((3, 12, 4))] * 3, jnp.ones((3, 12, 4))),
             ValueError,
-            r"output_weights has shape \(3, 12, 4\); wanted \(heads=3, d_v=4, d_model=12\)",
+            r"output_weights has shape \(3, 12, 4\); expected \(heads=3, d_v=4, d_model=12\)",
         ),
     ],
 )

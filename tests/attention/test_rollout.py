@@ -30,11 +30,11 @@ def test_attention_rollout_by_hand():
 @pytest.mark.equation("eq-vision-rollout")
 def test_attention_rollout_agrees_with_a_loop_in_float64(weights):
     numbers = np.asarray(weights, np.float64)
-    wanted = [[float(n == m) for m in range(ROWS)] for n in range(ROWS)]
+    expected = [[float(n == m) for m in range(ROWS)] for n in range(ROWS)]
     for layer in numbers:
         passed = [[(sum(h[n][m] for h in layer) / HEADS + (n == m)) / 2 for m in range(ROWS)] for n in range(ROWS)]
-        wanted = [[sum(row[k] * wanted[k][m] for k in range(ROWS)) for m in range(ROWS)] for row in passed]
-    np.testing.assert_allclose(pf.attention_rollout(weights), wanted, atol=1e-6)
+        expected = [[sum(row[k] * expected[k][m] for k in range(ROWS)) for m in range(ROWS)] for row in passed]
+    np.testing.assert_allclose(pf.attention_rollout(weights), expected, atol=1e-6)
 
 
 @pytest.mark.equation("eq-vision-rollout")
@@ -131,24 +131,32 @@ def test_maps_can_be_compiled_and_mapped_over_images(weights):
         (
             lambda: pf.attention_rollout(jnp.zeros((2, 7, 7))),
             ValueError,
-            r"weights has shape \(2, 7, 7\); wanted \(layers, heads, rows, columns\)",
+            r"weights has shape \(2, 7, 7\); expected \(layers, heads, rows, columns\)",
         ),
         (
             lambda: pf.attention_rollout(jnp.zeros((2, 3, 5, 7))),
             ValueError,
-            r"weights has shape \(2, 3, 5, 7\); wanted as many keys as queries",
+            r"weights has shape \(2, 3, 5, 7\); expected as many keys as queries",
         ),
-        (lambda: pf.attention_rollout(jnp.zeros((2, 3, 5, 5), int)), TypeError, r"weights holds int32; wanted floats"),
-        (lambda: pf.attention_rollout([[[[1.0]]]]), TypeError, r"weights is a list; wanted an array"),
+        (
+            lambda: pf.attention_rollout(jnp.zeros((2, 3, 5, 5), int)),
+            TypeError,
+            r"weights holds int32; expected floats",
+        ),
+        (lambda: pf.attention_rollout([[[[1.0]]]]), TypeError, r"weights is a list; expected an array"),
         (
             lambda: pf.class_attention(jnp.zeros((2, 3, 6, 6)), (2, 3)),
             ValueError,
-            r"\(2, 3, 6, 6\); wanted 7 rows and columns .* 2 x 3 patches\. A model with pooling='mean' has no class",
+            r"\(2, 3, 6, 6\); expected 7 rows and columns .* 2 x 3 patches\. A model with pooling='mean' has no class",
         ),
-        (lambda: pf.class_attention(jnp.zeros((7, 7)), (2, 0)), ValueError, r"right is 0; wanted at least 1"),
-        (lambda: pf.class_attention(jnp.zeros((7, 7)), (2, 3, 1)), TypeError, r"grid is \(2, 3, 1\); wanted a pair"),
-        (lambda: pf.class_attention(jnp.zeros((7, 7)), 6), TypeError, r"grid is 6; wanted a pair, \(down, right\)"),
-        (lambda: pf.class_attention(jnp.zeros((7, 7), int), (2, 3)), TypeError, r"weights holds int32; wanted floats"),
+        (lambda: pf.class_attention(jnp.zeros((7, 7)), (2, 0)), ValueError, r"right is 0; expected at least 1"),
+        (lambda: pf.class_attention(jnp.zeros((7, 7)), (2, 3, 1)), TypeError, r"grid is \(2, 3, 1\); expected a pair"),
+        (lambda: pf.class_attention(jnp.zeros((7, 7)), 6), TypeError, r"grid is 6; expected a pair, \(down, right\)"),
+        (
+            lambda: pf.class_attention(jnp.zeros((7, 7), int), (2, 3)),
+            TypeError,
+            r"weights holds int32; expected floats",
+        ),
     ],
 )
 def test_bad_input_is_named(call, error, message):

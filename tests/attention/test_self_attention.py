@@ -42,8 +42,8 @@ def test_weighted_average_by_hand():
 
 @pytest.mark.equation("eq-self-attention-window")
 def test_window_weights_by_hand():
-    wanted = [[1 / 2, 1 / 2, 0, 0], [1 / 3, 1 / 3, 1 / 3, 0], [0, 1 / 3, 1 / 3, 1 / 3], [0, 0, 1 / 2, 1 / 2]]
-    np.testing.assert_allclose(pf.window_weights(4, 1), wanted, rtol=1e-6)
+    expected = [[1 / 2, 1 / 2, 0, 0], [1 / 3, 1 / 3, 1 / 3, 0], [0, 1 / 3, 1 / 3, 1 / 3], [0, 0, 1 / 2, 1 / 2]]
+    np.testing.assert_allclose(pf.window_weights(4, 1), expected, rtol=1e-6)
 
 
 @pytest.mark.equation("eq-self-attention-window")

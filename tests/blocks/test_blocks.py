@@ -122,8 +122,8 @@ def test_transformer_block_follows_a_permutation_of_its_tokens_and_ignores_one_o
 ):
     order, other = jnp.array([3, 0, 4, 1, 2]), jnp.array([6, 1, 5, 0, 2, 4, 3])
     block = pf.TransformerBlock(D_MODEL, HEADS, placement=placement, cross_attention=True, key=key)
-    wanted = block(x, context=context)[order]
-    np.testing.assert_allclose(block(x[order], context=context[other]), wanted, rtol=1e-4, atol=1e-5)
+    expected = block(x, context=context)[order]
+    np.testing.assert_allclose(block(x[order], context=context[other]), expected, rtol=1e-4, atol=1e-5)
     causal = block(x[order], pf.causal_mask(SEQ), context=context)
     assert np.abs(causal - block(x, pf.causal_mask(SEQ), context=context)[order]).max() > 0.01
 
@@ -238,8 +238,8 @@ def test_transformer_block_of_several_texts_is_each_text_alone(placement, contex
         options = {"context": context, "context_mask": context_mask, "num_texts": num_texts}
         return block(rows, pf.causal_mask(SEQ), **options).reshape(x.shape)
 
-    (wanted, wanted_back), (found, back) = (jax.vjp(jax.jit(f), block, x, contexts) for f in (one_by_one, together))
-    np.testing.assert_allclose(found, wanted, **CLOSE)
+    (expected, wanted_back), (found, back) = (jax.vjp(jax.jit(f), block, x, contexts) for f in (one_by_one, together))
+    np.testing.assert_allclose(found, expected, **CLOSE)
     slopes = jax.random.normal(key, x.shape)
     for mine, other in zip(jax.tree.leaves(back(slopes)), jax.tree.leaves(wanted_back(slopes)), strict=True):
         np.testing.assert_allclose(mine, other, **CLOSE)

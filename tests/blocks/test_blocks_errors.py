@@ -19,8 +19,8 @@ def test_transformer_block_in_half_precision_keeps_the_dtype(placement, dtype):
     x, context = jax.random.normal(KEY, (5, 6)), jax.random.normal(KEY, (7, 6))
     output = half(x.astype(dtype), context=context.astype(dtype), position=pf.RotaryPositions())
     assert output.dtype == dtype
-    wanted = block(x, context=context, position=pf.RotaryPositions())
-    np.testing.assert_allclose(output.astype(jnp.float32), wanted, atol=0.1)
+    expected = block(x, context=context, position=pf.RotaryPositions())
+    np.testing.assert_allclose(output.astype(jnp.float32), expected, atol=0.1)
     assert half(x.astype(dtype), context=context.astype(dtype), key=KEY).dtype == dtype
 
 
@@ -58,23 +58,23 @@ def block(**options):
 @pytest.mark.parametrize(
     ("call", "error", "message"),
     [
-        (lambda: block(activation="tanh"), ValueError, r"activation is 'tanh'; wanted one of 'relu'.*'swiglu'"),
-        (lambda: block(placement="before"), ValueError, r"placement is 'before'; wanted one of 'pre', 'post'"),
-        (lambda: block(norm="batch"), ValueError, r"norm is 'batch'; wanted one of 'layer', 'rms'"),
-        (lambda: block(dropout_rate=-0.1), ValueError, r"dropout_rate is -0\.1; wanted a probability of at least 0"),
-        (lambda: block(dropout_rate=1.0), ValueError, r"dropout_rate is 1\.0; wanted a probability .* below 1"),
-        (lambda: block(dropout_rate="0.1"), TypeError, r"dropout_rate is '0\.1'; wanted a number"),
-        (lambda: block(dropout_rate=True), TypeError, r"dropout_rate is True; wanted a number"),
-        (lambda: pf.TransformerBlock(6, 0, key=KEY), ValueError, r"num_heads is 0; wanted at least 1"),
-        (lambda: block(d_ff=0), ValueError, r"d_ff is 0; wanted at least 1"),
+        (lambda: block(activation="tanh"), ValueError, r"activation is 'tanh'; expected one of 'relu'.*'swiglu'"),
+        (lambda: block(placement="before"), ValueError, r"placement is 'before'; expected one of 'pre', 'post'"),
+        (lambda: block(norm="batch"), ValueError, r"norm is 'batch'; expected one of 'layer', 'rms'"),
+        (lambda: block(dropout_rate=-0.1), ValueError, r"dropout_rate is -0\.1; expected a probability of at least 0"),
+        (lambda: block(dropout_rate=1.0), ValueError, r"dropout_rate is 1\.0; expected a probability .* below 1"),
+        (lambda: block(dropout_rate="0.1"), TypeError, r"dropout_rate is '0\.1'; expected a number"),
+        (lambda: block(dropout_rate=True), TypeError, r"dropout_rate is True; expected a number"),
+        (lambda: pf.TransformerBlock(6, 0, key=KEY), ValueError, r"num_heads is 0; expected at least 1"),
+        (lambda: block(d_ff=0), ValueError, r"d_ff is 0; expected at least 1"),
         (lambda: block(num_kv_heads=2), ValueError, r"num_heads=3 is not a multiple of num_kv_heads=2"),
-        (lambda: pf.TransformerBlock(0, 1, key=KEY), ValueError, r"d_model is 0; wanted at least 1"),
+        (lambda: pf.TransformerBlock(0, 1, key=KEY), ValueError, r"d_model is 0; expected at least 1"),
         (lambda: pf.TransformerBlock(7, 3, key=KEY), ValueError, r"d_model=7 is not .*num_heads=3.*another number"),
         (lambda: block()(ROWS[None]), ValueError, r"x has shape \(1, 5, 6\).*batch.*jax\.vmap"),
-        (lambda: block()(jnp.ones((5, 8))), ValueError, r"x has shape \(5, 8\); wanted \(seq, d_model=6\)"),
+        (lambda: block()(jnp.ones((5, 8))), ValueError, r"x has shape \(5, 8\); expected \(seq, d_model=6\)"),
         (lambda: block()(ROWS.T), ValueError, r"x has .*swapped.*x\.T"),
-        (lambda: block()(ROWS, jnp.ones((5, 4), bool)), ValueError, r"mask has .*wanted \(seq=5, kv_seq=5\)"),
-        (lambda: block()(ROWS, jnp.ones((5, 5))), TypeError, r"mask is an array of float32; wanted a Boolean"),
+        (lambda: block()(ROWS, jnp.ones((5, 4), bool)), ValueError, r"mask has .*expected \(seq=5, kv_seq=5\)"),
+        (lambda: block()(ROWS, jnp.ones((5, 5))), TypeError, r"mask is an array of float32; expected a Boolean"),
         (lambda: block()(ROWS, context=CONTEXT), ValueError, r"takes no context; make it with cross_attention=True"),
         (
             lambda: block()(ROWS, context_mask=jnp.ones((5, 7), bool)),
@@ -85,17 +85,17 @@ def block(**options):
         (
             lambda: block(cross_attention=True)(ROWS, context=jnp.ones((7, 8))),
             ValueError,
-            r"context has shape \(7, 8\); wanted \(kv_seq, d_model=6\)",
+            r"context has shape \(7, 8\); expected \(kv_seq, d_model=6\)",
         ),
         (
             lambda: block(cross_attention=True)(ROWS, context=CONTEXT, context_mask=jnp.ones((7, 5), bool)),
             ValueError,
-            r"context_mask has shape \(7, 5\); wanted \(seq=5, kv_seq=7\).*context_mask\.T",
+            r"context_mask has shape \(7, 5\); expected \(seq=5, kv_seq=7\).*context_mask\.T",
         ),
         (
             lambda: block(cross_attention=True)(ROWS, context=CONTEXT, context_mask=jnp.ones((5, 7))),
             TypeError,
-            r"^context_mask is an array of float32; wanted a Boolean.*context_mask == 0",
+            r"^context_mask is an array of float32; expected a Boolean.*context_mask == 0",
         ),
     ],
 )

@@ -127,8 +127,8 @@ def test_feed_forward_activations_by_table_and_in_float64(activation, values, ke
     network = eqx.tree_at(lambda m: (m.in_weight, m.out_weight), network, (jnp.eye(3), jnp.eye(3)))
     np.testing.assert_allclose(network(jnp.array([[-1.0, 0.0, 1.0]])), [values], rtol=1e-6)
     line = np.linspace(-9, 9, 300, dtype=np.float32).reshape(100, 3)
-    wanted = [[reference.ACTIVATIONS[activation](float(z)) for z in row] for row in line]
-    np.testing.assert_allclose(network(jnp.asarray(line)), wanted, rtol=1e-6, atol=1e-6)
+    expected = [[reference.ACTIVATIONS[activation](float(z)) for z in row] for row in line]
+    np.testing.assert_allclose(network(jnp.asarray(line)), expected, rtol=1e-6, atol=1e-6)
 
 
 @pytest.mark.equation("eq-blocks-swiglu")

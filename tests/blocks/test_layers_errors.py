@@ -23,13 +23,13 @@ def test_norms_in_half_precision_keep_the_dtype_and_do_not_overflow(dtype):
     row = np.array([300.0, -300, 600, 0, 900, 300])
     for size in (1.0, 1e-5):
         rows = jnp.asarray([size * row], dtype)
-        wanted = np.asarray(rows, np.float64)
+        expected = np.asarray(rows, np.float64)
         eps = 0.0 if size < 1 else 1e-5
-        centred = wanted - wanted.mean()
+        centred = expected - expected.mean()
         for got, want in (
             (pf.standardise(rows, eps), centred / centred.std()),
             (pf.LayerNorm(6, eps=eps), centred / centred.std()),
-            (pf.RMSNorm(6, eps=eps), wanted / np.sqrt((wanted**2).mean())),
+            (pf.RMSNorm(6, eps=eps), expected / np.sqrt((expected**2).mean())),
         ):
             if isinstance(got, eqx.Module):
                 got = jax.tree.map(lambda w: w.astype(dtype), got)(rows)
@@ -94,11 +94,11 @@ def test_layers_are_the_same_compiled_and_over_a_batch(name):
 @pytest.mark.parametrize(
     ("x", "error", "message"),
     [
-        (jnp.ones((2, 5, 6)), ValueError, r"x has shape \(2, 5, 6\); wanted \(seq, d_model=6\).*batch.*jax\.vmap"),
-        (jnp.ones(6), ValueError, r"x has shape \(6,\); wanted \(seq, d_model=6\).*x\[None\]"),
-        (jnp.ones((5, 8)), ValueError, r"x has shape \(5, 8\); wanted \(seq, d_model=6\)"),
+        (jnp.ones((2, 5, 6)), ValueError, r"x has shape \(2, 5, 6\); expected \(seq, d_model=6\).*batch.*jax\.vmap"),
+        (jnp.ones(6), ValueError, r"x has shape \(6,\); expected \(seq, d_model=6\).*x\[None\]"),
+        (jnp.ones((5, 8)), ValueError, r"x has shape \(5, 8\); expected \(seq, d_model=6\)"),
         (jnp.ones((6, 5)), ValueError, r"x has shape \(6, 5\).*swapped.*x\.T"),
-        ([[1.0]], TypeError, r"x is a list; wanted an array with axes \(seq, d_model=6\).*jnp\.asarray"),
+        ([[1.0]], TypeError, r"x is a list; expected an array with axes \(seq, d_model=6\).*jnp\.asarray"),
     ],
 )
 def test_layers_name_what_came_and_what_was_wanted(name, x, error, message):
@@ -111,34 +111,38 @@ def test_layers_name_what_came_and_what_was_wanted(name, x, error, message):
     ("call", "error", "message"),
     [
         (lambda: pf.standardise(ROWS[None]), ValueError, r"x has shape \(1, 5, 6\).*jax\.vmap"),
-        (lambda: pf.standardise(jnp.ones((5, 0))), ValueError, r"d_model is 0; wanted at least 1"),
-        (lambda: pf.standardise(ROWS, -1.0), ValueError, r"eps is -1\.0; wanted a small number, at least 0"),
-        (lambda: pf.standardise(jnp.ones((5, 6), int)), TypeError, r"x holds int32; wanted floats.*x\.astype\(float\)"),
-        (lambda: pf.RMSNorm(6)(jnp.ones((5, 6), int)), TypeError, r"x holds int32; wanted floats"),
-        (lambda: pf.LayerNorm(6, eps=-1e-5), ValueError, r"eps is -1e-05; wanted a small number, at least 0"),
-        (lambda: pf.RMSNorm(6, eps=float("nan")), ValueError, r"eps is nan; wanted a small number"),
-        (lambda: pf.LayerNorm(0), ValueError, r"d_model is 0; wanted at least 1"),
-        (lambda: pf.RMSNorm(6.0), TypeError, r"d_model is 6\.0; wanted a whole number"),
-        (lambda: pf.FeedForward(6, 0, key=KEY), ValueError, r"d_ff is 0; wanted at least 1"),
-        (lambda: pf.SwiGLU(6, -1, key=KEY), ValueError, r"d_ff is -1; wanted at least 1"),
+        (lambda: pf.standardise(jnp.ones((5, 0))), ValueError, r"d_model is 0; expected at least 1"),
+        (lambda: pf.standardise(ROWS, -1.0), ValueError, r"eps is -1\.0; expected a small number, at least 0"),
+        (
+            lambda: pf.standardise(jnp.ones((5, 6), int)),
+            TypeError,
+            r"x holds int32; expected floats.*x\.astype\(float\)",
+        ),
+        (lambda: pf.RMSNorm(6)(jnp.ones((5, 6), int)), TypeError, r"x holds int32; expected floats"),
+        (lambda: pf.LayerNorm(6, eps=-1e-5), ValueError, r"eps is -1e-05; expected a small number, at least 0"),
+        (lambda: pf.RMSNorm(6, eps=float("nan")), ValueError, r"eps is nan; expected a small number"),
+        (lambda: pf.LayerNorm(0), ValueError, r"d_model is 0; expected at least 1"),
+        (lambda: pf.RMSNorm(6.0), TypeError, r"d_model is 6\.0; expected a whole number"),
+        (lambda: pf.FeedForward(6, 0, key=KEY), ValueError, r"d_ff is 0; expected at least 1"),
+        (lambda: pf.SwiGLU(6, -1, key=KEY), ValueError, r"d_ff is -1; expected at least 1"),
         (
             lambda: pf.FeedForward(6, 7, activation="glu", key=KEY),
             ValueError,
-            r"activation is 'glu'; wanted one of 'relu', 'gelu', 'gelu_tanh', 'silu'",
+            r"activation is 'glu'; expected one of 'relu', 'gelu', 'gelu_tanh', 'silu'",
         ),
-        (lambda: pf.dropout(ROWS, -0.1, key=KEY), ValueError, r"rate is -0\.1; wanted a probability of at least 0"),
-        (lambda: pf.dropout(ROWS, 1.0, key=KEY), ValueError, r"rate is 1\.0; wanted a probability .* below 1"),
+        (lambda: pf.dropout(ROWS, -0.1, key=KEY), ValueError, r"rate is -0\.1; expected a probability of at least 0"),
+        (lambda: pf.dropout(ROWS, 1.0, key=KEY), ValueError, r"rate is 1\.0; expected a probability .* below 1"),
         (lambda: pf.dropout(ROWS, 10), ValueError, r"rate is 10;.*For 10 per cent, pass 0\.1"),
-        (lambda: pf.dropout(ROWS, "0.1", key=KEY), TypeError, r"rate is '0\.1'; wanted a number, such as 0\.1"),
-        (lambda: pf.dropout(ROWS, True, key=KEY), TypeError, r"rate is True; wanted a number"),
-        (lambda: pf.dropout(ROWS, None), TypeError, r"rate is None; wanted a number"),
+        (lambda: pf.dropout(ROWS, "0.1", key=KEY), TypeError, r"rate is '0\.1'; expected a number, such as 0\.1"),
+        (lambda: pf.dropout(ROWS, True, key=KEY), TypeError, r"rate is True; expected a number"),
+        (lambda: pf.dropout(ROWS, None), TypeError, r"rate is None; expected a number"),
         (lambda: jax.jit(pf.dropout)(ROWS, 0.1, key=KEY), TypeError, r"rate is traced.*static_argnames"),
-        (lambda: pf.dropout(ROWS.astype(int), 0.1), TypeError, r"x holds int32; wanted floats"),
-        (lambda: pf.standardise(ROWS, "1e-5"), TypeError, r"eps is '1e-5'; wanted a number, such as 1e-5"),
-        (lambda: pf.standardise(ROWS, jnp.ones(2)), TypeError, r"eps is Array.*; wanted a number"),
+        (lambda: pf.dropout(ROWS.astype(int), 0.1), TypeError, r"x holds int32; expected floats"),
+        (lambda: pf.standardise(ROWS, "1e-5"), TypeError, r"eps is '1e-5'; expected a number, such as 1e-5"),
+        (lambda: pf.standardise(ROWS, jnp.ones(2)), TypeError, r"eps is Array.*; expected a number"),
         (lambda: jax.jit(pf.standardise)(ROWS, 1e-5), TypeError, r"eps is traced.*static_argnames"),
-        (lambda: pf.LayerNorm(6, eps=float("inf")), ValueError, r"eps is inf; wanted a small number"),
-        (lambda: pf.dropout(ROWS, float("nan")), ValueError, r"rate is nan; wanted a probability"),
+        (lambda: pf.LayerNorm(6, eps=float("inf")), ValueError, r"eps is inf; expected a small number"),
+        (lambda: pf.dropout(ROWS, float("nan")), ValueError, r"rate is nan; expected a probability"),
     ],
 )
 def test_bad_input_is_named(call, error, message):

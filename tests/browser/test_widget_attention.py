@@ -13,8 +13,8 @@ def array(numbers):
     return jnp.asarray(numbers, dtype=jnp.float32)
 
 
-def assert_close(got, wanted):
-    np.testing.assert_allclose(np.asarray(got), np.asarray(wanted), rtol=0, atol=MARGIN)
+def assert_close(got, expected):
+    np.testing.assert_allclose(np.asarray(got), np.asarray(expected), rtol=0, atol=MARGIN)
 
 
 # --- notation --------------------------------------------------------------------------------------------------------
@@ -25,9 +25,9 @@ def check_notation(state):
     queries, keys = x @ array(state["queryWeight"]), x @ array(state["keyWeight"])
     scores = pf.scaled_scores(queries, keys)
     weights = pf.softmax(scores.T).T if state["wrongAxis"] else pf.softmax(scores)
-    for name, wanted in {"x": x, "scores": scores, "weights": weights, "output": weights @ x}.items():
-        assert_close(state["rows"][name], wanted)
-        assert_close(state["columns"][name], wanted.T)
+    for name, expected in {"x": x, "scores": scores, "weights": weights, "output": weights @ x}.items():
+        assert_close(state["rows"][name], expected)
+        assert_close(state["columns"][name], expected.T)
 
 
 def test_notation_numbers_are_those_of_python(shared_figures):
@@ -178,8 +178,8 @@ def check_heads(state):
     x, query, key, value = (array(state[name]) for name in ("x", "queryWeights", "keyWeights", "valueWeights"))
     on = array(state["on"])[:, None, None]
     output = array(state["outputWeights"]) * on
-    wanted = pf.multi_head_sum(x, query, key, value, output)
-    assert_close(state["sumForm"], wanted)
+    expected = pf.multi_head_sum(x, query, key, value, output)
+    assert_close(state["sumForm"], expected)
     assert_close(state["concatForm"], pf.multi_head_concat(x, query, key, value, output))
     for head, weights in enumerate(state["weights"]):
         assert_close(weights, pf.attention_weights(x @ query[head], x @ key[head]))

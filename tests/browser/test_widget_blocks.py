@@ -76,8 +76,8 @@ def check_blocks(state):
     for name, layer in LAYERS.items():
         sizes, gradients = follow(layer, state["depth"], state["scale"], skips_alone=False)
         _, skips = follow(layer, state["depth"], state["scale"], skips_alone=True)
-        for got, wanted in ((state[name]["sizes"], sizes), (state[name]["gradients"], gradients)):
-            np.testing.assert_allclose(got, wanted, rtol=1e-4, atol=0)
+        for got, expected in ((state[name]["sizes"], sizes), (state[name]["gradients"], gradients)):
+            np.testing.assert_allclose(got, expected, rtol=1e-4, atol=0)
         np.testing.assert_allclose(state[name]["skips"], skips, rtol=1e-4, atol=0)
 
 

@@ -13,8 +13,8 @@ CLOCKS = ["sinusoidal", "rotary"]
 SCHEMES = [*CLOCKS, "alibi", "relative"]
 
 
-def assert_close(got, wanted):
-    np.testing.assert_allclose(np.asarray(got), np.asarray(wanted), rtol=0, atol=MARGIN)
+def assert_close(got, expected):
+    np.testing.assert_allclose(np.asarray(got), np.asarray(expected), rtol=0, atol=MARGIN)
 
 
 def assert_offset_decides(curve, table):
@@ -153,9 +153,9 @@ def test_positions_hands_point_along_their_pairs(shared_figures, scheme):
     lengths = []
     for row, which in zip(figure.state["rows"], "nm", strict=True):
         for pair, columns in enumerate(pairs):
-            pointing, wanted = tip(figure, pair, which), np.array(row)[columns]
-            lengths.append(np.hypot(*pointing) / np.hypot(*wanted))
-            assert_close(pointing / np.hypot(*pointing), wanted / np.hypot(*wanted))
+            pointing, expected = tip(figure, pair, which), np.array(row)[columns]
+            lengths.append(np.hypot(*pointing) / np.hypot(*expected))
+            assert_close(pointing / np.hypot(*pointing), expected / np.hypot(*expected))
     assert_close(lengths, lengths[0])  # one scale for all
 
 

@@ -16,8 +16,8 @@ PROMPTS = [prompt["text"] for prompt in NUMBERS["prompts"]]
 MARGIN = 1e-4
 
 
-def assert_close(got, wanted):
-    np.testing.assert_allclose(np.asarray(got), np.asarray(wanted), rtol=0, atol=MARGIN)
+def assert_close(got, expected):
+    np.testing.assert_allclose(np.asarray(got), np.asarray(expected), rtol=0, atol=MARGIN)
 
 
 def check_sampling(state):
@@ -25,13 +25,13 @@ def check_sampling(state):
     assert (state["text"], state["logits"]) == (prompt["text"], prompt["logits"])
     logits = jnp.asarray(prompt["logits"])
     temperature, top_p = float(state["temperature"]), float(state["topP"])
-    wanted = pf.next_token_probabilities(logits, temperature=temperature, top_k=state["topK"], top_p=top_p)
+    expected = pf.next_token_probabilities(logits, temperature=temperature, top_k=state["topK"], top_p=top_p)
     assert_close(state["model"], jax.nn.softmax(logits))
-    assert_close(state["probabilities"], wanted)
-    assert np.array(state["kept"])[np.asarray(wanted) > 0].all()
+    assert_close(state["probabilities"], expected)
+    assert np.array(state["kept"])[np.asarray(expected) > 0].all()
     assert (np.array(state["probabilities"])[~np.array(state["kept"])] == 0).all()
     if state["temperature"] > 0.2:  # below, numbers too small for float32 are 0 in Python
-        assert sum(state["kept"]) == int((wanted > 0).sum())
+        assert sum(state["kept"]) == int((expected > 0).sum())
 
 
 def drawn(state):

@@ -19,15 +19,15 @@ def check_translation(figure):
     date, step = DATES[state["date"]], state["step"]
     assert (state["text"], state["written"]) == (date["text"], date["written"])
     weights = np.array(date["weights"])[:, step] / 1000
-    wanted = weights.mean(axis=0) if state["head"] == 0 else weights[state["head"] - 1]
-    np.testing.assert_allclose(state["weights"], wanted, atol=1e-9)
+    expected = weights.mean(axis=0) if state["head"] == 0 else weights[state["head"] - 1]
+    np.testing.assert_allclose(state["weights"], expected, atol=1e-9)
     boxes = figure.root.locator(".lf-read")
     assert boxes.locator("b").all_inner_texts() == [shown(letter) for letter in date["text"]]
     hundredths = [int(text or 0) for text in boxes.locator("span").all_inner_texts()]
-    np.testing.assert_allclose(hundredths, 100 * wanted, atol=0.501)
+    np.testing.assert_allclose(hundredths, 100 * expected, atol=0.501)
     shares = boxes.evaluate_all("boxes => boxes.map((box) => parseFloat(box.style.getPropertyValue('--share')))")
-    np.testing.assert_allclose(shares, 100 * wanted, atol=0.501)
-    most = int(np.argmax(wanted))
+    np.testing.assert_allclose(shares, 100 * expected, atol=0.501)
+    most = int(np.argmax(expected))
     assert state["most"] == most
     assert boxes.evaluate_all("boxes => boxes.findIndex((box) => box.matches('.lf-most'))") == most
     written = figure.root.locator(".lf-letter")
@@ -47,7 +47,7 @@ def check_translation(figure):
     )
     number, _, rest = after.partition(" ")
     assert rest == f"{who}."
-    assert float(number) == pytest.approx(wanted[most], abs=0.00501)  # what ends in 5 is rounded either way
+    assert float(number) == pytest.approx(expected[most], abs=0.00501)  # what ends in 5 is rounded either way
 
 
 @pytest.mark.parametrize("date", range(len(DATES)), ids=[date["language"] for date in DATES])

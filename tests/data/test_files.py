@@ -14,7 +14,7 @@ from plainformer.data.files import read_json, write_text
     [
         ('{"a": 1', r"x.json is not valid JSON: .*line 1 column 8.*cut short"),
         ('{"a": ' + "1" * 5000 + "}", r"x.json is not valid JSON: .*digits.*\d+ digits.*\.$"),
-        ("[1, 2]", r"x.json holds a list; wanted a JSON object"),
+        ("[1, 2]", r"x.json holds a list; expected a JSON object"),
         ('{"a": 1, "b": 2, "a": 3}', r"x.json is not valid JSON: the key 'a' stands there twice\.$"),
         ("[" * 100_000, r"x.json is not valid JSON"),
     ],

@@ -44,7 +44,7 @@ def test_digits_are_those_of_scikit_learn():
         assert (images.dtype, labels.dtype) == (jnp.float32, jnp.int32)
         assert (images.min(), images.max()) == (0, 1)
     everything = load_digits()
-    wanted = {(image.tobytes(), label) for image, label in zip(everything.images, everything.target, strict=True)}
+    expected = {(image.tobytes(), label) for image, label in zip(everything.images, everything.target, strict=True)}
     found = [
         (np.asarray(image[..., 0] * 16, np.float64).tobytes(), int(label))
         for part in splits
@@ -52,7 +52,7 @@ def test_digits_are_those_of_scikit_learn():
     ]
     # As many as there are, each once: so no image is in both parts.
     assert len(found) == len(set(found)) == 1797
-    assert set(found) == wanted
+    assert set(found) == expected
 
 
 def test_digits_are_split_the_same_way_for_every_digit():
@@ -82,8 +82,8 @@ def write(path, content):
 def test_load_parallel_pairs_line_with_line(tmp_path):
     english = write(tmp_path / "text.en", "\ufeffA dog .\r\n Two cats \u2028sit.\r\n")
     german = write(tmp_path / "text.de", "Ein Hund .\nZwei Katzen sitzen.\n\n")
-    wanted = [("A dog .", "Ein Hund ."), ("Two cats \u2028sit.", "Zwei Katzen sitzen.")]
-    assert load_parallel(english, german) == load_parallel(str(english), str(german)) == wanted
+    expected = [("A dog .", "Ein Hund ."), ("Two cats \u2028sit.", "Zwei Katzen sitzen.")]
+    assert load_parallel(english, german) == load_parallel(str(english), str(german)) == expected
 
 
 def test_load_labelled_reads_commas_and_tabs(tmp_path):

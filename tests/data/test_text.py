@@ -53,7 +53,7 @@ def test_load_text_bad_files(tmp_path):
         load_text(bad)
     with pytest.raises(FileNotFoundError, match=r"There is no file .*none.txt"):
         load_text(tmp_path / "none.txt")
-    with pytest.raises(IsADirectoryError, match=r"is a folder; wanted a file"):
+    with pytest.raises(IsADirectoryError, match=r"is a folder; expected a file"):
         load_text(tmp_path)
 
 
@@ -134,9 +134,9 @@ def test_split_text_cuts_in_two():
 @pytest.mark.parametrize(
     ("text", "fraction", "message"),
     [
-        ("abc", 0.0, r"^fraction is 0.0; wanted more than 0 and less than 1"),
-        ("abc", 1.0, r"^fraction is 1.0; wanted more than 0 and less than 1"),
-        ("abc", float("nan"), r"^fraction is nan; wanted more than 0"),
+        ("abc", 0.0, r"^fraction is 0.0; expected more than 0 and less than 1"),
+        ("abc", 1.0, r"^fraction is 1.0; expected more than 0 and less than 1"),
+        ("abc", float("nan"), r"^fraction is nan; expected more than 0"),
         ("abc", 0.2, r"^A text of 3 characters has no 20% of it that leaves two parts"),
         ("", 0.9, r"^A text of 0 characters"),
     ],
@@ -191,14 +191,14 @@ def test_all_windows_make_every_token_but_the_first_a_target_once(num_tokens):
 @pytest.mark.parametrize(
     ("call", "error", "message"),
     [
-        (lambda: windows_at([1, 2, 3], 3, 2), ValueError, r"^The text has 3 tokens; wanted at least 4, a window and"),
-        (lambda: all_windows([], 3), ValueError, r"^The text has 0 tokens; wanted at least 4.*shorter window"),
-        (lambda: windows_at([1, 2, 3], 0, 2), ValueError, r"^seq_len is 0; wanted at least 1"),
-        (lambda: windows_at([1, 2, 3], 2, 0), ValueError, r"^batch_size is 0; wanted at least 1"),
-        (lambda: windows_at([1, 2, 3], 2, 1, seed=-1), ValueError, r"^seed is -1; wanted a whole number, at least 0"),
-        (lambda: windows_at([1, 2, -3], 2, 1), ValueError, r"^ids\[2\] is -3; wanted 0 to"),
-        (lambda: all_windows([1.0, 2.0, 3.0], 2), TypeError, r"^ids are float64; wanted whole numbers"),
-        (lambda: all_windows([[1, 2], [3, 4]], 2), ValueError, r"^ids has shape \(2, 2\); wanted \(seq,\)"),
+        (lambda: windows_at([1, 2, 3], 3, 2), ValueError, r"^The text has 3 tokens; expected at least 4, a window and"),
+        (lambda: all_windows([], 3), ValueError, r"^The text has 0 tokens; expected at least 4.*shorter window"),
+        (lambda: windows_at([1, 2, 3], 0, 2), ValueError, r"^seq_len is 0; expected at least 1"),
+        (lambda: windows_at([1, 2, 3], 2, 0), ValueError, r"^batch_size is 0; expected at least 1"),
+        (lambda: windows_at([1, 2, 3], 2, 1, seed=-1), ValueError, r"^seed is -1; expected a whole number, at least 0"),
+        (lambda: windows_at([1, 2, -3], 2, 1), ValueError, r"^ids\[2\] is -3; expected 0 to"),
+        (lambda: all_windows([1.0, 2.0, 3.0], 2), TypeError, r"^ids are float64; expected whole numbers"),
+        (lambda: all_windows([[1, 2], [3, 4]], 2), ValueError, r"^ids has shape \(2, 2\); expected \(seq,\)"),
     ],
 )
 def test_windows_bad_input(call, error, message):

@@ -94,7 +94,7 @@ def test_name_that_is_no_string_lists_the_names(unchecked):
 
 def test_result_in_place_of_a_function(unchecked):
     message = complaint("scores", jnp.ones((2, 2)))
-    assert re.search(r"wanted a function, came an? .*Pass the function itself", message)
+    assert re.search(r"expected a function, came an? .*Pass the function itself", message)
 
 
 def test_wrong_number_of_arguments():
@@ -132,22 +132,25 @@ def test_error_on_one_kind_of_input_only():
 @pytest.mark.parametrize(
     ("function", "says"),
     [
-        (lambda q, k: (scaled(q, k), q), "returned a tuple of 2; wanted one array"),
-        (lambda q, k: [[1.0], [1.0, 2.0]], "a list of 2 rows, which are 1 to 2 long; wanted one array of real numbers"),
-        (lambda q, k: "scores", "returned a str; wanted one array of real numbers"),
-        (lambda q, k: scaled(q, k).astype(jnp.complex64), "wanted one array of real numbers"),
-        (lambda q, k: [[None] * 7] * 5, "a list, which begins with a NoneType; wanted one array of real numbers"),
-        (lambda q, k: [[str(n) for n in row] for row in scaled(q, k).tolist()], "wanted one array of real numbers"),
-        (lambda q, k: iter(q), "wanted one array of real numbers"),
+        (lambda q, k: (scaled(q, k), q), "returned a tuple of 2; expected one array"),
+        (
+            lambda q, k: [[1.0], [1.0, 2.0]],
+            "a list of 2 rows, which are 1 to 2 long; expected one array of real numbers",
+        ),
+        (lambda q, k: "scores", "returned a str; expected one array of real numbers"),
+        (lambda q, k: scaled(q, k).astype(jnp.complex64), "expected one array of real numbers"),
+        (lambda q, k: [[None] * 7] * 5, "a list, which begins with a NoneType; expected one array of real numbers"),
+        (lambda q, k: [[str(n) for n in row] for row in scaled(q, k).tolist()], "expected one array of real numbers"),
+        (lambda q, k: iter(q), "expected one array of real numbers"),
         (lambda q, k: q, "You return queries unchanged"),
         (
             lambda q, k: scaled(q, k).sum(),
-            r"shape \(\); wanted \(q_seq, kv_seq\) = \(5, 7\). Did you sum over everything",
+            r"shape \(\); expected \(q_seq, kv_seq\) = \(5, 7\). Did you sum over everything",
         ),
-        (lambda q, k: scaled(q, k).sum(axis=1), r"shape \(5,\); wanted .* An axis is missing"),
-        (lambda q, k: scaled(q, k)[None], r"shape \(1, 5, 7\); wanted .* an axis too many"),
-        (lambda q, k: scaled(q, k)[:, 1:], r"shape \(5, 6\); wanted .* Which axis"),
-        (lambda q, k: 2.5 * scaled(k, q), r"shape \(7, 5\); wanted .* in another order"),
+        (lambda q, k: scaled(q, k).sum(axis=1), r"shape \(5,\); expected .* An axis is missing"),
+        (lambda q, k: scaled(q, k)[None], r"shape \(1, 5, 7\); expected .* an axis too many"),
+        (lambda q, k: scaled(q, k)[:, 1:], r"shape \(5, 6\); expected .* Which axis"),
+        (lambda q, k: 2.5 * scaled(k, q), r"shape \(7, 5\); expected .* in another order"),
         (lambda q, k: scaled(q, k).astype(jnp.int32), "holds int32, which cannot hold fractions"),
         (
             lambda q, k: scaled(q, k).at[1, 2].set(jnp.nan),

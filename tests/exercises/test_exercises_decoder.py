@@ -74,11 +74,11 @@ def test_check_passes_right_answers(name, function, capsys):
     [
         ("cross_entropy", lambda logits, targets: mean_surprise(logits, targets) + 1, r"It is \d\.\d+ instead of \d"),
         ("cross_entropy", lambda logits, targets: jnp.inf, r"It is inf instead of \d"),
-        ("cross_entropy", surprise, r"Your result has shape \(5,\); wanted a single number. Is a mean missing\?"),
+        ("cross_entropy", surprise, r"Your result has shape \(5,\); expected a single number. Is a mean missing\?"),
         ("next_token_loss", lambda logits, tokens: mean_surprise(logits, tokens) / 2, r"It is \d\.\d+ instead of \d"),
         ("temperature", lambda logits, t: logits, "You return logits unchanged"),
         ("temperature", lambda logits, t: 3 * package_temperature(logits, t), "Every number is 3 times"),
-        ("temperature", lambda logits, t: (logits / t)[:2], r"shape \(2,\); wanted"),
+        ("temperature", lambda logits, t: (logits / t)[:2], r"shape \(2,\); expected"),
         ("temperature", lambda logits, t: logits / t, r"difference is at \(\d,\): "),
         ("top_p", lambda probabilities, p: probabilities, "You return probabilities unchanged"),
         (
@@ -86,11 +86,11 @@ def test_check_passes_right_answers(name, function, capsys):
             lambda old, new, width: (*beam_step_in_jax(old, new, width)[:2], jnp.zeros(width)),
             r"The largest difference is in new_log_probs at \(1,\): 0 instead of -\d",
         ),
-        ("beam_step", lambda old, new, width: beam_step_in_jax(old, new, width)[:2], "of 2; wanted 3 arrays"),
+        ("beam_step", lambda old, new, width: beam_step_in_jax(old, new, width)[:2], "of 2; expected 3 arrays"),
         (
             "beam_step",
             lambda old, new, width: beam_step_in_jax(old, new, 1),
-            r"Your beams and tokens and new_log_probs have shape \(1,\); wanted \(width,\) = \(2,\)",
+            r"Your beams and tokens and new_log_probs have shape \(1,\); expected \(width,\) = \(2,\)",
         ),
     ],
 )
@@ -118,8 +118,8 @@ def test_numbers_in_the_message_are_the_functions_own():
     for said, function in (("you return", wrong), ("it should be", beam_step_in_jax)):
         start = lines.index(said) + 1
         parts = [eval(line.split(" = ")[1]) for line in lines[start : start + 3]]
-        for part, wanted in zip(parts, function(*map(jnp.asarray, given), int(inputs["width"])), strict=True):
-            np.testing.assert_allclose(part, wanted, atol=6e-4)
+        for part, expected in zip(parts, function(*map(jnp.asarray, given), int(inputs["width"])), strict=True):
+            np.testing.assert_allclose(part, expected, atol=6e-4)
 
 
 def test_examples_say_what_the_package_returns():
@@ -131,7 +131,7 @@ def test_examples_say_what_the_package_returns():
 
 
 def test_inputs_tell_sizes_apart():
-    wanted = {"cross_entropy": 2, "next_token_loss": 2, "temperature": 2, "top_p": 2, "beam_step": 3}
+    expected = {"cross_entropy": 2, "next_token_loss": 2, "temperature": 2, "top_p": 2, "beam_step": 3}
     for name in NAMES:
         inputs = EXERCISES[name].cases()[0].inputs
-        assert len({size for value in inputs.values() for size in np.shape(value) or [value]}) == wanted[name]
+        assert len({size for value in inputs.values() for size in np.shape(value) or [value]}) == expected[name]

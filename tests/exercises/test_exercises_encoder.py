@@ -53,17 +53,21 @@ def test_check_passes_right_answers(name, function, capsys):
             lambda tokens, is_token, *rest: (tokens, is_token),
             r"The largest difference is in corrupted at \(\d+,\): \d+ instead of \d+",
         ),
-        ("mask_tokens", lambda *given: mask_in_jax(*given)[0], r"of \d+; wanted 2 arrays, corrupted and is_selected"),
+        ("mask_tokens", lambda *given: mask_in_jax(*given)[0], r"of \d+; expected 2 arrays, corrupted and is_selected"),
         (
             "mask_tokens",
             lambda *given: [part[1:] for part in mask_in_jax(*given)],
-            r"Your corrupted and is_selected have shape \(14,\); wanted \(seq,\) = \(15,\)",
+            r"Your corrupted and is_selected have shape \(14,\); expected \(seq,\) = \(15,\)",
         ),
         ("masked_token_loss", lambda *given: loss_in_jax(*given) + 1, r"It is \d\.\d+ instead of \d"),
-        ("masked_token_loss", lambda logits, targets, yes: jnp.zeros(8), r"shape \(8,\); wanted a single number"),
+        ("masked_token_loss", lambda logits, targets, yes: jnp.zeros(8), r"shape \(8,\); expected a single number"),
         ("mean_pool", lambda rows, is_token: rows, "You return rows unchanged"),
         ("mean_pool", lambda rows, is_token: 2 * pooled(rows, is_token), "Every number is 2 times"),
-        ("mean_pool", lambda rows, is_token: pooled(rows, is_token).T, r"shape \(4, 3\); wanted .*axes are in another"),
+        (
+            "mean_pool",
+            lambda rows, is_token: pooled(rows, is_token).T,
+            r"shape \(4, 3\); expected .*axes are in another",
+        ),
         ("mean_pool", lambda rows, is_token: pooled(rows, is_token) + 1, r"The largest difference is at \(\d, \d\)"),
     ],
 )
@@ -85,8 +89,8 @@ def test_numbers_in_the_message_are_the_functions_own():
     for said, function in (("you return", wrong), ("it should be", mask_in_jax)):
         start = lines.index(said) + 1
         parts = [eval(line.split(" = ")[1]) for line in lines[start : start + 2]]
-        for part, wanted in zip(parts, function(*given, int(inputs["vocab_size"])), strict=True):
-            np.testing.assert_array_equal(part, wanted)
+        for part, expected in zip(parts, function(*given, int(inputs["vocab_size"])), strict=True):
+            np.testing.assert_array_equal(part, expected)
 
 
 def test_examples_say_what_the_package_returns():
@@ -100,9 +104,9 @@ def test_examples_say_what_the_package_returns():
 
 
 def test_inputs_tell_sizes_apart():
-    for name, wanted in {"mask_tokens": 2, "masked_token_loss": 2, "mean_pool": 3}.items():
+    for name, expected in {"mask_tokens": 2, "masked_token_loss": 2, "mean_pool": 3}.items():
         inputs = EXERCISES[name].cases()[0].inputs
-        assert len({size for value in inputs.values() for size in np.shape(value) or [value]}) == wanted
+        assert len({size for value in inputs.values() for size in np.shape(value) or [value]}) == expected
 
 
 def test_inputs_show_every_fate_of_every_kind_of_token():

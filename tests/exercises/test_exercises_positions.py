@@ -76,9 +76,9 @@ def test_check_passes_right_answers(name, function, capsys):
             r"not right yet for five positions from 0, with positions \(5,\), d_model 4.\n"
             r"The largest difference is at \(1, 2\): 1.01 instead of 0.01",
         ),
-        ("sinusoid", lambda positions, d: sinusoid(positions, d)[:, : d // 2], r"shape \(5, 2\); wanted"),
+        ("sinusoid", lambda positions, d: sinusoid(positions, d)[:, : d // 2], r"shape \(5, 2\); expected"),
         ("rotary", jax.jit(lambda rows, places: rotary(rows, places).at[4, 3].add(2)), r"difference is at \(4, 3\): "),
-        ("alibi", lambda h, n: jax_alibi(h, n)[0], r"wanted \(num_heads, q_seq, q_seq\) = \(4, 5, 5\). An axis is"),
+        ("alibi", lambda h, n: jax_alibi(h, n)[0], r"expected \(num_heads, q_seq, q_seq\) = \(4, 5, 5\). An axis is"),
         (
             "alibi",
             lambda h, n: jax_alibi(h, n).at[3, 0, 4].set(7),

@@ -78,21 +78,21 @@ def test_interruption_by_the_reader_goes_through():
 @each_exercise
 def test_result_of_another_shape(name):
     message = complaint(name, lambda *given: right(name)(*given)[..., None])
-    assert re.search(r"shape \(.*\); wanted ", message)
+    assert re.search(r"shape \(.*\); expected ", message)
     message = complaint(name, lambda *given: 0)
-    says = r"shape \(\); wanted |returned an int; wanted [23] arrays|^\w+: not right yet .*\nIt is 0 instead of "
+    says = r"shape \(\); expected |returned an int; expected [23] arrays|^\w+: not right yet .*\nIt is 0 instead of "
     assert re.search(says, message)
 
 
 @each_exercise
 def test_result_with_nan(name):
     message = complaint(name, lambda *given: right(name)(*given) * np.nan)
-    wanted = (
-        "returned float64 numbers; wanted one list of ids"
+    expected = (
+        "returned float64 numbers; expected one list of ids"
         if is_exact(name)
         else "are nan or infinite|number .nan.|It is nan instead of"
     )
-    assert re.search(wanted, message)
+    assert re.search(expected, message)
 
 
 @each_exercise
@@ -109,13 +109,13 @@ def test_result_with_nan(name):
 def test_result_that_is_no_array(name, result, called):
     message = complaint(name, lambda *given: result)
     assert f"your function returned {called}" in message
-    assert "wanted" in message or result is None
+    assert "expected" in message or result is None
 
 
 @each_exercise
 def test_result_in_a_tuple(name):
     assert re.search(
-        r"tuple of |of 1; wanted [23]|list of lists", complaint(name, lambda *given: (right(name)(*given),))
+        r"tuple of |of 1; expected [23]|list of lists", complaint(name, lambda *given: (right(name)(*given),))
     )
 
 
@@ -130,7 +130,7 @@ def test_arguments_that_do_not_fit(name):
 @pytest.mark.parametrize("thing", [3, None, "my_function", [1, 2], {}])
 def test_what_is_no_function(name, thing, unchecked):
     message = complaint(name, thing)
-    assert message.startswith(f"{name}: wanted a function, came a")
+    assert message.startswith(f"{name}: expected a function, came a")
 
 
 def test_result_or_name_in_place_of_the_function(unchecked):
@@ -145,7 +145,9 @@ def test_class_in_place_of_a_function(name):
         pass
 
     called = ", ".join(EXERCISES[name].cases()[0].inputs)
-    assert f"{name}: wanted a function, came the class Mine; {name} is called as f({called})." in complaint(name, Mine)
+    assert f"{name}: expected a function, came the class Mine; {name} is called as f({called})." in complaint(
+        name, Mine
+    )
 
 
 @each_exercise
@@ -219,7 +221,7 @@ def test_objects_that_raise_when_they_are_looked_at(unchecked):
         def __call__(self, *given):
             return self
 
-    assert complaint("pairs", Sullen()).startswith("pairs: your function returned a Sullen; wanted 2 arrays")
+    assert complaint("pairs", Sullen()).startswith("pairs: your function returned a Sullen; expected 2 arrays")
     assert complaint("layer_norm", Sullen()).startswith("layer_norm: your function returned a Sullen that")
 
 

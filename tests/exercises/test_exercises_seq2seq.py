@@ -64,7 +64,7 @@ def test_check_passes_right_answers(name, function, capsys):
     [
         ("cross_attention", lambda *given: 2 * row_by_row(*given), "Every number is 2 times"),
         ("cross_attention", lambda *given: row_by_row(*given) + 1, r"The largest difference is at \(\d, \d\)"),
-        ("cross_attention", lambda *given: row_by_row(*given).T, r"shape \(5, 4\); wanted .*axes are in another"),
+        ("cross_attention", lambda *given: row_by_row(*given).T, r"shape \(5, 4\); expected .*axes are in another"),
         ("cross_attention", lambda target, *rest: target, "You return target unchanged"),
         (
             "teacher_forcing",
@@ -74,10 +74,10 @@ def test_check_passes_right_answers(name, function, capsys):
         (
             "teacher_forcing",
             lambda *given: forced(right_pair)(*given)[:2],
-            r"of 2; wanted 3 arrays, inputs and targets and is_target",
+            r"of 2; expected 3 arrays, inputs and targets and is_target",
         ),
         ("label_smoothing", lambda *given: right_smoothing(*given) + 1, r"It is \d\.\d+ instead of \d"),
-        ("label_smoothing", lambda *given: jnp.zeros(5), r"shape \(5,\); wanted a single number. Is a mean missing"),
+        ("label_smoothing", lambda *given: jnp.zeros(5), r"shape \(5,\); expected a single number. Is a mean missing"),
     ],
 )
 def test_what_no_known_mistake_explains(name, function, says):
@@ -111,9 +111,9 @@ def test_examples_say_what_the_package_returns():
 
 
 def test_inputs_tell_sizes_apart():
-    for name, wanted in {"cross_attention": 5, "label_smoothing": 2}.items():
+    for name, expected in {"cross_attention": 5, "label_smoothing": 2}.items():
         inputs = EXERCISES[name].cases()[0].inputs
-        assert len({size for value in inputs.values() for size in np.shape(value)}) == wanted
+        assert len({size for value in inputs.values() for size in np.shape(value)}) == expected
     inputs = EXERCISES["teacher_forcing"].cases()[0].inputs
     assert len({len(inputs["target"]), inputs["start"], inputs["stop"], inputs["length"]}) == 4
     assert 0 in inputs["target"]  # which is no padding

@@ -25,14 +25,14 @@ def test_check_passes_right_answers(name, function, capsys):
         (
             "encode",
             lambda text, encoder: text.split(),
-            r"returned a list, which begins with a str; wanted one list of ids",
+            r"returned a list, which begins with a str; expected one list of ids",
         ),
-        ("encode", lambda text, encoder: "ids", "returned a str; wanted one list of ids, which are whole numbers"),
-        ("encode", lambda text, encoder: np.array(encode()(text, encoder)) * 1.0, "float64 numbers; wanted one list"),
+        ("encode", lambda text, encoder: "ids", "returned a str; expected one list of ids, which are whole numbers"),
+        ("encode", lambda text, encoder: np.array(encode()(text, encoder)) * 1.0, "float64 numbers; expected one list"),
         ("encode", lambda text, encoder: [encode()(piece, encoder) for piece in text.split("n")], "rows, which are"),
         ("encode", lambda text, encoder: [encode()(text, encoder)], "list of lists, of shape .* one flat list"),
-        ("encode", lambda text, encoder: encode()(text, encoder)[:-1], r"Your result has \d+ ids; wanted \d+"),
-        ("encode", lambda text, encoder: (n for n in encode()(text, encoder)), "returned a generator; wanted"),
+        ("encode", lambda text, encoder: encode()(text, encoder)[:-1], r"Your result has \d+ ids; expected \d+"),
+        ("encode", lambda text, encoder: (n for n in encode()(text, encoder)), "returned a generator; expected"),
         (
             "encode",
             lambda text, encoder: [n + (k == 2) for k, n in enumerate(encode()(text, encoder))],
@@ -42,11 +42,11 @@ def test_check_passes_right_answers(name, function, capsys):
         (
             "windows",
             lambda x, length, stride: [x[n : n + length].tolist() for n in range(0, len(x), stride)],
-            r"returned a list of 6 rows, which are 3 to 6 long; wanted one array",
+            r"returned a list of 6 rows, which are 3 to 6 long; expected one array",
         ),
-        ("windows", lambda x, length, stride: x[:length], r"shape \(6,\); wanted \(num_windows, length\) = \(5, 6\)"),
-        ("pairs", lambda ids, length: ids, "returned an ArrayImpl of 23; wanted 2 arrays, inputs and targets"),
-        ("pairs", lambda ids, length: 3, "returned an int; wanted 2 arrays, inputs and targets"),
+        ("windows", lambda x, length, stride: x[:length], r"shape \(6,\); expected \(num_windows, length\) = \(5, 6\)"),
+        ("pairs", lambda ids, length: ids, "returned an ArrayImpl of 23; expected 2 arrays, inputs and targets"),
+        ("pairs", lambda ids, length: 3, "returned an int; expected 2 arrays, inputs and targets"),
         (
             "pairs",
             lambda ids, length: (pairs()(ids, length)[0], pairs()(ids, length)[1][:, 1:]),
@@ -55,11 +55,11 @@ def test_check_passes_right_answers(name, function, capsys):
         (
             "pairs",
             lambda ids, length: tuple(part[:, 1:] for part in pairs()(ids, length)),
-            r"Your inputs and targets have shape \(5, 3\); wanted \(num_rows, length\) = \(5, 4\)",
+            r"Your inputs and targets have shape \(5, 3\); expected \(num_rows, length\) = \(5, 4\)",
         ),
         ("pairs", lambda ids, length: ([[1], [1, 2]], [[1], [2]]), "inputs: your function returned a list of 2 rows"),
         ("pairs", lambda ids, length: (pairs()(ids, length)[0], None), "targets: your function returned a NoneType"),
-        ("attend_columns", lambda q, k, v: jnp.zeros((3, 3)), r"shape \(3, 3\); wanted \(d_v, q_seq\) = \(2, 5\)"),
+        ("attend_columns", lambda q, k, v: jnp.zeros((3, 3)), r"shape \(3, 3\); expected \(d_v, q_seq\) = \(2, 5\)"),
     ],
 )
 def test_what_no_known_mistake_explains(name, function, says):

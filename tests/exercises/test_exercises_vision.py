@@ -52,13 +52,13 @@ def test_check_passes_right_answers(name, function, capsys):
         (
             "cut_patches",
             lambda image, tall, wide: package_patches(image, tall, wide)[1:],
-            r"\(11, 30\); wanted \(num_patches, tall \* wide \* channels\) = \(12, 30\)",
+            r"\(11, 30\); expected \(num_patches, tall \* wide \* channels\) = \(12, 30\)",
         ),
         ("class_token", lambda patches, class_vector, table: patches, "You return patches unchanged"),
         (
             "class_token",
             lambda *given: one_image_at_a_time(*given).reshape(-1, given[1].shape[0]),
-            r"\(18, 4\); wanted \(num_images, 1 \+ num_patches, d_model\) = \(3, 6, 4\)",
+            r"\(18, 4\); expected \(num_images, 1 \+ num_patches, d_model\) = \(3, 6, 4\)",
         ),
         ("rollout", lambda weights: 2 * pf.attention_rollout(weights), "Every number is 2 times"),
         ("rollout", lambda weights: pf.attention_rollout(weights) ** 2, r"The rows sum to \[0"),
@@ -96,7 +96,7 @@ def test_examples_say_what_the_package_returns():
 
 
 def test_inputs_tell_sizes_apart():
-    wanted = {"cut_patches": 5, "class_token": 4, "rollout": 3}
+    expected = {"cut_patches": 5, "class_token": 4, "rollout": 3}
     for name in NAMES:
         inputs = EXERCISES[name].cases()[0].inputs
-        assert len({size for value in inputs.values() for size in np.shape(value) or [value]}) == wanted[name]
+        assert len({size for value in inputs.values() for size in np.shape(value) or [value]}) == expected[name]

@@ -51,9 +51,9 @@ class Trainer:
         self.process.stdout.close()
         self.process.stderr.close()
 
-    def wait_for(self, wanted: int, word: str = "step") -> None:
+    def wait_for(self, expected: int, word: str = "step") -> None:
         """Wait until it has begun so many steps, or has ended."""
-        while sum(line.startswith(word) for line in self.lines) < wanted and self.process.poll() is None:
+        while sum(line.startswith(word) for line in self.lines) < expected and self.process.poll() is None:
             time.sleep(0.001)
 
     def end(self) -> str:

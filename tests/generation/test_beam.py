@@ -60,30 +60,32 @@ def step_by_step(tree, beam_width, length_power, stop_tokens):
     return beam
 
 
-def assert_same(found, wanted):
+def assert_same(found, expected):
     """The same texts, with the same numbers, in the same order."""
-    assert [each.tokens for each in found] == [tokens for _, tokens, _ in wanted]
-    np.testing.assert_allclose([each.score for each in found], [score for score, *_ in wanted], rtol=1e-4, atol=1e-5)
-    np.testing.assert_allclose([each.log_prob for each in found], [total for *_, total in wanted], rtol=1e-4, atol=1e-5)
+    assert [each.tokens for each in found] == [tokens for _, tokens, _ in expected]
+    np.testing.assert_allclose([each.score for each in found], [score for score, *_ in expected], rtol=1e-4, atol=1e-5)
+    np.testing.assert_allclose(
+        [each.log_prob for each in found], [total for *_, total in expected], rtol=1e-4, atol=1e-5
+    )
 
 
 @pytest.mark.equation("eq-decoder-beam", "eq-decoder-length-norm")
 @pytest.mark.parametrize("stop_tokens", [[], [2]])
 @pytest.mark.parametrize("length_power", [0.0, 1.0])
 def test_beam_search_as_wide_as_the_tree_is_exhaustive(model, tree, length_power, stop_tokens):
-    wanted = exhaustive(tree, length_power, stop_tokens)
-    assert len(wanted) == (31 if stop_tokens else 81)  # 16 texts without a 2, and 1 + 2 + 4 + 8 that end with one
+    expected = exhaustive(tree, length_power, stop_tokens)
+    assert len(expected) == (31 if stop_tokens else 81)  # 16 texts without a 2, and 1 + 2 + 4 + 8 that end with one
     found = pf.beam_search(model, PROMPT, NEW, beam_width=81, length_power=length_power, stop_tokens=stop_tokens)
-    assert_same(found, wanted)
+    assert_same(found, expected)
 
 
 @pytest.mark.equation("eq-decoder-beam", "eq-decoder-length-norm")
 @pytest.mark.parametrize("length_power", [0.0, 0.6, 1.0, 3.0])
 @pytest.mark.parametrize("stop_tokens", [[2], [0]])
 def test_beam_search_of_a_narrow_beam_agrees_with_lists(model, tree, length_power, stop_tokens):
-    wanted = step_by_step(tree, 4, length_power, stop_tokens)
+    expected = step_by_step(tree, 4, length_power, stop_tokens)
     found = pf.beam_search(model, PROMPT, NEW, beam_width=4, length_power=length_power, stop_tokens=stop_tokens)
-    assert_same(found, wanted)
+    assert_same(found, expected)
 
 
 @pytest.mark.parametrize("stop_tokens", [[], [2]])

@@ -57,11 +57,11 @@ def test_next_token_probabilities_at_high_temperature_are_uniform(logits):
 def test_next_token_probabilities_that_keep_all_change_nothing(logits):
     # A tail so thin that rounding makes the sum of what is before it a full one.
     logits = logits.at[6].set(-30.0)
-    wanted = jax.nn.softmax(logits)
-    assert wanted[6] > 0
-    np.testing.assert_array_equal(probabilities(logits, top_k=VOCAB), wanted)
-    np.testing.assert_array_equal(probabilities(logits, top_p=1.0), wanted)
-    np.testing.assert_array_equal(probabilities(logits, top_p=1.0, top_k=VOCAB, temperature=1.0), wanted)
+    expected = jax.nn.softmax(logits)
+    assert expected[6] > 0
+    np.testing.assert_array_equal(probabilities(logits, top_k=VOCAB), expected)
+    np.testing.assert_array_equal(probabilities(logits, top_p=1.0), expected)
+    np.testing.assert_array_equal(probabilities(logits, top_p=1.0, top_k=VOCAB, temperature=1.0), expected)
 
 
 @pytest.mark.equation("eq-decoder-top-k")
@@ -116,8 +116,8 @@ def test_next_token_probabilities_of_hidden_tokens_are_zero_at_any_temperature(l
 @pytest.mark.parametrize("dtype", [jnp.float16, jnp.bfloat16])
 def test_probabilities_of_16_bit_logits_are_computed_in_32(logits, dtype):
     half = logits.astype(dtype)
-    wanted = probabilities(half.astype(jnp.float32), temperature=0.7, top_p=0.95)
-    np.testing.assert_array_equal(probabilities(half, temperature=0.7, top_p=0.95), wanted)
+    expected = probabilities(half.astype(jnp.float32), temperature=0.7, top_p=0.95)
+    np.testing.assert_array_equal(probabilities(half, temperature=0.7, top_p=0.95), expected)
     model = Bigram(jnp.tile(logits, (VOCAB, 1)))
     model = eqx.tree_at(lambda model: model.table, model, model.table.astype(dtype))
     log_prob = float(jax.nn.log_softmax(half.astype(jnp.float32))[1])
@@ -154,10 +154,10 @@ def test_next_token_probabilities_agree_with_a_loop_and_sum_to_one(numbers, temp
     if top_k is not None:
         powers = np.where(powers >= likeliest_first[top_k - 1], powers, 0)
     if top_p is not None:
-        wanted, mass = top_p * powers.sum(), 0.0
+        expected, mass = top_p * powers.sum(), 0.0
         for smallest in sorted(powers, reverse=True):
-            hypothesis.assume(abs(mass - wanted) > 1e-5 * powers.sum())
-            if mass >= wanted:
+            hypothesis.assume(abs(mass - expected) > 1e-5 * powers.sum())
+            if mass >= expected:
                 break
             mass, last = mass + smallest, smallest
         powers = np.where(powers >= last, powers, 0)

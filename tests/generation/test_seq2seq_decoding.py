@@ -40,13 +40,13 @@ def read(given, tokens, cache, positions=None):
 def test_given_extend_equals_the_full_call(kind, key):
     model = new_model(key, kind)
     source, is_source, target, _ = padded()
-    wanted = call(model, source, target, is_source)
+    expected = call(model, source, target, is_source)
     given = model.given(source, is_source)
     cache, pieces = given.new_cache(num_texts=3), []
     for first, end in [(0, 4), (4, 5), (5, 6), (6, 7)]:
         logits, cache = read(given, target[:, first:end], cache)
         pieces.append(logits)
-    assert_close(jnp.concatenate(pieces, axis=1), wanted)
+    assert_close(jnp.concatenate(pieces, axis=1), expected)
 
 
 @pytest.mark.equation("eq-seq2seq-cached-context")
@@ -61,9 +61,9 @@ def test_given_extend_reads_prompts_padded_on_the_left(kind, key):
     found, cache = read(given, jnp.asarray(prompts), given.new_cache(9, num_texts=3), jnp.asarray(positions))
     further, _ = read(given, jnp.array([[3], [6], [0]]), cache)  # at the place after the last one of each text
     for row, (source_text, text, token) in enumerate(zip(SOURCES, TARGETS, [3, 6, 0], strict=True)):
-        wanted = call(model, jnp.array(source_text), jnp.array([*text, token]))
-        assert_close(found[row, 7 - len(text) :], wanted[:-1])
-        assert_close(further[row, 0], wanted[-1])
+        expected = call(model, jnp.array(source_text), jnp.array([*text, token]))
+        assert_close(found[row, 7 - len(text) :], expected[:-1])
+        assert_close(further[row, 0], expected[-1])
 
 
 @pytest.mark.equation("eq-seq2seq-cached-context")
@@ -180,14 +180,14 @@ def test_beam_search_as_wide_as_the_tree_is_exhaustive(small, length_power):
     inputs = jnp.asarray(np.concatenate([np.zeros((81, 1), int), texts[:, :-1]], axis=1))
     logits = call(model, jnp.tile(source, (81, 1)), inputs, jnp.tile(is_source, (81, 1)))
     log_probs = np.take_along_axis(np.asarray(jax.nn.log_softmax(logits)), texts[..., None], axis=2)[..., 0]
-    wanted = {}
+    expected = {}
     for text, logs in zip(texts.tolist(), log_probs, strict=True):
         end = text.index(2) + 1 if 2 in text else 4
-        wanted[tuple(text[:end])] = logs[:end].sum() / end**length_power
+        expected[tuple(text[:end])] = logs[:end].sum() / end**length_power
     given = model.given(source, is_source)
     found = pf.beam_search(given, [0], 4, beam_width=81, length_power=length_power, stop_tokens=[2])
-    assert [tuple(each.tokens) for each in found] == sorted(wanted, key=lambda text: -wanted[text])
-    np.testing.assert_allclose([each.score for each in found], sorted(wanted.values())[::-1], rtol=1e-4, atol=1e-5)
+    assert [tuple(each.tokens) for each in found] == sorted(expected, key=lambda text: -expected[text])
+    np.testing.assert_allclose([each.score for each in found], sorted(expected.values())[::-1], rtol=1e-4, atol=1e-5)
 
 
 @pytest.mark.parametrize("kind", ["learned", "sinusoidal-post", "rotary-modern"])

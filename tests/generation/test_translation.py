@@ -48,8 +48,8 @@ def test_cross_entropy_with_label_smoothing_by_hand(share):
     log_probs = logits - np.log(np.exp(logits).sum(axis=1, keepdims=True))
     total = 0.0
     for row, target in zip(log_probs[:2], [2, 0], strict=True):
-        wanted = [share / 4 + (1 - share) * (token == target) for token in range(4)]  # sums to one
-        total -= sum(share_of_it * float(log_prob) for share_of_it, log_prob in zip(wanted, row, strict=True))
+        expected = [share / 4 + (1 - share) * (token == target) for token in range(4)]  # sums to one
+        total -= sum(share_of_it * float(log_prob) for share_of_it, log_prob in zip(expected, row, strict=True))
     found = pf.cross_entropy(
         jnp.array(logits), jnp.array([2, 0, 3]), jnp.array([True, True, False]), label_smoothing=share
     )
@@ -83,10 +83,10 @@ def test_cross_entropy_without_label_smoothing_computes_nothing_more(key):
 @pytest.mark.parametrize(
     ("share", "error", "message"),
     [
-        (1.0, ValueError, r"label_smoothing is 1\.0; wanted a probability of at least 0 and below 1"),
-        (-0.1, ValueError, r"label_smoothing is -0\.1; wanted a probability"),
+        (1.0, ValueError, r"label_smoothing is 1\.0; expected a probability of at least 0 and below 1"),
+        (-0.1, ValueError, r"label_smoothing is -0\.1; expected a probability"),
         (10, ValueError, r"For 10 per cent, pass 0\.1"),
-        ("0.1", TypeError, r"label_smoothing is '0\.1'; wanted a number"),
+        ("0.1", TypeError, r"label_smoothing is '0\.1'; expected a number"),
     ],
 )
 @pytest.mark.usefixtures("unchecked")
@@ -166,17 +166,17 @@ def one_by_one(model, sources, max_new_tokens, beam_width=None, **options):
 
 def test_translate_of_unequal_sources_is_each_one_alone(model):
     sources = [*SOURCES, [8, 8], [5, 5, 2, 1]]
-    wanted = one_by_one(model, sources, CONTEXT)
-    assert len({tuple(text) for text in wanted}) > 2
-    assert pf.translate(model, sources) == wanted
-    assert pf.translate(model, sources, batch_size=2) == wanted  # the last one of the third batch twice
-    assert [len(text) for text in pf.translate(model, sources, 2)] == [min(len(text), 2) for text in wanted]
-    assert not any(STOP in text for text in wanted)
+    expected = one_by_one(model, sources, CONTEXT)
+    assert len({tuple(text) for text in expected}) > 2
+    assert pf.translate(model, sources) == expected
+    assert pf.translate(model, sources, batch_size=2) == expected  # the last one of the third batch twice
+    assert [len(text) for text in pf.translate(model, sources, 2)] == [min(len(text), 2) for text in expected]
+    assert not any(STOP in text for text in expected)
 
 
 def test_translate_with_a_beam_is_each_one_alone(model):
-    wanted = one_by_one(model, SOURCES, 5, beam_width=3, length_power=0.5)
-    assert pf.translate(model, SOURCES, 5, beam_width=3, length_power=0.5) == wanted
+    expected = one_by_one(model, SOURCES, 5, beam_width=3, length_power=0.5)
+    assert pf.translate(model, SOURCES, 5, beam_width=3, length_power=0.5) == expected
     assert pf.translate(model, SOURCES, 5, beam_width=1) == pf.translate(model, SOURCES, 5)
 
 
@@ -208,72 +208,72 @@ def test_exact_match_counts_what_is_the_same_throughout():
 @pytest.mark.parametrize(
     ("call", "error", "message"),
     [
-        (lambda m: pf.translation_batch([], m.config), ValueError, r"texts is empty; wanted at least one"),
+        (lambda m: pf.translation_batch([], m.config), ValueError, r"texts is empty; expected at least one"),
         (lambda m: pf.translation_batch([([], [1])], m.config), ValueError, r"texts\[0\] is empty"),
         (
             lambda m: pf.translation_batch([[1, 2, 3]], m.config),
             TypeError,
-            r"pairs\[0\] is \[1, 2, 3\]; wanted",
+            r"pairs\[0\] is \[1, 2, 3\]; expected",
         ),
-        (lambda m: pf.translation_batch(["ab"], m.config), TypeError, r"pairs\[0\] is 'ab'; wanted a source"),
-        (lambda m: pf.translation_batch("ab", m.config), TypeError, r"pairs is a string; wanted a list"),
+        (lambda m: pf.translation_batch(["ab"], m.config), TypeError, r"pairs\[0\] is 'ab'; expected a source"),
+        (lambda m: pf.translation_batch("ab", m.config), TypeError, r"pairs is a string; expected a list"),
         (
             lambda m: pf.translation_batch([([1] * 7, [1])], m.config),
             ValueError,
-            r"A source takes 7 tokens; wanted at most 6",
+            r"A source takes 7 tokens; expected at most 6",
         ),
         (
             lambda m: pf.translation_batch([([1], [1]), ([1], [1] * 8)], m.config),
             ValueError,
-            r"A target takes 9 tokens; wanted at most 8",
+            r"A target takes 9 tokens; expected at most 8",
         ),
         (
             lambda m: pf.translation_batch([([1], [1]), ([1], [2, START])], m.config),
             ValueError,
-            r"The target of pairs\[1\] holds 9, a start or stop token; wanted the text alone",
+            r"The target of pairs\[1\] holds 9, a start or stop token; expected the text alone",
         ),
         (lambda m: pf.translation_batch([([1], [STOP, 1])], m.config), ValueError, r"holds 4, a start or stop token"),
         (
             lambda m: pf.translation_batch([([1, VOCAB], [1])], m.config),
             ValueError,
-            r"The source of pairs\[0\] holds 11; wanted ids below 11",
+            r"The source of pairs\[0\] holds 11; expected ids below 11",
         ),
         (lambda m: pf.translation_batch([([1], [12])], m.config), ValueError, r"The target of pairs\[0\] holds 12"),
-        (lambda m: pf.translation_batch([([1], [-1])], m.config), ValueError, r"-1; wanted 0 to"),
+        (lambda m: pf.translation_batch([([1], [-1])], m.config), ValueError, r"-1; expected 0 to"),
         (
             lambda m: pf.translation_loss(m, pf.translation_batch(PAIRS, m.config)[:4]),
             TypeError,
-            r"batch is 4 arrays; wanted 5: see translation_batch",
+            r"batch is 4 arrays; expected 5: see translation_batch",
         ),
-        (lambda m: pf.translate(m, []), ValueError, r"texts is empty; wanted at least one"),
+        (lambda m: pf.translate(m, []), ValueError, r"texts is empty; expected at least one"),
         (lambda m: pf.translate(m, [[1], []]), ValueError, r"texts\[1\] is empty"),
         (
             lambda m: pf.translate(m, [[1], [2], [1, 99]], batch_size=1),
             ValueError,
-            r"Source 2: ids\[1\] is 99; wanted 0 to",
+            r"Source 2: ids\[1\] is 99; expected 0 to",
         ),
         (
             lambda m: pf.translate(m.encoder, [[1]]),
             TypeError,
-            r"model is of type Encoder; wanted one that reads",
+            r"model is of type Encoder; expected one that reads",
         ),
-        (lambda m: pf.translate(m, [1, 2]), ValueError, r"texts\[0\]: ids has shape \(\); wanted \(seq,\)"),
-        (lambda m: pf.translate(m, "ab"), TypeError, r"sources is a string; wanted a list"),
-        (lambda m: pf.translate(m, [[1] * 7]), ValueError, r"A source has 7 tokens; wanted 1 to source_len=6"),
-        (lambda m: pf.translate(m, [[1]], 9), ValueError, r"9 shall follow; wanted at most context_len=8"),
-        (lambda m: pf.translate(m, [[1]], batch_size=0), ValueError, r"batch_size is 0; wanted at least 1"),
-        (lambda m: pf.translate(m, [[1]], 3, beam_width=0), ValueError, r"beam_width is 0; wanted at least 1"),
-        (lambda m: pf.translate(m, [[1]], 3, temperature=1.0), TypeError, r"key is None; wanted a random key"),
-        (lambda m: pf.exact_match([[1]], []), ValueError, r"1 texts are found, 0 wanted; wanted equally many"),
-        (lambda m: pf.exact_match([], []), ValueError, r"wanted equally many, at least one"),
+        (lambda m: pf.translate(m, [1, 2]), ValueError, r"texts\[0\]: ids has shape \(\); expected \(seq,\)"),
+        (lambda m: pf.translate(m, "ab"), TypeError, r"sources is a string; expected a list"),
+        (lambda m: pf.translate(m, [[1] * 7]), ValueError, r"A source has 7 tokens; expected 1 to source_len=6"),
+        (lambda m: pf.translate(m, [[1]], 9), ValueError, r"9 shall follow; expected at most context_len=8"),
+        (lambda m: pf.translate(m, [[1]], batch_size=0), ValueError, r"batch_size is 0; expected at least 1"),
+        (lambda m: pf.translate(m, [[1]], 3, beam_width=0), ValueError, r"beam_width is 0; expected at least 1"),
+        (lambda m: pf.translate(m, [[1]], 3, temperature=1.0), TypeError, r"key is None; expected a random key"),
+        (lambda m: pf.exact_match([[1]], []), ValueError, r"1 texts are found, 0 expected; expected equally many"),
+        (lambda m: pf.exact_match([], []), ValueError, r"expected equally many, at least one"),
         (lambda m: pf.exact_match([[1, 2]], ["ab"]), TypeError, r"Some texts are strings and some are lists of ids"),
-        (lambda m: pf.exact_match([[1.5]], [[1]]), TypeError, r"ids are float64; wanted whole numbers"),
+        (lambda m: pf.exact_match([[1.5]], [[1]]), TypeError, r"ids are float64; expected whole numbers"),
         (
             lambda m: pf.translate(m, [[4]], beam_width=2, top_k=3),
             TypeError,
             r"top_k is for drawing, and beam_width for",
         ),
-        (lambda m: pf.exact_match("ab", ["a", "b"]), TypeError, r"found is a string; wanted a list of texts"),
+        (lambda m: pf.exact_match("ab", ["a", "b"]), TypeError, r"found is a string; expected a list of texts"),
     ],
 )
 def test_bad_input_is_named(model, call, error, message):

@@ -199,7 +199,7 @@ WRONG = [
     ("encode", encode(from_the_right), "merge from the right"),
     ("encode", encode(one_merge), "stop after one merge"),
     ("encode", encode(lambda ids, encoder: ids), "no merge is applied"),
-    ("encode", encode(spell=character_ids), "characters where bytes are wanted"),
+    ("encode", encode(spell=character_ids), "characters where bytes are expected"),
     ("encode", encode(spell=lambda piece, encoder: [encoder.vocabulary[c] for c in piece]), "characters where bytes"),
     ("encode", encode(spell=lambda piece, encoder: piece.encode()), "each byte itself as its id"),
     ("encode", encode(cut=lambda text: [text]), "merge across the pieces"),

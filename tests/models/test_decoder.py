@@ -69,13 +69,13 @@ def test_decoder_agrees_with_a_loop_in_float64(kind, text, key):
 @pytest.mark.parametrize("kind", KINDS)
 def test_decoder_extend_equals_the_full_call(kind, texts, key):
     model, cache, pieces = new_model(key, kind), None, []
-    wanted = call(model, texts)
-    assert wanted.shape == (TEXTS, SEQ, VOCAB)
+    expected = call(model, texts)
+    assert expected.shape == (TEXTS, SEQ, VOCAB)
     cache = model.new_cache(num_texts=TEXTS)
     for start, end in [(0, 4), (4, 5), (5, 6), (6, 7)]:
         logits, cache = read(model, texts[:, start:end], cache)
         pieces.append(logits)
-    assert_close(jnp.concatenate(pieces, axis=1), wanted)
+    assert_close(jnp.concatenate(pieces, axis=1), expected)
     assert int(cache[1].length) == SEQ
 
 
@@ -83,14 +83,14 @@ def test_decoder_extend_equals_the_full_call(kind, texts, key):
 def test_decoder_extend_equals_the_full_call_for_every_split_of_a_prompt(text, key):
     model = new_model(key, "rotary-grouped-modern")
     prompt = text[:5]
-    wanted = call(model, text)[:5]
+    expected = call(model, text)[:5]
     for cuts in itertools.product([False, True], repeat=4):
         ends = [place + 1 for place, cut in enumerate(cuts) if cut] + [5]
         cache, pieces, start = model.new_cache(), [], 0
         for end in ends:
             logits, cache = read(model, prompt[start:end], cache)
             pieces, start = [*pieces, logits], end
-        assert_close(jnp.concatenate(pieces), wanted)
+        assert_close(jnp.concatenate(pieces), expected)
 
 
 @pytest.mark.parametrize("kind", ["learned", "rotary-grouped-modern", "relative-grouped"])
@@ -114,8 +114,8 @@ def test_decoder_extend_counts_on_from_each_texts_last_position(kind, texts, key
     positions = jnp.maximum(jnp.arange(4)[None, :] - start, -1)
     _, cache = read(model, texts[:, :4], model.new_cache(num_texts=TEXTS), positions)
     found, longer = read(model, texts[:, 4:6], cache)
-    wanted, _ = read(model, texts[:, 4:6], cache, 4 - start + jnp.arange(2)[None, :])
-    np.testing.assert_array_equal(found, wanted)
+    expected, _ = read(model, texts[:, 4:6], cache, 4 - start + jnp.arange(2)[None, :])
+    np.testing.assert_array_equal(found, expected)
     assert longer[0].positions[:, 5].tolist() == [5, 3, 4]
 
 
@@ -128,11 +128,11 @@ def test_decoder_extend_in_16_bits_gives_what_a_call_gives(kind, text, key):
     assert cache[1].keys.dtype == cache[1].values.dtype == jnp.bfloat16
     rows, cache = model.extend(text[:4], cache)
     more, _ = model.extend(text[4:], cache)
-    wanted = model(text)
+    expected = model(text)
     found = model.logits(jnp.concatenate([rows, more]))
-    assert rows.dtype == more.dtype == wanted.dtype == jnp.bfloat16
-    scale = float(jnp.abs(wanted).max())
-    np.testing.assert_allclose(found.astype(jnp.float32), wanted.astype(jnp.float32), atol=0.03 * scale)
+    assert rows.dtype == more.dtype == expected.dtype == jnp.bfloat16
+    scale = float(jnp.abs(expected).max())
+    np.testing.assert_allclose(found.astype(jnp.float32), expected.astype(jnp.float32), atol=0.03 * scale)
 
 
 @pytest.mark.parametrize("kind", ["learned", "rotary-post", "alibi-post-modern"])
@@ -140,9 +140,9 @@ def test_decoder_extend_one_position_further_differs(kind, texts, key):
     model = new_model(key, kind)
     _, cache = read(model, texts[:, :4], model.new_cache(num_texts=TEXTS))
     right, wrong = (read(model, texts[:, 4:5], cache, jnp.full((TEXTS, 1), position))[0][:, 0] for position in (4, 5))
-    wanted = call(model, texts)[:, 4]
-    assert_close(right, wanted)
-    assert (np.abs(wrong - wanted).max(axis=1) > 1e-3 * np.abs(wanted).max()).all()
+    expected = call(model, texts)[:, 4]
+    assert_close(right, expected)
+    assert (np.abs(wrong - expected).max(axis=1) > 1e-3 * np.abs(expected).max()).all()
 
 
 @pytest.mark.equation("eq-decoder-model")

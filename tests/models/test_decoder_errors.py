@@ -41,49 +41,53 @@ def read_twice():
 @pytest.mark.parametrize(
     ("call", "error", "message"),
     [
-        (lambda: new_model(vocab_size=0), ValueError, r"vocab_size is 0; wanted at least 1"),
-        (lambda: new_model(context_len=0), ValueError, r"context_len is 0; wanted at least 1"),
-        (lambda: new_model(num_layers=1.5), TypeError, r"num_layers is 1\.5; wanted a whole number"),
-        (lambda: new_model(num_layers=0), ValueError, r"num_layers is 0; wanted at least 1"),
+        (lambda: new_model(vocab_size=0), ValueError, r"vocab_size is 0; expected at least 1"),
+        (lambda: new_model(context_len=0), ValueError, r"context_len is 0; expected at least 1"),
+        (lambda: new_model(num_layers=1.5), TypeError, r"num_layers is 1\.5; expected a whole number"),
+        (lambda: new_model(num_layers=0), ValueError, r"num_layers is 0; expected at least 1"),
         (lambda: new_model(d_model=13), ValueError, r"d_model=13 is not a multiple of num_heads=3"),
         (
             lambda: new_model(d_model=9, positions="rotary"),
             ValueError,
-            r"d_model=9 by num_heads=3 is odd; wanted an even",
+            r"d_model=9 by num_heads=3 is odd; expected an even",
         ),
         (lambda: new_model(d_model=9, positions="sinusoidal"), ValueError, r"d_model is 9, an odd number"),
         (lambda: new_model(num_kv_heads=2), ValueError, r"num_heads=3 is not a multiple of num_kv_heads=2"),
-        (lambda: new_model(d_ff=0), ValueError, r"d_ff is 0; wanted at least 1"),
-        (lambda: new_model(positions="rope"), ValueError, r"positions is 'rope'; wanted one of 'learned', 'sinu"),
-        (lambda: new_model(placement="both"), ValueError, r"placement is 'both'; wanted one of 'pre', 'post'"),
-        (lambda: new_model(norm="batch"), ValueError, r"norm is 'batch'; wanted one of 'layer', 'rms'"),
-        (lambda: new_model(activation="tanh"), ValueError, r"activation is 'tanh'; wanted one of .*'swiglu'"),
-        (lambda: new_model(dropout_rate=1.0), ValueError, r"dropout_rate is 1\.0; wanted a probability"),
-        (lambda: pf.training_flops(pf.DecoderConfig(**SIZES), 0), ValueError, r"num_tokens is 0; wanted at least 1"),
-        (lambda: new_model()(jnp.zeros(6, int)), ValueError, r"There are 6 tokens; wanted 1 to context_len=5\. Keep"),
-        (lambda: new_model()(jnp.zeros((2, 6), int)), ValueError, r"There are 6 tokens; wanted 1 to context_len=5"),
-        (lambda: new_model()(jnp.zeros(0, int)), ValueError, r"There are 0 tokens; wanted 1 to .*at least one"),
-        (lambda: new_model()(jnp.zeros((1, 2, 3), int)), ValueError, r"tokens has shape \(1, 2, 3\); wanted \(seq,\)"),
-        (lambda: new_model()([1, 2]), TypeError, r"tokens is a list; wanted an array .*jnp\.asarray\(tokens\)"),
-        (lambda: new_model()(jnp.array([0, 11])), ValueError, r"11.*wanted 0 to 10"),
-        (lambda: new_model()(jnp.array([[0, -1]])), ValueError, r"-1.*wanted 0 to 10"),
-        (read_twice, ValueError, r"room for 4 tokens and holds 3; wanted room for 2 more"),
+        (lambda: new_model(d_ff=0), ValueError, r"d_ff is 0; expected at least 1"),
+        (lambda: new_model(positions="rope"), ValueError, r"positions is 'rope'; expected one of 'learned', 'sinu"),
+        (lambda: new_model(placement="both"), ValueError, r"placement is 'both'; expected one of 'pre', 'post'"),
+        (lambda: new_model(norm="batch"), ValueError, r"norm is 'batch'; expected one of 'layer', 'rms'"),
+        (lambda: new_model(activation="tanh"), ValueError, r"activation is 'tanh'; expected one of .*'swiglu'"),
+        (lambda: new_model(dropout_rate=1.0), ValueError, r"dropout_rate is 1\.0; expected a probability"),
+        (lambda: pf.training_flops(pf.DecoderConfig(**SIZES), 0), ValueError, r"num_tokens is 0; expected at least 1"),
+        (lambda: new_model()(jnp.zeros(6, int)), ValueError, r"There are 6 tokens; expected 1 to context_len=5\. Keep"),
+        (lambda: new_model()(jnp.zeros((2, 6), int)), ValueError, r"There are 6 tokens; expected 1 to context_len=5"),
+        (lambda: new_model()(jnp.zeros(0, int)), ValueError, r"There are 0 tokens; expected 1 to .*at least one"),
+        (
+            lambda: new_model()(jnp.zeros((1, 2, 3), int)),
+            ValueError,
+            r"tokens has shape \(1, 2, 3\); expected \(seq,\)",
+        ),
+        (lambda: new_model()([1, 2]), TypeError, r"tokens is a list; expected an array .*jnp\.asarray\(tokens\)"),
+        (lambda: new_model()(jnp.array([0, 11])), ValueError, r"11.*expected 0 to 10"),
+        (lambda: new_model()(jnp.array([[0, -1]])), ValueError, r"-1.*expected 0 to 10"),
+        (read_twice, ValueError, r"room for 4 tokens and holds 3; expected room for 2 more"),
         (
             lambda: new_model().extend(jnp.arange(2), new_model(num_layers=3).new_cache()),
             ValueError,
-            r"The cache has 3 parts; wanted 2: see new_cache\(\)",
+            r"The cache has 3 parts; expected 2: see new_cache\(\)",
         ),
         (
             lambda: new_model().extend(jnp.arange(2), new_model(num_kv_heads=1).new_cache()),
             ValueError,
-            r"keys has shape \(3, 2, 4\); wanted \(rows=1, seq, d_k=4\)",
+            r"keys has shape \(3, 2, 4\); expected \(rows=1, seq, d_k=4\)",
         ),
         (
             lambda: new_model().extend(jnp.zeros((2, 1), int), new_model().new_cache(num_texts=3)),
             ValueError,
-            r"tokens has shape \(2, 1\); wanted \(num_texts=3, seq\)",
+            r"tokens has shape \(2, 1\); expected \(num_texts=3, seq\)",
         ),
-        (lambda: new_model().new_cache(0), ValueError, r"capacity is 0; wanted at least 1"),
+        (lambda: new_model().new_cache(0), ValueError, r"capacity is 0; expected at least 1"),
     ],
 )
 def test_bad_input_is_named(call, error, message):
@@ -95,16 +99,16 @@ def test_bad_input_is_named(call, error, message):
 @pytest.mark.parametrize(
     ("options", "error", "message"),
     [
-        ({"placement": "both"}, ValueError, r"placement is 'both'; wanted one of 'pre', 'post'"),
-        ({"norm": "batch"}, ValueError, r"norm is 'batch'; wanted one of 'layer', 'rms'"),
-        ({"activation": "tanh"}, ValueError, r"activation is 'tanh'; wanted one of .*'swiglu'"),
-        ({"dropout_rate": 1.0}, ValueError, r"dropout_rate is 1\.0; wanted a probability"),
+        ({"placement": "both"}, ValueError, r"placement is 'both'; expected one of 'pre', 'post'"),
+        ({"norm": "batch"}, ValueError, r"norm is 'batch'; expected one of 'layer', 'rms'"),
+        ({"activation": "tanh"}, ValueError, r"activation is 'tanh'; expected one of .*'swiglu'"),
+        ({"dropout_rate": 1.0}, ValueError, r"dropout_rate is 1\.0; expected a probability"),
         ({"num_kv_heads": 2}, ValueError, r"num_heads=3 is not a multiple of num_kv_heads=2"),
-        ({"num_kv_heads": 0}, ValueError, r"num_kv_heads is 0; wanted at least 1"),
-        ({"d_ff": 2.5}, TypeError, r"d_ff is 2\.5; wanted a whole number"),
-        ({"num_heads": None}, TypeError, r"num_heads is None; wanted a whole number"),
-        ({"use_bias": "no"}, TypeError, r"use_bias is 'no'; wanted True or False"),
-        ({"tied_embedding": 1}, TypeError, r"tied_embedding is 1; wanted True or False"),
+        ({"num_kv_heads": 0}, ValueError, r"num_kv_heads is 0; expected at least 1"),
+        ({"d_ff": 2.5}, TypeError, r"d_ff is 2\.5; expected a whole number"),
+        ({"num_heads": None}, TypeError, r"num_heads is None; expected a whole number"),
+        ({"use_bias": "no"}, TypeError, r"use_bias is 'no'; expected True or False"),
+        ({"tied_embedding": 1}, TypeError, r"tied_embedding is 1; expected True or False"),
     ],
 )
 def test_decoder_config_names_what_is_wrong_before_a_model_is_made(options, error, message):
@@ -119,7 +123,7 @@ def test_compiled_decoder_extend_names_a_full_cache():
     _, full = extend(model, jnp.arange(1), cache)
     assert [int(part.length) for part in full] == [4, 4]
     with pytest.raises(
-        RuntimeError, match=r"The cache is full: .* 4 tokens in all; wanted room for 2 more\. Make it lar"
+        RuntimeError, match=r"The cache is full: .* 4 tokens in all; expected room for 2 more\. Make it lar"
     ):
         extend(model, jnp.arange(2), cache)
     with pytest.raises(RuntimeError, match=r"The cache is full"):
@@ -128,7 +132,7 @@ def test_compiled_decoder_extend_names_a_full_cache():
 
 def test_decoder_names_a_position_outside_the_learned_table():
     model = new_model()
-    with pytest.raises(ValueError, match=r"Position 5 is out of range; wanted 0 to 4"):
+    with pytest.raises(ValueError, match=r"Position 5 is out of range; expected 0 to 4"):
         model.extend(jnp.zeros(2, int), model.new_cache(), jnp.array([4, 5]))
 
 

@@ -100,10 +100,10 @@ def test_encoder_is_not_reached_by_what_stands_in_padding(kind, is_token, key):
     padded = is_token if model.config.d_in is None else is_token[..., None]
     changed = jnp.where(padded, inputs, other)
     kept = np.pad(is_token, ((0, 0), (model.config.class_token, 0)), constant_values=True)
-    found, wanted = call(model, changed, is_token, segments), call(model, inputs, is_token, segments)
-    np.testing.assert_array_equal(found[kept], wanted[kept])
+    found, expected = call(model, changed, is_token, segments), call(model, inputs, is_token, segments)
+    np.testing.assert_array_equal(found[kept], expected[kept])
     if model.config.d_in is None:
-        assert (np.abs(found[~kept] - wanted[~kept]).max(axis=1) > 1e-3).all()
+        assert (np.abs(found[~kept] - expected[~kept]).max(axis=1) > 1e-3).all()
     else:  # gradients would hold NaN if a slope of 0 met the NaN of padding
         slopes = eqx.filter_jit(eqx.filter_grad(lambda model: (model(changed, is_token)[kept]).sum()))(model)
         assert all(jnp.isfinite(slope).all() for slope in jax.tree.leaves(slopes))
@@ -284,9 +284,9 @@ def test_encoder_in_16_bits_stays_in_16_bits(is_token, key):
     model = new_model(key, "sinusoidal-class")
     inputs, _ = new_inputs(key, model)
     halved = jax.tree.map(lambda leaf: leaf.astype(jnp.bfloat16), model)
-    found, wanted = call(halved, inputs, is_token), call(model, inputs, is_token)
+    found, expected = call(halved, inputs, is_token), call(model, inputs, is_token)
     assert found.dtype == jnp.bfloat16
-    np.testing.assert_allclose(found.astype(jnp.float32), wanted, atol=0.1 * float(jnp.abs(wanted).max()))
+    np.testing.assert_allclose(found.astype(jnp.float32), expected, atol=0.1 * float(jnp.abs(expected).max()))
 
 
 def test_encoder_is_saved_and_loaded(tmp_path, key):

@@ -46,9 +46,9 @@ def new_model(key, **options):
     return redrawn(pf.MaskedLanguageModel(pf.EncoderConfig(**SIZES | {"d_ff": D_FF} | options), key=key), key)
 
 
-def assert_share(mask, wanted):
-    """The share of `True` is as wanted, up to 4.5 times the deviation of a mean of so many independent draws."""
-    assert abs(np.mean(mask) - wanted) < 4.5 * math.sqrt(wanted * (1 - wanted) / np.size(mask))
+def assert_share(mask, expected):
+    """The share of `True` is as expected, up to 4.5 times the deviation of a mean of so many independent draws."""
+    assert abs(np.mean(mask) - expected) < 4.5 * math.sqrt(expected * (1 - expected) / np.size(mask))
 
 
 @pytest.mark.equation("eq-encoder-masking")
@@ -152,8 +152,8 @@ def test_masked_language_model_agrees_with_a_loop_in_float64(options, activation
     hidden = rows @ np.asarray(model.head_weight, np.float64)
     hidden = hidden if model.head_bias is None else hidden + np.asarray(model.head_bias, np.float64)
     hidden = np.vectorize(reference.ACTIVATIONS[activation])(hidden)
-    wanted = reference.normalise(hidden, model.head_norm) @ np.asarray(model.encoder.embedding.weight, np.float64).T
-    assert_close(logits, wanted if model.out_bias is None else wanted + np.asarray(model.out_bias, np.float64))
+    expected = reference.normalise(hidden, model.head_norm) @ np.asarray(model.encoder.embedding.weight, np.float64).T
+    assert_close(logits, expected if model.out_bias is None else expected + np.asarray(model.out_bias, np.float64))
     assert (model.head_bias is None) == (model.out_bias is None) == (not model.config.use_bias)
 
 
@@ -210,8 +210,8 @@ def test_masked_token_loss_reaches_the_logits_of_selected_tokens_only(tokens, ke
     is_selected = is_selected.at[0, 3].set(True).at[2, 0].set(True)
     gradient = jax.grad(lambda z: pf.masked_token_loss(Fixed(z), (tokens, tokens, is_selected)))(logits)
     assert (gradient[~is_selected] == 0.0).all()
-    wanted = (jax.nn.softmax(logits[is_selected]) - jax.nn.one_hot(tokens[is_selected], VOCAB)) / 2
-    assert_close(gradient[is_selected], wanted)
+    expected = (jax.nn.softmax(logits[is_selected]) - jax.nn.one_hot(tokens[is_selected], VOCAB)) / 2
+    assert_close(gradient[is_selected], expected)
 
 
 @pytest.mark.equation("eq-encoder-masked-loss")

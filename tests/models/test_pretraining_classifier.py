@@ -100,10 +100,10 @@ def test_encoder_classifier_of_padded_texts_agrees_with_a_loop_in_float64_on_eac
         its_segments = None if segments is None else segments[text, :length]
         rows = reference.encoder(inputs[text, :length], model.encoder, its_segments)
         pooled = rows[0] if model.config.pooling == "class" else sum(rows[-length:]) / length
-        wanted = pooled @ np.asarray(model.out_weight, np.float64)
-        wanted = wanted if model.out_bias is None else wanted + np.asarray(model.out_bias, np.float64)
-        assert_close(logits[text], wanted)
-        assert_close(call(model, inputs[text], is_token[text], None if segments is None else segments[text]), wanted)
+        expected = pooled @ np.asarray(model.out_weight, np.float64)
+        expected = expected if model.out_bias is None else expected + np.asarray(model.out_bias, np.float64)
+        assert_close(logits[text], expected)
+        assert_close(call(model, inputs[text], is_token[text], None if segments is None else segments[text]), expected)
 
 
 @pytest.mark.equation("eq-encoder-classifier")

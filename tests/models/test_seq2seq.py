@@ -105,12 +105,12 @@ def test_seq2seq_lets_a_token_depend_on_its_source_and_its_past_alone(options, k
     for text, row in [(0, 3), (1, 0), (2, 5)]:
         found = gradients((model.encoder.embedding.weight, model.embedding.weight), text, row)
         of_sources, of_targets = (np.asarray(each).reshape(num_texts, -1) for each in found)
-        wanted = np.zeros(of_sources.shape, bool)
-        wanted[text] = np.asarray(is_source)[text]
-        assert ((of_sources > 0) == wanted).all()  # exactly 0.0 from padding and from other sources
-        wanted = np.zeros(of_targets.shape, bool)
-        wanted[text, : row + 1] = True
-        assert ((of_targets > 0) == wanted).all()  # exactly 0.0 from the future and from other targets
+        expected = np.zeros(of_sources.shape, bool)
+        expected[text] = np.asarray(is_source)[text]
+        assert ((of_sources > 0) == expected).all()  # exactly 0.0 from padding and from other sources
+        expected = np.zeros(of_targets.shape, bool)
+        expected[text, : row + 1] = True
+        assert ((of_targets > 0) == expected).all()  # exactly 0.0 from the future and from other targets
 
 
 def test_seq2seq_tells_source_and_target_apart(key):

@@ -147,25 +147,25 @@ def permuted(image, order):
 def test_vit_without_positions_cannot_tell_shuffled_patches(kind, image, key):
     model = new_model(key, kind)
     other = call(model, permuted(image, [3, 7, 0, 5, 2, 6, 4, 1]))
-    wanted = call(model, image)
-    np.testing.assert_allclose(other, wanted, rtol=0, atol=1e-6 * np.abs(wanted).max())
+    expected = call(model, image)
+    np.testing.assert_allclose(other, expected, rtol=0, atol=1e-6 * np.abs(expected).max())
 
 
 @pytest.mark.parametrize("kind", ["class-learned", "mean-learned-post", "class-sinusoidal", "mean-sinusoidal-modern"])
 def test_vit_with_positions_sees_every_exchange_of_two_patches(kind, image, key):
     model = new_model(key, kind)
-    wanted = call(model, image)
+    expected = call(model, image)
     for one in range(1, DOWN * RIGHT):
         order = list(range(DOWN * RIGHT))
         order[0], order[one] = order[one], order[0]
-        assert np.abs(call(model, permuted(image, order)) - wanted).max() > 1e-3 * np.abs(wanted).max()
+        assert np.abs(call(model, permuted(image, order)) - expected).max() > 1e-3 * np.abs(expected).max()
 
 
 @pytest.mark.equation("eq-vision-sinusoid-2d")
 def test_sinusoidal_positions_2d_by_hand():
     sin1, cos1, sin2, cos2 = 0.8414710, 0.5403023, 0.9092974, -0.4161468
     found = pf.sinusoidal_positions_2d(2, 3, 4)
-    wanted = [
+    expected = [
         [0, 1, 0, 1],
         [0, 1, sin1, cos1],
         [0, 1, sin2, cos2],
@@ -173,7 +173,7 @@ def test_sinusoidal_positions_2d_by_hand():
         [sin1, cos1, sin1, cos1],
         [sin1, cos1, sin2, cos2],
     ]
-    np.testing.assert_allclose(found, wanted, atol=1e-6)
+    np.testing.assert_allclose(found, expected, atol=1e-6)
 
 
 @pytest.mark.equation("eq-vision-sinusoid-2d")
@@ -240,8 +240,8 @@ def test_vit_keeps_the_precision_of_its_weights(image, key):
     model = jax.tree.map(lambda leaf: leaf.astype(jnp.bfloat16), new_model(key, "class-sinusoidal"))
     logits = model(image.astype(jnp.bfloat16))
     assert logits.dtype == jnp.bfloat16
-    wanted = new_model(key, "class-sinusoidal")(image)
-    np.testing.assert_allclose(logits.astype(float), wanted, atol=0.05 * float(np.abs(wanted).max()))
+    expected = new_model(key, "class-sinusoidal")(image)
+    np.testing.assert_allclose(logits.astype(float), expected, atol=0.05 * float(np.abs(expected).max()))
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -96,10 +96,10 @@ def decoder_from(theirs, *, grad=False):
 def assert_same(ours, theirs, rows, slopes, gradients_of):
     """Outputs, gradients for the rows and gradients for the parameters agree."""
     tensor = torch.tensor(rows, requires_grad=True)
-    wanted = theirs(tensor)
-    wanted.backward(torch.tensor(slopes))
+    expected = theirs(tensor)
+    expected.backward(torch.tensor(slopes))
     got, backward = jax.vjp(lambda m, x: jax.vmap(m)(x), ours, jnp.asarray(rows))
-    np.testing.assert_allclose(got, wanted.detach().numpy(), **CLOSE)
+    np.testing.assert_allclose(got, expected.detach().numpy(), **CLOSE)
     for_parameters, for_rows = backward(jnp.asarray(slopes))
     np.testing.assert_allclose(for_rows, tensor.grad.numpy(), **CLOSE)
     for name, (mine, other) in enumerate(zip(*gradients_of(for_parameters), strict=True)):
@@ -190,14 +190,14 @@ def test_transformer_block_with_cross_attention_agrees_with_torchs_decoder_layer
     causal, seen = pf.causal_mask(SEQ), draw.random((SEQ, KV_SEQ)) < 0.6
     seen[:, 0] = True
     tensors = [torch.tensor(a[None], requires_grad=True) for a in (rows, contexts)]
-    wanted = theirs(*tensors, tgt_mask=~torch.tensor(np.asarray(causal)), memory_mask=~torch.tensor(seen))
-    wanted.backward(torch.tensor(slopes[None]))
+    expected = theirs(*tensors, tgt_mask=~torch.tensor(np.asarray(causal)), memory_mask=~torch.tensor(seen))
+    expected.backward(torch.tensor(slopes[None]))
 
     def call(block, x, context):
         return block(x, causal, context=context, context_mask=jnp.asarray(seen))
 
     got, backward = jax.vjp(call, ours, jnp.asarray(rows), jnp.asarray(contexts))
-    np.testing.assert_allclose(got, wanted[0].detach().numpy(), **CLOSE)
+    np.testing.assert_allclose(got, expected[0].detach().numpy(), **CLOSE)
     for_parameters, *for_inputs = backward(jnp.asarray(slopes))
     for mine, tensor in zip(for_inputs, tensors, strict=True):
         np.testing.assert_allclose(mine, tensor.grad[0].numpy(), **CLOSE)

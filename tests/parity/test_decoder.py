@@ -144,9 +144,9 @@ def pair(request):
 def test_decoder_gives_the_logits_of_hugging_face(pair):
     theirs, ours = pair
     with torch.no_grad():
-        wanted = theirs(torch.tensor(TEXTS)).logits.numpy()
-    assert np.abs(wanted).max() > 1
-    assert_close(ours(jnp.asarray(TEXTS)), wanted)
+        expected = theirs(torch.tensor(TEXTS)).logits.numpy()
+    assert np.abs(expected).max() > 1
+    assert_close(ours(jnp.asarray(TEXTS)), expected)
 
 
 def test_next_token_loss_has_the_gradients_of_gpt2_in_hugging_face():
@@ -165,8 +165,8 @@ def test_generate_writes_the_greedy_text_of_hugging_face(pair):
     theirs, ours = pair
     (found,) = pf.generate(ours, PROMPTS[:1], NEW, temperature=0.0)
     tokens = torch.tensor(PROMPTS[:1])
-    wanted = theirs.generate(tokens, attention_mask=torch.ones_like(tokens), max_new_tokens=NEW, do_sample=False)
-    assert found.tokens == wanted[0, len(PROMPTS[0]) :].tolist()
+    expected = theirs.generate(tokens, attention_mask=torch.ones_like(tokens), max_new_tokens=NEW, do_sample=False)
+    assert found.tokens == expected[0, len(PROMPTS[0]) :].tolist()
 
 
 def test_generate_writes_the_greedy_texts_of_hugging_face_for_prompts_of_unequal_length(pair):
@@ -175,11 +175,11 @@ def test_generate_writes_the_greedy_texts_of_hugging_face_for_prompts_of_unequal
     tokens, mask = np.zeros((3, 5), int), np.zeros((3, 5), int)
     for row, prompt in enumerate(PROMPTS):
         tokens[row, 5 - len(prompt) :], mask[row, 5 - len(prompt) :] = prompt, 1
-    wanted = theirs.generate(
+    expected = theirs.generate(
         torch.tensor(tokens),
         attention_mask=torch.tensor(mask),
         max_new_tokens=NEW,
         do_sample=False,
         pad_token_id=0,
     )
-    assert [each.tokens for each in found] == wanted[:, 5:].tolist()
+    assert [each.tokens for each in found] == expected[:, 5:].tolist()

@@ -112,30 +112,30 @@ def pair():
 def test_encoder_gives_the_rows_of_bert_in_hugging_face(pair):
     theirs, ours = pair
     with torch.no_grad():
-        wanted = theirs.bert(**THEIRS, output_hidden_states=True)
+        expected = theirs.bert(**THEIRS, output_hidden_states=True)
     found = ours.encoder(*OURS)
-    assert np.abs(wanted.last_hidden_state.numpy()).max() > 0.5
-    assert_close(found[IS_TOKEN], wanted.last_hidden_state.numpy()[IS_TOKEN])
+    assert np.abs(expected.last_hidden_state.numpy()).max() > 0.5
+    assert_close(found[IS_TOKEN], expected.last_hidden_state.numpy()[IS_TOKEN])
     one_layer = eqx.tree_at(lambda encoder: encoder.blocks, ours.encoder, ours.encoder.blocks[:1])
-    assert_close(one_layer(*OURS)[IS_TOKEN], wanted.hidden_states[1].numpy()[IS_TOKEN])
+    assert_close(one_layer(*OURS)[IS_TOKEN], expected.hidden_states[1].numpy()[IS_TOKEN])
 
 
 def test_encoder_weights_are_those_of_bert_in_hugging_face(pair):
     theirs, ours = pair
     with torch.no_grad():
-        wanted = theirs.bert(**THEIRS, output_attentions=True).attentions
+        expected = theirs.bert(**THEIRS, output_attentions=True).attentions
     length = LENGTHS[1]
     found = ours.encoder.weights(*(each[1] for each in OURS))
     for layer in range(LAYERS):
-        assert_close(found[layer, :, :length], wanted[layer][1, :, :length].numpy())
+        assert_close(found[layer, :, :length], expected[layer][1, :, :length].numpy())
 
 
 def test_masked_language_model_gives_the_logits_of_bert_in_hugging_face(pair):
     theirs, ours = pair
     with torch.no_grad():
-        wanted = theirs(**THEIRS).logits.numpy()
-    assert np.abs(wanted).max() > 1
-    assert_close(ours(*OURS)[IS_TOKEN], wanted[IS_TOKEN])
+        expected = theirs(**THEIRS).logits.numpy()
+    assert np.abs(expected).max() > 1
+    assert_close(ours(*OURS)[IS_TOKEN], expected[IS_TOKEN])
 
 
 def test_masked_token_loss_has_the_gradients_of_bert_in_hugging_face(pair):
@@ -186,5 +186,5 @@ def test_encoder_gives_the_rows_of_pytorch(norm_first, activation):
         ours = eqx.tree_at(lambda m: [m.final_norm.scale, m.final_norm.bias], ours, scale_and_bias(theirs.norm))
     rows = np.random.default_rng(3).normal(size=(TEXTS, SEQ, WIDTH)).astype(np.float32)
     with torch.no_grad():
-        wanted = theirs(torch.tensor(rows), src_key_padding_mask=torch.tensor(~IS_TOKEN)).numpy()
-    assert_close(ours(jnp.asarray(rows), jnp.asarray(IS_TOKEN))[IS_TOKEN], wanted[IS_TOKEN])
+        expected = theirs(torch.tensor(rows), src_key_padding_mask=torch.tensor(~IS_TOKEN)).numpy()
+    assert_close(ours(jnp.asarray(rows), jnp.asarray(IS_TOKEN))[IS_TOKEN], expected[IS_TOKEN])

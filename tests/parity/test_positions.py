@@ -33,9 +33,9 @@ def test_rotary_positions_agree_with_llama(positions, base, draw):
     cosines, sines = LlamaRotaryEmbedding(config)(torch.zeros(1), torch.tensor([positions]))
     theirs = apply_rotary_pos_emb(torch.tensor(queries)[None], torch.tensor(keys)[None], cosines, sines)
     scheme = pf.RotaryPositions(base=base)
-    for ours, wanted in zip((queries, keys), theirs, strict=True):
+    for ours, expected in zip((queries, keys), theirs, strict=True):
         turned = scheme.rotate(jnp.asarray(ours), jnp.asarray(positions))
-        np.testing.assert_allclose(turned, wanted[0].numpy(), rtol=0, atol=1e-6)
+        np.testing.assert_allclose(turned, expected[0].numpy(), rtol=0, atol=1e-6)
 
 
 @pytest.mark.parametrize("causal", [False, True])

@@ -160,9 +160,9 @@ def test_seq2seq_gives_the_logits_of_torch(pair):
     theirs, ours = pair
     source, is_source, inputs, _, _ = batch_of(ours.config)
     with torch.no_grad():
-        wanted = theirs(*in_torch(source, inputs, is_source)).numpy()
-    assert np.abs(wanted).max() > 1
-    assert_close(ours(source, inputs, is_source), wanted)
+        expected = theirs(*in_torch(source, inputs, is_source)).numpy()
+    assert np.abs(expected).max() > 1
+    assert_close(ours(source, inputs, is_source), expected)
 
 
 @pytest.mark.parametrize("share", [0.0, 0.1])
@@ -236,11 +236,11 @@ def test_seq2seq_gives_the_logits_of_marian_in_hugging_face():
     source, is_source, inputs, _, _ = batch_of(ours.config)
     tokens, mask, read = in_torch(source, is_source, inputs)
     with torch.no_grad():
-        wanted = theirs(input_ids=tokens, attention_mask=mask.long(), decoder_input_ids=read, output_attentions=True)
-    assert np.abs(wanted.logits.numpy()).max() > 1
-    assert_close(ours(source, inputs, is_source), wanted.logits.numpy())
+        expected = theirs(input_ids=tokens, attention_mask=mask.long(), decoder_input_ids=read, output_attentions=True)
+    assert np.abs(expected.logits.numpy()).max() > 1
+    assert_close(ours(source, inputs, is_source), expected.logits.numpy())
     weights = ours.cross_weights(source[1], inputs[1], is_source[1])
-    theirs_too = np.stack([layer[1].numpy() for layer in wanted.cross_attentions])
+    theirs_too = np.stack([layer[1].numpy() for layer in expected.cross_attentions])
     assert_close(weights, theirs_too)
 
 
@@ -276,6 +276,6 @@ def test_beam_search_gives_the_scores_of_hugging_face():
     ours = our_marian(theirs)
     tokens, mask = in_torch(*pf.pad_texts(SOURCES[:1]))
     options = {"num_beams": 3, "num_return_sequences": 3, "return_dict_in_generate": True, "output_scores": True}
-    wanted = theirs.generate(tokens, attention_mask=mask.long(), max_new_tokens=NEW, do_sample=False, **options)
+    expected = theirs.generate(tokens, attention_mask=mask.long(), max_new_tokens=NEW, do_sample=False, **options)
     found = pf.beam_search(ours.given(jnp.array(SOURCES[0])), [START], NEW, beam_width=3, stop_tokens=[STOP])
-    np.testing.assert_allclose(found[0].score, wanted.sequences_scores[0].item(), rtol=1e-5)
+    np.testing.assert_allclose(found[0].score, expected.sequences_scores[0].item(), rtol=1e-5)

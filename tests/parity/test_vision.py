@@ -99,9 +99,9 @@ def test_vit_has_as_many_parameters_as_that_of_hugging_face(theirs, ours):
 
 def test_vit_gives_the_logits_of_hugging_face(theirs, ours):
     with torch.no_grad():
-        wanted = theirs(for_torch(PIXELS)).logits.numpy()
-    assert np.abs(wanted).max() > 1
-    assert_close(ours(jnp.asarray(PIXELS)), wanted)
+        expected = theirs(for_torch(PIXELS)).logits.numpy()
+    assert np.abs(expected).max() > 1
+    assert_close(ours(jnp.asarray(PIXELS)), expected)
 
 
 def test_vit_gives_the_hidden_states_of_hugging_face(theirs, ours):
@@ -119,10 +119,10 @@ def test_vit_gives_the_hidden_states_of_hugging_face(theirs, ours):
 
 def test_vit_gives_the_attention_of_hugging_face(theirs, ours):
     with torch.no_grad():
-        wanted = theirs(for_torch(PIXELS), output_attentions=True).attentions
-    wanted = torch.stack(wanted, dim=1).numpy()
-    assert wanted.shape == (IMAGES, LAYERS, HEADS, ROWS, ROWS)
-    assert_close(jax.vmap(ours.weights)(jnp.asarray(PIXELS)), wanted)
+        expected = theirs(for_torch(PIXELS), output_attentions=True).attentions
+    expected = torch.stack(expected, dim=1).numpy()
+    assert expected.shape == (IMAGES, LAYERS, HEADS, ROWS, ROWS)
+    assert_close(jax.vmap(ours.weights)(jnp.asarray(PIXELS)), expected)
 
 
 def test_classification_loss_has_the_gradients_of_hugging_face(theirs, ours):

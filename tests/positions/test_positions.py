@@ -55,12 +55,12 @@ def rows(key):
 @pytest.mark.equation("eq-positions-sinusoid")
 def test_sinusoidal_positions_by_hand():
     # Width 4: the first clock turns by 1 radian a position, the second by 1 / 100.
-    wanted = [
+    expected = [
         [0.0, 1.0, 0.0, 1.0],
         [0.841471, 0.540302, 0.0099998, 0.99995],
         [0.909297, -0.416147, 0.0199987, 0.99980],
     ]
-    np.testing.assert_allclose(pf.sinusoidal_positions(jnp.arange(3), 4), wanted, rtol=0, atol=1e-6)
+    np.testing.assert_allclose(pf.sinusoidal_positions(jnp.arange(3), 4), expected, rtol=0, atol=1e-6)
 
 
 @pytest.mark.equation("eq-positions-sinusoid")
@@ -93,23 +93,23 @@ def test_sinusoidal_positions_have_inner_products_that_depend_on_the_distance_al
     codes = pf.sinusoidal_positions(jnp.arange(9), D_MODEL)
     products = np.asarray(codes @ codes.T)
     for distance in range(9):
-        wanted = sum(np.cos(angle(distance, pair, D_MODEL)) for pair in range(D_MODEL // 2))
+        expected = sum(np.cos(angle(distance, pair, D_MODEL)) for pair in range(D_MODEL // 2))
         for sign in (1, -1):
             diagonal = np.diagonal(products, sign * distance)
-            np.testing.assert_allclose(diagonal, np.full(9 - distance, wanted), rtol=0, atol=1e-5)
+            np.testing.assert_allclose(diagonal, np.full(9 - distance, expected), rtol=0, atol=1e-5)
     assert len({round(float(product), 3) for product in products[0]}) == 9
 
 
 @pytest.mark.equation("eq-positions-shift")
 def test_shift_matrix_by_hand():
     cos_fast, sin_fast, cos_slow, sin_slow = 0.540302, 0.841471, 0.99995, 0.0099998
-    wanted = [
+    expected = [
         [cos_fast, -sin_fast, 0, 0],
         [sin_fast, cos_fast, 0, 0],
         [0, 0, cos_slow, -sin_slow],
         [0, 0, sin_slow, cos_slow],
     ]
-    np.testing.assert_allclose(pf.shift_matrix(1, 4), wanted, rtol=0, atol=1e-6)
+    np.testing.assert_allclose(pf.shift_matrix(1, 4), expected, rtol=0, atol=1e-6)
 
 
 @pytest.mark.equation("eq-positions-shift")
@@ -141,8 +141,8 @@ def test_rotate_pairs_by_hand():
     # Columns 0 and 2 turn together by 1 radian a position, columns 1 and 3 by 1 / 100. So (1, 0) becomes
     # (cos 1, sin 1) = (0.540302, 0.841471), and (0, 1) becomes (-sin 0.01, cos 0.01) = (-0.0099998, 0.99995).
     rows = jnp.array([[1.0, 0.0, 0.0, 1.0]] * 2)
-    wanted = [[1.0, 0.0, 0.0, 1.0], [0.540302, -0.0099998, 0.841471, 0.99995]]
-    np.testing.assert_allclose(pf.rotate_pairs(rows, jnp.arange(2)), wanted, rtol=0, atol=1e-6)
+    expected = [[1.0, 0.0, 0.0, 1.0], [0.540302, -0.0099998, 0.841471, 0.99995]]
+    np.testing.assert_allclose(pf.rotate_pairs(rows, jnp.arange(2)), expected, rtol=0, atol=1e-6)
 
 
 @pytest.mark.equation("eq-positions-rotary")
@@ -210,18 +210,18 @@ def test_rotate_pairs_far_out_is_off_by_what_single_precision_costs(key):
     # by less than a hundredth of that.
     far = pf.dot_product_scores(turned, pf.rotate_pairs(keys, jnp.asarray(positions)))
     near = np.arange(101)
-    wanted = rotated(queries, near) @ rotated(keys, near).T
-    assert 7 < wanted.std() < 9
-    np.testing.assert_allclose(far, wanted, rtol=0, atol=0.08)
+    expected = rotated(queries, near) @ rotated(keys, near).T
+    assert 7 < expected.std() < 9
+    np.testing.assert_allclose(far, expected, rtol=0, atol=0.08)
 
 
 @pytest.mark.parametrize("dtype", [jnp.float16, jnp.bfloat16])
 def test_schemes_keep_half_precision_rows_as_they_are(dtype, x, rows, key):
     at = jnp.array(POSITIONS) + 1000
-    wanted = rotated(rows.astype(dtype).astype(jnp.float32), np.array(POSITIONS) + 1000)
+    expected = rotated(rows.astype(dtype).astype(jnp.float32), np.array(POSITIONS) + 1000)
     turned = pf.rotate_pairs(rows.astype(dtype), at)
     assert turned.dtype == dtype
-    np.testing.assert_allclose(turned.astype(jnp.float32), wanted, rtol=0, atol=float(4 * jnp.finfo(dtype).eps))
+    np.testing.assert_allclose(turned.astype(jnp.float32), expected, rtol=0, atol=float(4 * jnp.finfo(dtype).eps))
     codes = sinusoids(np.array(POSITIONS) + 1000, D_MODEL)
     for scheme, added in [
         (pf.SinusoidalPositions(D_MODEL), codes),
@@ -229,8 +229,8 @@ def test_schemes_keep_half_precision_rows_as_they_are(dtype, x, rows, key):
     ]:
         embedded = scheme.embed(x.astype(dtype), at)
         assert embedded.dtype == dtype
-        wanted = np.asarray(x, np.float64) + np.asarray(added)
-        np.testing.assert_allclose(embedded.astype(jnp.float32), wanted, rtol=0, atol=float(4 * jnp.finfo(dtype).eps))
+        expected = np.asarray(x, np.float64) + np.asarray(added)
+        np.testing.assert_allclose(embedded.astype(jnp.float32), expected, rtol=0, atol=float(4 * jnp.finfo(dtype).eps))
 
 
 @pytest.mark.equation("eq-positions-rotary")
@@ -244,19 +244,19 @@ def test_rotate_pairs_keeps_double_precision_and_has_right_gradients(x64, key):
 @pytest.mark.equation("eq-positions-embed")
 def test_sinusoidal_positions_are_added_to_the_tokens(x):
     scheme = pf.SinusoidalPositions(D_MODEL, base=200.0)
-    wanted = np.asarray(x, np.float64) + sinusoids(range(SEQ), D_MODEL, 200.0)
-    np.testing.assert_allclose(scheme.embed(x), wanted, rtol=0, atol=1e-5)
-    wanted = np.asarray(x, np.float64) + sinusoids(POSITIONS, D_MODEL, 200.0)
-    np.testing.assert_allclose(scheme.embed(x, jnp.array(POSITIONS)), wanted, rtol=0, atol=1e-5)
+    expected = np.asarray(x, np.float64) + sinusoids(range(SEQ), D_MODEL, 200.0)
+    np.testing.assert_allclose(scheme.embed(x), expected, rtol=0, atol=1e-5)
+    expected = np.asarray(x, np.float64) + sinusoids(POSITIONS, D_MODEL, 200.0)
+    np.testing.assert_allclose(scheme.embed(x, jnp.array(POSITIONS)), expected, rtol=0, atol=1e-5)
 
 
 @pytest.mark.equation("eq-positions-learned", "eq-positions-embed")
 def test_learned_positions_are_rows_of_the_table(x, key):
     scheme = pf.LearnedPositions(13, D_MODEL, key=key)
     np.testing.assert_array_equal(scheme.embed(x), x + scheme.table[:SEQ])
-    wanted = [np.asarray(row + scheme.table[n]) for row, n in zip(x, POSITIONS, strict=True)]
-    np.testing.assert_array_equal(scheme.embed(x, jnp.array(POSITIONS)), wanted)
-    np.testing.assert_array_equal(scheme.embed(x, jnp.array(POSITIONS, jnp.int8)), wanted)
+    expected = [np.asarray(row + scheme.table[n]) for row, n in zip(x, POSITIONS, strict=True)]
+    np.testing.assert_array_equal(scheme.embed(x, jnp.array(POSITIONS)), expected)
+    np.testing.assert_array_equal(scheme.embed(x, jnp.array(POSITIONS, jnp.int8)), expected)
     exact = pf.LearnedPositions(SEQ, D_MODEL, key=key)
     np.testing.assert_array_equal(exact.embed(x), x + exact.table)
 

@@ -82,8 +82,8 @@ def test_multi_head_attention_with_position_agrees_with_a_loop_in_float64(name, 
     scheme, context = make(name, key), jax.random.normal(jax.random.fold_in(key, 2), (KV_SEQ, D_MODEL))
     causal, some = pf.causal_mask(SEQ), jax.random.bernoulli(key, 0.6, (SEQ, KV_SEQ)).at[:, 0].set(True)
     for mask, other in [(causal, None), (some, context)]:
-        wanted = multi_head(x, x if other is None else other, layer, name, scheme, np.asarray(mask))
-        np.testing.assert_allclose(attended(layer, x, mask, scheme, other), wanted, rtol=1e-4, atol=1e-5)
+        expected = multi_head(x, x if other is None else other, layer, name, scheme, np.asarray(mask))
+        np.testing.assert_allclose(attended(layer, x, mask, scheme, other), expected, rtol=1e-4, atol=1e-5)
 
 
 @pytest.mark.parametrize("name", IN_ATTENTION)

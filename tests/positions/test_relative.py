@@ -63,8 +63,8 @@ def test_relative_buckets_by_hand_if_causal():
     # 8 buckets up to distance 16: 0 to 3 have one each, then 4 to 16 is cut where a distance has grown by a factor
     # of the fourth root of 16 / 4, which is 1.414: at 4, 5.66, 8 and 11.3.
     back = -jnp.arange(21)[None]
-    wanted = [[0, 1, 2, 3, 4, 4, 5, 5, 6, 6, 6, 6, 7, 7, 7, 7, 7, 7, 7, 7, 7]]
-    np.testing.assert_array_equal(pf.relative_buckets(back, num_buckets=8, max_distance=16, causal=True), wanted)
+    expected = [[0, 1, 2, 3, 4, 4, 5, 5, 6, 6, 6, 6, 7, 7, 7, 7, 7, 7, 7, 7, 7]]
+    np.testing.assert_array_equal(pf.relative_buckets(back, num_buckets=8, max_distance=16, causal=True), expected)
     ahead = pf.relative_buckets(-back, num_buckets=8, max_distance=16, causal=True)
     np.testing.assert_array_equal(ahead, np.zeros((1, 21)))
 
@@ -73,9 +73,9 @@ def test_relative_buckets_by_hand_if_causal():
 def test_relative_buckets_by_hand_in_both_directions():
     # 32 buckets are 16 a direction, 8 of them for single distances, the others cut at 8 * 1.414, 16, 16 * 1.414, ...
     distances = jnp.array([[0, 1, 7, 8, 11, 12, 15, 16, 22, 23, 31, 32, 45, 46, 63, 64, 90, 91, 127, 128, 10**9]])
-    wanted = [[0, 1, 7, 8, 8, 9, 9, 10, 10, 11, 11, 12, 12, 13, 13, 14, 14, 15, 15, 15, 15]]
-    np.testing.assert_array_equal(pf.relative_buckets(-distances), wanted)
-    ahead = np.array(wanted) + 16
+    expected = [[0, 1, 7, 8, 8, 9, 9, 10, 10, 11, 11, 12, 12, 13, 13, 14, 14, 15, 15, 15, 15]]
+    np.testing.assert_array_equal(pf.relative_buckets(-distances), expected)
+    ahead = np.array(expected) + 16
     np.testing.assert_array_equal(pf.relative_buckets(distances)[:, 1:], ahead[:, 1:])  # 0 is neither way
 
 
@@ -86,11 +86,11 @@ def test_relative_buckets_by_hand_in_both_directions():
 )
 def test_relative_buckets_agree_with_whole_numbers(num_buckets, max_distance, causal):
     range_of = np.arange(-300, 301)
-    wanted = [[bucket(int(offset), num_buckets, max_distance, causal) for offset in range_of]]
+    expected = [[bucket(int(offset), num_buckets, max_distance, causal) for offset in range_of]]
     sizes = {"num_buckets": num_buckets, "max_distance": max_distance, "causal": causal}
     got = pf.relative_buckets(jnp.asarray(range_of)[None], **sizes)
     assert got.dtype == jnp.int32
-    np.testing.assert_array_equal(got, wanted)
+    np.testing.assert_array_equal(got, expected)
     assert (np.diff(np.asarray(got)[0, 300::-1]) >= 0).all()  # ever farther back
     assert got.max() == num_buckets - 1
     assert got[0, 300] == 0
@@ -131,10 +131,10 @@ def test_relative_positions_look_up_a_number_for_every_head_and_bucket(causal, k
     q_positions, kv_positions = [0, 3, 9, 2, 5], [1, 0, 4, 12, 6, 2, 7]
     bias = scheme.bias(jnp.array(q_positions), jnp.array(kv_positions))
     table, differences = np.asarray(scheme.table), offsets(q_positions, kv_positions)
-    wanted = [
+    expected = [
         [[table[bucket(int(o), 8, 6, causal), head] for o in row] for row in differences] for head in range(HEADS)
     ]
-    np.testing.assert_array_equal(bias, wanted)
+    np.testing.assert_array_equal(bias, expected)
 
 
 @pytest.mark.equation("eq-positions-relative")
@@ -199,10 +199,10 @@ def test_attend_with_bias_agrees_with_a_loop_in_float64(masked, queries, keys, v
     # unit vector for each query it is a dot product again, which the reference can take.
     wide_queries = np.concatenate([queries / D_K**0.5, np.eye(Q_SEQ)], axis=1)
     wide_keys = np.concatenate([keys, np.asarray(bias).T], axis=1)
-    wanted = reference.attend(wide_queries, wide_keys, values, mask, scale=1.0)
-    np.testing.assert_allclose(pf.attend(queries, keys, values, mask, bias=bias), wanted, rtol=1e-5, atol=1e-6)
+    expected = reference.attend(wide_queries, wide_keys, values, mask, scale=1.0)
+    np.testing.assert_allclose(pf.attend(queries, keys, values, mask, bias=bias), expected, rtol=1e-5, atol=1e-6)
     weights = pf.attention_weights(queries, keys, mask, bias=bias)
-    np.testing.assert_allclose(weights @ values, wanted, rtol=1e-5, atol=1e-6)
+    np.testing.assert_allclose(weights @ values, expected, rtol=1e-5, atol=1e-6)
 
 
 @pytest.mark.equation("eq-positions-bias")
@@ -220,8 +220,8 @@ def test_attend_in_half_precision_stays_so_with_a_bias_in_single(dtype, queries,
     assert pf.scaled_scores(*halves[:2], bias=bias).dtype == dtype
     output = pf.attend(*halves, bias=bias)
     assert output.dtype == dtype
-    wanted = pf.attend(queries, keys, values, bias=bias)
-    np.testing.assert_allclose(output.astype(jnp.float32), wanted, rtol=0, atol=float(6 * jnp.finfo(dtype).eps))
+    expected = pf.attend(queries, keys, values, bias=bias)
+    np.testing.assert_allclose(output.astype(jnp.float32), expected, rtol=0, atol=float(6 * jnp.finfo(dtype).eps))
 
 
 @pytest.mark.equation("eq-positions-bias", "eq-positions-relative")

@@ -62,13 +62,13 @@ def test_encode_by_hand():
 @settings(max_examples=300)
 @given(st.text(st.sampled_from("shel .'\n日1")))
 def test_encode_equals_applying_every_merge_in_order(encoder, text):
-    wanted = []
+    expected = []
     for piece in pre_tokenise(text):
         ids = [encoder.vocabulary[byte_alphabet()[byte]] for byte in piece.encode()]
         for a, b in encoder.merges:
             ids = merge_pair(ids, (encoder.vocabulary[a], encoder.vocabulary[b]), encoder.vocabulary[a + b])
-        wanted += ids
-    assert encoder.encode(text) == wanted
+        expected += ids
+    assert encoder.encode(text) == expected
 
 
 @given(st.text() | st.text(st.sampled_from(TEXT)))
@@ -106,9 +106,9 @@ def test_decode_half_a_character(encoder):
 
 
 def test_decode_bad_ids(encoder):
-    with pytest.raises(ValueError, match=r"ids\[1\] is 290; wanted 0 to 289, as there are 290 tokens"):
+    with pytest.raises(ValueError, match=r"ids\[1\] is 290; expected 0 to 289, as there are 290 tokens"):
         encoder.decode([0, 290])
-    with pytest.raises(ValueError, match=r"ids\[0\] is -1; wanted 0 to 289"):
+    with pytest.raises(ValueError, match=r"ids\[0\] is -1; expected 0 to 289"):
         encoder.decode_bytes([-1])
     assert encoder.decode([]) == ""
 
@@ -124,9 +124,9 @@ def test_encode_never_leaks_a_special_token(encoder):
 def test_encode_allows_a_special_token_by_name(encoder):
     end = encoder.special[END]
     text = f"she{END}sells{END}"
-    wanted = [*encoder.encode("she"), end, *encoder.encode("sells"), end]
-    assert encoder.encode(text, allowed_special={END}) == wanted
-    assert encoder.decode(wanted) == text
+    expected = [*encoder.encode("she"), end, *encoder.encode("sells"), end]
+    assert encoder.encode(text, allowed_special={END}) == expected
+    assert encoder.decode(expected) == text
     # only the name that is allowed, and the longest that fits
     assert encoder.encode(END, allowed_special={END + END}) == encoder.encode(END)
     assert encoder.encode(END + END, allowed_special={END, END + END}) == [encoder.special[END + END]]
@@ -136,13 +136,13 @@ def test_encode_allows_a_special_token_by_name(encoder):
 def test_encode_bad_input(encoder, unchecked):
     with pytest.raises(ValueError, match=r"allowed_special names \['<pad>'\]; the special tokens are \['<\|end\|>'"):
         encoder.encode("abc", allowed_special={END, "<pad>"})
-    with pytest.raises(TypeError, match=r"allowed_special is the string '<\|end\|>'; wanted a collection"):
+    with pytest.raises(TypeError, match=r"allowed_special is the string '<\|end\|>'; expected a collection"):
         encoder.encode("abc", allowed_special=END)
-    with pytest.raises(TypeError, match=r"allowed_special is None; wanted a collection of names"):
+    with pytest.raises(TypeError, match=r"allowed_special is None; expected a collection of names"):
         encoder.encode("abc", allowed_special=None)
-    with pytest.raises(TypeError, match=r"data is a str; wanted bytes. For a string, use encode"):
+    with pytest.raises(TypeError, match=r"data is a str; expected bytes. For a string, use encode"):
         encoder.encode_bytes("abc")
-    with pytest.raises(TypeError, match=r"text is a bytes; wanted a string. For bytes, use encode_bytes"):
+    with pytest.raises(TypeError, match=r"text is a bytes; expected a string. For bytes, use encode_bytes"):
         encoder.encode(b"abc")
 
 
@@ -197,8 +197,8 @@ def test_from_gpt2_wants_special_tokens_by_name(encoder, tmp_path):
         (lambda lines: lines[:-5], r"no merge makes \d+ tokens of the vocabulary.*Either merges are missing"),
         (lambda lines: [lines[0], *reversed(lines[1:])], "no byte and no earlier merge makes"),
         (lambda lines: [*lines, lines[1]], "the merge 'Ġ' with 's' stands there twice"),
-        (lambda lines: [*lines, "h"], r"line 40 is 'h'; wanted two tokens with a space between"),
-        (lambda lines: [*lines, "h e e"], r"line 40 is 'h e e'; wanted two tokens"),
+        (lambda lines: [*lines, "h"], r"line 40 is 'h'; expected two tokens with a space between"),
+        (lambda lines: [*lines, "h e e"], r"line 40 is 'h e e'; expected two tokens"),
         (lambda lines: [*lines, "zz q"], "merge 38, 'zz' with 'q': no byte and no earlier merge makes 'zz'"),
         (lambda lines: [*lines, "z q"], "merge 38, 'z' with 'q': the vocabulary has no 'zq'"),
     ],
@@ -247,7 +247,10 @@ def test_from_gpt2_bad_files(encoder, tmp_path):
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (lambda c: c.pop("special"), r"has the keys \['merges', 'vocabulary'\]; wanted vocabulary, merges and special"),
+        (
+            lambda c: c.pop("special"),
+            r"has the keys \['merges', 'vocabulary'\]; expected vocabulary, merges and special",
+        ),
         (lambda c: c.update(vocabulary=[1]), "must give each token a whole number"),
         (lambda c: c.update(merges={}), "merges must be a list of pairs, and special a list of names"),
         (lambda c: c.update(merges=[["a"]]), "merges must be a list of pairs"),

@@ -33,7 +33,7 @@ def test_next_token_pairs_shift_by_one(ids):
 def test_next_token_pairs_of_no_text_and_of_too_little():
     inputs, targets = next_token_pairs([], start=0, end=1)
     assert (inputs.tolist(), targets.tolist()) == ([0], [1])
-    with pytest.raises(ValueError, match=r"There are 1 tokens in all; wanted at least 2"):
+    with pytest.raises(ValueError, match=r"There are 1 tokens in all; expected at least 2"):
         next_token_pairs([4])
 
 
@@ -41,15 +41,15 @@ def test_next_token_pairs_bad_ids(unchecked):
     for batch in (jnp.zeros((3, 4), dtype=jnp.int32), [[1, 2], [3]]):
         with pytest.raises(ValueError, match=r"batch"):
             next_token_pairs(batch)
-    with pytest.raises(TypeError, match=r"ids are float32; wanted whole numbers"):
+    with pytest.raises(TypeError, match=r"ids are float32; expected whole numbers"):
         next_token_pairs(jnp.array([1.5, 2.5]))
-    with pytest.raises(TypeError, match=r"ids are float32; wanted whole numbers"):
+    with pytest.raises(TypeError, match=r"ids are float32; expected whole numbers"):
         jax.jit(next_token_pairs)(jnp.array([1.5, 2.5]))
-    with pytest.raises(ValueError, match=rf"ids\[0\] is {2**40}; wanted 0 to {2**31 - 1}, the whole .* int32 holds"):
+    with pytest.raises(ValueError, match=rf"ids\[0\] is {2**40}; expected 0 to {2**31 - 1}, the whole .* int32 holds"):
         next_token_pairs([2**40, 2])
-    with pytest.raises(ValueError, match=r"ids\[1\] is -3; wanted 0 to"):
+    with pytest.raises(ValueError, match=r"ids\[1\] is -3; expected 0 to"):
         next_token_pairs([2, -3])
-    with pytest.raises(ValueError, match=r"ids\[0\] is -1; wanted 0 to"):
+    with pytest.raises(ValueError, match=r"ids\[0\] is -1; expected 0 to"):
         next_token_pairs([2, 3], start=-1)
 
 

@@ -62,11 +62,11 @@ def test_look_up_gradient_counts_each_token(key, x64):
 def test_look_up_never_clips(bad, place):
     table, ids = jnp.ones((7, 3)), jnp.array([0, bad, 6])
     for call in (lambda i: look_up(table, i), lambda i: one_hot(i, 7)):
-        with pytest.raises(ValueError, match=rf"ids\[{place}\] is {bad}; wanted 0 to 6, as there are 7 tokens"):
+        with pytest.raises(ValueError, match=rf"ids\[{place}\] is {bad}; expected 0 to 6, as there are 7 tokens"):
             call(ids)
-        with pytest.raises(eqx.EquinoxRuntimeError, match=r"token id is out of range; wanted 0 to 6"):
+        with pytest.raises(eqx.EquinoxRuntimeError, match=r"token id is out of range; expected 0 to 6"):
             jax.block_until_ready(eqx.filter_jit(call)(ids))
-        with pytest.raises(eqx.EquinoxRuntimeError, match=r"token id is out of range; wanted 0 to 6"):
+        with pytest.raises(eqx.EquinoxRuntimeError, match=r"token id is out of range; expected 0 to 6"):
             jax.block_until_ready(jax.vmap(call)(ids[None]))
 
 
@@ -78,32 +78,32 @@ def test_look_up_small_unsigned_ids():
 
 
 def test_look_up_bad_shapes(unchecked):
-    with pytest.raises(ValueError, match=r"ids has shape \(2, 3\); wanted \(seq,\).*jax.vmap"):
+    with pytest.raises(ValueError, match=r"ids has shape \(2, 3\); expected \(seq,\).*jax.vmap"):
         look_up(jnp.ones((7, 3)), jnp.zeros((2, 3), dtype=jnp.int32))
-    with pytest.raises(ValueError, match=r"table has shape \(7,\); wanted \(vocab_size, d_model\)"):
+    with pytest.raises(ValueError, match=r"table has shape \(7,\); expected \(vocab_size, d_model\)"):
         look_up(jnp.ones(7), jnp.array([1]))
-    with pytest.raises(TypeError, match=r"ids is a list; wanted an array.*jnp.asarray"):
+    with pytest.raises(TypeError, match=r"ids is a list; expected an array.*jnp.asarray"):
         look_up(jnp.ones((7, 3)), [1, 2])
-    with pytest.raises(TypeError, match=r"ids are float32; wanted whole numbers"):
+    with pytest.raises(TypeError, match=r"ids are float32; expected whole numbers"):
         one_hot(jnp.array([1.0]), 7)
-    with pytest.raises(TypeError, match=r"ids are float32; wanted whole numbers"):
+    with pytest.raises(TypeError, match=r"ids are float32; expected whole numbers"):
         jax.jit(look_up)(jnp.ones((7, 3)), jnp.array([1.0]))
-    with pytest.raises(ValueError, match=r"vocab_size is 0; wanted at least 1"):
+    with pytest.raises(ValueError, match=r"vocab_size is 0; expected at least 1"):
         one_hot(jnp.array([1]), 0)
 
 
 def test_look_up_compiled_raises_as_documented():
     table, ids = jnp.ones((7, 3)), jnp.array([0, 7])
-    with pytest.raises(eqx.EquinoxRuntimeError, match=r"A token id is out of range; wanted 0 to 6"):
+    with pytest.raises(eqx.EquinoxRuntimeError, match=r"A token id is out of range; expected 0 to 6"):
         jax.block_until_ready(eqx.filter_jit(look_up)(table, ids))
-    with pytest.raises(jax.errors.JaxRuntimeError, match=r"A token id is out of range; wanted 0 to 6"):
+    with pytest.raises(jax.errors.JaxRuntimeError, match=r"A token id is out of range; expected 0 to 6"):
         jax.block_until_ready(jax.jit(look_up)(table, ids))
 
 
 def test_look_up_compiled_does_not_wrap_wide_ids(x64):
     table, ids = jnp.ones((7, 3)), jnp.array([2**32 + 2])
     assert ids.dtype == jnp.int64
-    with pytest.raises(eqx.EquinoxRuntimeError, match=r"A token id is out of range; wanted 0 to 6"):
+    with pytest.raises(eqx.EquinoxRuntimeError, match=r"A token id is out of range; expected 0 to 6"):
         jax.block_until_ready(eqx.filter_jit(look_up)(table, ids))
 
 
@@ -137,8 +137,8 @@ def test_linear_embedding_equals_a_float64_reference(key):
     embed = LinearEmbedding(5, 12, key=key)
     embed = eqx.tree_at(lambda e: e.bias, embed, jnp.arange(12.0))
     x = jax.random.normal(jax.random.key(1), (7, 5))
-    wanted = np.asarray(x, np.float64) @ np.asarray(embed.weight, np.float64) + np.arange(12.0)
-    np.testing.assert_allclose(embed(x), wanted, rtol=1e-5, atol=1e-5)
+    expected = np.asarray(x, np.float64) @ np.asarray(embed.weight, np.float64) + np.arange(12.0)
+    np.testing.assert_allclose(embed(x), expected, rtol=1e-5, atol=1e-5)
 
 
 def test_linear_embedding_without_bias_maps_zero_to_zero(key):
@@ -154,24 +154,24 @@ def test_linear_embedding_of_one_hot_rows_is_a_token_embedding(key):
 
 
 def test_embeddings_bad_sizes(key, unchecked):
-    with pytest.raises(ValueError, match=r"d_model is 0; wanted at least 1"):
+    with pytest.raises(ValueError, match=r"d_model is 0; expected at least 1"):
         TokenEmbedding(3, 0, key=key)
-    with pytest.raises(ValueError, match=r"d_in is -1; wanted at least 1"):
+    with pytest.raises(ValueError, match=r"d_in is -1; expected at least 1"):
         LinearEmbedding(-1, 2, key=key)
-    with pytest.raises(ValueError, match=r"x has shape \(7, 4\); wanted \(seq, d_in=5\)"):
+    with pytest.raises(ValueError, match=r"x has shape \(7, 4\); expected \(seq, d_in=5\)"):
         LinearEmbedding(5, 12, key=key)(jnp.ones((7, 4)))
-    with pytest.raises(ValueError, match=r"x has shape \(5,\); wanted \(seq, d_in=5\).*x\[None\]"):
+    with pytest.raises(ValueError, match=r"x has shape \(5,\); expected \(seq, d_in=5\).*x\[None\]"):
         LinearEmbedding(5, 12, key=key)(jnp.ones(5))
 
 
 def test_linear_map_bad_shapes(unchecked):
     x, weight = jnp.ones((7, 5)), jnp.ones((5, 12))
-    with pytest.raises(ValueError, match=r"weight has shape \(5,\); wanted \(d_in, d_model\)"):
+    with pytest.raises(ValueError, match=r"weight has shape \(5,\); expected \(d_in, d_model\)"):
         linear_map(x, jnp.ones(5))
-    with pytest.raises(ValueError, match=r"x has shape \(7, 4\); wanted \(seq, d_in=5\)"):
+    with pytest.raises(ValueError, match=r"x has shape \(7, 4\); expected \(seq, d_in=5\)"):
         linear_map(x[:, 1:], weight)
     for bias in (jnp.ones(1), jnp.ones((1, 12))):
-        with pytest.raises(ValueError, match=r"bias has shape .*; wanted \(d_model=12,\)"):
+        with pytest.raises(ValueError, match=r"bias has shape .*; expected \(d_model=12,\)"):
             linear_map(x, weight, bias)
 
 
@@ -227,17 +227,17 @@ def test_image_to_patches_takes_numpy_integers(unchecked):
 def test_patches_bad_sizes(unchecked):
     with pytest.raises(ValueError, match=r"Patches of 4 x 4 pixels do not tile an image of 8 x 6.*Crop"):
         image_to_patches(jnp.ones((8, 6, 3)), 4)
-    with pytest.raises(ValueError, match=r"image has shape \(8, 6\); wanted .*image\[:, :, None\]"):
+    with pytest.raises(ValueError, match=r"image has shape \(8, 6\); expected .*image\[:, :, None\]"):
         image_to_patches(jnp.ones((8, 6)), 2)
-    with pytest.raises(ValueError, match=r"patch_height is 0; wanted at least 1"):
+    with pytest.raises(ValueError, match=r"patch_height is 0; expected at least 1"):
         image_to_patches(jnp.ones((8, 6, 3)), 0)
-    with pytest.raises(ValueError, match=r"patches has shape \(5, 12\); wanted .*takes 12 such patches"):
+    with pytest.raises(ValueError, match=r"patches has shape \(5, 12\); expected .*takes 12 such patches"):
         patches_to_image(jnp.ones((5, 12)), 2, height=8, width=6)
-    with pytest.raises(ValueError, match=r"patches have 11 features; wanted a multiple of 2 \* 2 pixels"):
+    with pytest.raises(ValueError, match=r"patches have 11 features; expected a multiple of 2 \* 2 pixels"):
         patches_to_image(jnp.ones((12, 11)), 2, height=8, width=6)
-    with pytest.raises(ValueError, match=r"height is -4; wanted at least 1"):
+    with pytest.raises(ValueError, match=r"height is -4; expected at least 1"):
         patches_to_image(jnp.ones((2, 12)), 2, height=-4, width=-2)
-    with pytest.raises(TypeError, match=r"patch_size is \(2, 2, 2\); wanted one side or \(height, width\)"):
+    with pytest.raises(TypeError, match=r"patch_size is \(2, 2, 2\); expected one side or \(height, width\)"):
         image_to_patches(jnp.ones((8, 6, 3)), (2, 2, 2))
 
 
@@ -256,9 +256,9 @@ def test_cosine_similarity_by_hand():
 def test_cosine_similarity_ignores_lengths_and_equals_a_float64_reference(key):
     x, y = jax.random.normal(key, (5, 3)), jax.random.normal(jax.random.key(1), (7, 3))
     a, b = np.asarray(x, np.float64), np.asarray(y, np.float64)
-    wanted = a @ b.T / np.linalg.norm(a, axis=1)[:, None] / np.linalg.norm(b, axis=1)
-    np.testing.assert_allclose(cosine_similarity(x, y), wanted, atol=1e-6)
-    np.testing.assert_allclose(cosine_similarity(7 * x, y / 3), wanted, atol=1e-6)
+    expected = a @ b.T / np.linalg.norm(a, axis=1)[:, None] / np.linalg.norm(b, axis=1)
+    np.testing.assert_allclose(cosine_similarity(x, y), expected, atol=1e-6)
+    np.testing.assert_allclose(cosine_similarity(7 * x, y / 3), expected, atol=1e-6)
 
 
 def test_cosine_similarity_gradient(key, x64):
@@ -271,5 +271,5 @@ def test_cosine_similarity_gradient(key, x64):
 
 
 def test_cosine_similarity_bad_widths(unchecked):
-    with pytest.raises(ValueError, match=r"y has shape \(7, 4\); wanted \(columns, d=3\)"):
+    with pytest.raises(ValueError, match=r"y has shape \(7, 4\); expected \(columns, d=3\)"):
         cosine_similarity(jnp.ones((5, 3)), jnp.ones((7, 4)))

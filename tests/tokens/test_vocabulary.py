@@ -76,23 +76,23 @@ def test_vocabulary_special_names_must_be_their_own(special):
 
 
 def test_vocabulary_bad_special_and_text(unchecked):
-    with pytest.raises(TypeError, match=r"special is the string '<end>'; wanted .* \['<end>'\]"):
+    with pytest.raises(TypeError, match=r"special is the string '<end>'; expected .* \['<end>'\]"):
         Vocabulary("abc", special="<end>")
-    with pytest.raises(ValueError, match=r"unknown is '<u>'; wanted one of the special tokens \['<end>'\]"):
+    with pytest.raises(ValueError, match=r"unknown is '<u>'; expected one of the special tokens \['<end>'\]"):
         Vocabulary("abc", special=["<end>"], unknown="<u>")
-    with pytest.raises(TypeError, match=r"text is a bytes; wanted a string"):
+    with pytest.raises(TypeError, match=r"text is a bytes; expected a string"):
         Vocabulary.from_words(b"abc")
-    with pytest.raises(TypeError, match=r"special is None; wanted a collection of names"):
+    with pytest.raises(TypeError, match=r"special is None; expected a collection of names"):
         Vocabulary("abc", special=None)
-    with pytest.raises(TypeError, match=r"special holds 3; wanted names, each a string"):
+    with pytest.raises(TypeError, match=r"special holds 3; expected names, each a string"):
         Vocabulary("abc", special=[3])
-    with pytest.raises(TypeError, match=r"tokens holds 3; wanted strings"):
+    with pytest.raises(TypeError, match=r"tokens holds 3; expected strings"):
         Vocabulary(["a", 3])
 
 
 @pytest.mark.parametrize("names", [set, frozenset])
 def test_vocabulary_special_names_need_an_order(names, unchecked):
-    with pytest.raises(TypeError, match=r"special is a set, .* wanted a list, .* such as \['<end>', '<start>'\]"):
+    with pytest.raises(TypeError, match=r"special is a set, .* expected a list, .* such as \['<end>', '<start>'\]"):
         Vocabulary.from_words("a b", special=names(["<start>", "<end>"]))
 
 
@@ -107,14 +107,14 @@ def test_vocabulary_refuses_tokens_that_its_separator_would_cut():
 @pytest.mark.parametrize(
     ("ids", "error", "message"),
     [
-        ([0, 1, 3], ValueError, r"ids\[2\] is 3; wanted 0 to 2, as there are 3 tokens"),
-        ([0, -1], ValueError, r"ids\[1\] is -1; wanted 0 to 2"),
-        ([[0, 1]], ValueError, r"ids has shape \(1, 2\); wanted \(seq,\)"),
-        ([0.0], TypeError, "ids are float64; wanted whole numbers"),
-        (1, ValueError, r"ids has shape \(\); wanted \(seq,\). For a single id, pass \[1\]"),
-        ([2**63, 1], ValueError, r"ids\[0\] is 9223372036854775808; wanted 0 to 2"),
-        ([1, 2**80], ValueError, r"ids\[1\] is 1208925819614629174706176; wanted 0 to 2"),
-        ([[0], [1, 2]], ValueError, r"sequences of different lengths; wanted one sequence of ids, not a batch"),
+        ([0, 1, 3], ValueError, r"ids\[2\] is 3; expected 0 to 2, as there are 3 tokens"),
+        ([0, -1], ValueError, r"ids\[1\] is -1; expected 0 to 2"),
+        ([[0, 1]], ValueError, r"ids has shape \(1, 2\); expected \(seq,\)"),
+        ([0.0], TypeError, "ids are float64; expected whole numbers"),
+        (1, ValueError, r"ids has shape \(\); expected \(seq,\). For a single id, pass \[1\]"),
+        ([2**63, 1], ValueError, r"ids\[0\] is 9223372036854775808; expected 0 to 2"),
+        ([1, 2**80], ValueError, r"ids\[1\] is 1208925819614629174706176; expected 0 to 2"),
+        ([[0], [1, 2]], ValueError, r"sequences of different lengths; expected one sequence of ids, not a batch"),
     ],
 )
 def test_vocabulary_decode_bad_ids(ids, error, message):

@@ -61,7 +61,7 @@ def test_report_shows_goals_sections_and_what_is_missing(module):
     assert "| fast | 1.26 | at least 1.3 | **no** |\n| low | 1.744 | at most 1.8 | yes |" in shown
     assert [line for line in shown.splitlines() if line.startswith("#")] == [
         "# Benchmarks",
-        "## What was wanted",
+        "## What was expected",
         "## First",
         "## Second",
     ]
@@ -98,7 +98,7 @@ def test_shakespeare_says_when_there_is_no_text(module, tmp_path):
     other = tmp_path / "other.txt"
     other.write_text("Second Citizen", encoding="utf-8")
     with pytest.raises(
-        ValueError, match=r"other\.txt is not Tiny Shakespeare: its SHA-256 is [0-9a-f]{64}, wanted 86c4"
+        ValueError, match=r"other\.txt is not Tiny Shakespeare: its SHA-256 is [0-9a-f]{64}, expected 86c4"
     ):
         shakespeare.read_text(str(other))
 
@@ -144,7 +144,7 @@ def test_run_refuses_what_measures_nothing(module, capsys):
     run = module("run")
     with pytest.raises(SystemExit):
         run.arguments(["--rounds", "0"])
-    assert "--rounds is 0; wanted at least 1" in capsys.readouterr().err
+    assert "--rounds is 0; expected at least 1" in capsys.readouterr().err
     with pytest.raises(SystemExit):
         run.arguments(["--parts", "everything"])
     assert "invalid choice: 'everything'" in capsys.readouterr().err

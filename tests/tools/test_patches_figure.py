@@ -39,8 +39,8 @@ def test_patches_figure_variants_are_whole_and_with_each_patch_hidden(model, sto
     np.testing.assert_array_equal(variants[0], image)
     for patch in range(16):
         top, left = 2 * (patch // 4), 2 * (patch % 4)
-        wanted = jnp.asarray(image).at[top : top + 2, left : left + 2].set(0.0)
-        np.testing.assert_array_equal(variants[1 + patch], wanted)
+        expected = jnp.asarray(image).at[top : top + 2, left : left + 2].set(0.0)
+        np.testing.assert_array_equal(variants[1 + patch], expected)
 
 
 def test_patches_figure_numbers_are_distributions(stored):

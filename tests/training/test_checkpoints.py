@@ -223,10 +223,12 @@ def test_missing_parts_are_noticed(damaged, part):
 def test_load_checkpoint_of_another_model(saved):
     weights, rest = state(0)
     with pytest.raises(
-        ValueError, match=r"20 is of another model: 0\.weight is \(7, 5\) float32, wanted \(7, 6\) float"
+        ValueError, match=r"20 is of another model: 0\.weight is \(7, 5\) float32, expected \(7, 6\) float"
     ):
         load_checkpoint(saved, ({"weight": jnp.zeros((7, 6)), "none": None}, rest))
-    with pytest.raises(ValueError, match=r"of another model: 0\.more is missing, wanted \(1,\) float32.*there: \[3\]"):
+    with pytest.raises(
+        ValueError, match=r"of another model: 0\.more is missing, expected \(1,\) float32.*there: \[3\]"
+    ):
         load_checkpoint(saved, ({**weights, "more": jnp.zeros(1)}, rest))
 
 
@@ -258,9 +260,9 @@ def test_save_checkpoint_refuses_what_it_cannot_keep(damaged, unchecked):
     assert same(load_checkpoint(damaged, single(0))[0], single(20))
     with pytest.raises(TypeError, match="not JSON serializable"):
         save_checkpoint(damaged, 21, single(1), {"key": object()})
-    with pytest.raises(ValueError, match=r"^keep is 0; wanted at least 1"):
+    with pytest.raises(ValueError, match=r"^keep is 0; expected at least 1"):
         save_checkpoint(damaged, 21, single(1), {}, keep=0)
-    with pytest.raises(ValueError, match=r"^step \+ 1 is 0; wanted at least 1"):
+    with pytest.raises(ValueError, match=r"^step \+ 1 is 0; expected at least 1"):
         save_checkpoint(damaged, -1, single(1), {})
     assert list_checkpoints(damaged) == [3, 20]
 

@@ -9,7 +9,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from test_optimisation import adamw
+from test_optimiser import adamw
 from tiny_run import CONFIG, Line, batch_at, numbers_of, run, squared_error, validation, without_key
 
 from plainformer.data.text import windows_at
@@ -56,8 +56,8 @@ def test_fit_equals_a_loop_in_numpy(plain):
     found = plain
     for name, array in weights.items():
         np.testing.assert_allclose(getattr(found.model, name), array, atol=2e-6)
-    for row, wanted in zip(found.metrics, rows, strict=True):
-        assert row == pytest.approx(wanted, rel=1e-5)
+    for row, expected in zip(found.metrics, rows, strict=True):
+        assert row == pytest.approx(expected, rel=1e-5)
     assert found.metrics[-1]["loss"] < found.metrics[0]["loss"] / 2
 
 

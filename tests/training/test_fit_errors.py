@@ -96,7 +96,7 @@ def test_fit_names_what_differs_from_the_run_that_was_saved(finished, other, mes
 
 
 def test_fit_names_a_model_of_another_shape(finished):
-    with pytest.raises(ValueError, match=r"is of another model: 0\.bias is \(3,\) float32, wanted \(4,\) float32"):
+    with pytest.raises(ValueError, match=r"is of another model: 0\.bias is \(3,\) float32, expected \(4,\) float32"):
         run(dataclasses.replace(CONFIG, num_steps=4), directory=finished, model=Line(bias=[1, 2, 3, 4]))
 
 
@@ -183,6 +183,6 @@ def test_fit_names_a_directory_that_cannot_be_written(tmp_path):
     (tmp_path / "file").write_text("in the way")
     steps = []
     for directory in (tmp_path / "file" / "run", tmp_path / "file"):
-        with pytest.raises(OSError, match=rf"Cannot write in {directory}: .*Wanted a folder .*is a file in the way"):
+        with pytest.raises(OSError, match=rf"Cannot write in {directory}: .*Expected a folder .*is a file in the way"):
             run(directory=directory, loss=lambda *_: steps.append(0))
     assert not steps

@@ -51,11 +51,11 @@ def test_cross_entropy_of_uniform_logits_is_the_logarithm_of_the_vocabulary(targ
 
 @pytest.mark.equation("eq-decoder-cross-entropy")
 def test_cross_entropy_agrees_with_a_loop_in_float64(logits, targets):
-    wanted = surprises(logits, targets)
-    np.testing.assert_allclose(pf.cross_entropy(logits, targets), wanted.mean(), rtol=1e-5)
+    expected = surprises(logits, targets)
+    np.testing.assert_allclose(pf.cross_entropy(logits, targets), expected.mean(), rtol=1e-5)
     found = pf.cross_entropy(logits, targets, IS_TOKEN)
-    np.testing.assert_allclose(found, wanted[np.asarray(IS_TOKEN)].mean(), rtol=1e-5)
-    np.testing.assert_allclose(pf.cross_entropy(logits[1, 2], targets[1, 2]), wanted[1, 2], rtol=1e-5)
+    np.testing.assert_allclose(found, expected[np.asarray(IS_TOKEN)].mean(), rtol=1e-5)
+    np.testing.assert_allclose(pf.cross_entropy(logits[1, 2], targets[1, 2]), expected[1, 2], rtol=1e-5)
 
 
 def test_cross_entropy_of_large_logits_is_finite():
@@ -72,8 +72,8 @@ def test_cross_entropy_of_large_logits_is_finite():
 def test_cross_entropy_ignores_padding(logits, targets):
     elsewhere = jnp.where(IS_TOKEN[..., None], logits, 50.0 * logits + 9.0)
     others = jnp.where(IS_TOKEN, targets, 0)
-    wanted = pf.cross_entropy(logits, targets, IS_TOKEN)
-    np.testing.assert_array_equal(pf.cross_entropy(elsewhere, others, IS_TOKEN), wanted)
+    expected = pf.cross_entropy(logits, targets, IS_TOKEN)
+    np.testing.assert_array_equal(pf.cross_entropy(elsewhere, others, IS_TOKEN), expected)
     gradient = jax.grad(pf.cross_entropy)(logits, targets, IS_TOKEN)
     assert (np.asarray(gradient)[~np.asarray(IS_TOKEN)] == 0.0).all()
     assert (np.abs(np.asarray(gradient)[np.asarray(IS_TOKEN)]).max(axis=-1) > 0).all()
@@ -94,9 +94,9 @@ def test_cross_entropy_is_not_reached_by_what_stands_at_padding(logits, targets)
     padding = ~IS_TOKEN
     spoilt = jnp.where(padding[..., None], jnp.nan, logits)
     others = jnp.where(padding, -1, targets)
-    wanted, right = jax.value_and_grad(pf.cross_entropy)(logits, targets, IS_TOKEN)
+    expected, right = jax.value_and_grad(pf.cross_entropy)(logits, targets, IS_TOKEN)
     loss, gradient = jax.value_and_grad(pf.cross_entropy)(spoilt, others, IS_TOKEN)
-    np.testing.assert_array_equal(loss, wanted)
+    np.testing.assert_array_equal(loss, expected)
     np.testing.assert_array_equal(gradient, right)
 
 
@@ -104,9 +104,11 @@ def test_cross_entropy_is_not_reached_by_what_stands_at_padding(logits, targets)
 def test_cross_entropy_names_a_target_out_of_range(logits, targets, target):
     spoilt = targets.at[1, 2].set(target)
     for is_token in (None, IS_TOKEN):
-        with pytest.raises(ValueError, match=rf"A target is {target}; wanted 0 to 6, as there are 7 logits\. To leave"):
+        with pytest.raises(
+            ValueError, match=rf"A target is {target}; expected 0 to 6, as there are 7 logits\. To leave"
+        ):
             pf.cross_entropy(logits, spoilt, is_token)
-        with pytest.raises(RuntimeError, match=r"A target is out of range; wanted 0 to 6"):
+        with pytest.raises(RuntimeError, match=r"A target is out of range; expected 0 to 6"):
             eqx.filter_jit(jax.grad(pf.cross_entropy))(logits, spoilt, is_token)
 
 
@@ -114,8 +116,8 @@ def test_cross_entropy_has_right_gradients(x64, key):
     logits, targets = jax.random.normal(key, (4, 3), jnp.float64), jnp.array([2, 0, 1, 1])
     check_grads(lambda z: pf.cross_entropy(jnp.asarray(z), targets), (logits,), order=1, modes=("rev",))
     # The gradient at a row is its distribution, less one at the target, shared among the rows.
-    wanted = (jax.nn.softmax(logits) - jax.nn.one_hot(targets, 3)) / 4
-    np.testing.assert_allclose(jax.grad(pf.cross_entropy)(logits, targets), wanted, atol=1e-12)
+    expected = (jax.nn.softmax(logits) - jax.nn.one_hot(targets, 3)) / 4
+    np.testing.assert_allclose(jax.grad(pf.cross_entropy)(logits, targets), expected, atol=1e-12)
 
 
 class Remembering(eqx.Module):
@@ -136,10 +138,10 @@ def model(key):
 @pytest.mark.equation("eq-decoder-loss")
 def test_next_token_loss_is_the_mean_surprise_at_the_targets(model, key):
     inputs, targets = (jax.random.randint(k, (BATCH, SEQ), 0, VOCAB) for k in jax.random.split(key))
-    wanted = surprises(model(inputs), targets)
-    np.testing.assert_allclose(pf.next_token_loss(model, (inputs, targets)), wanted.mean(), rtol=1e-5)
+    expected = surprises(model(inputs), targets)
+    np.testing.assert_allclose(pf.next_token_loss(model, (inputs, targets)), expected.mean(), rtol=1e-5)
     padded = pf.next_token_loss(model, (inputs, targets, IS_TOKEN))
-    np.testing.assert_allclose(padded, wanted[np.asarray(IS_TOKEN)].mean(), rtol=1e-5)
+    np.testing.assert_allclose(padded, expected[np.asarray(IS_TOKEN)].mean(), rtol=1e-5)
     with_key = pf.next_token_loss(model, (inputs, targets), key)
     np.testing.assert_allclose(with_key, surprises(2 * model(inputs), targets).mean(), rtol=1e-5)
 
@@ -148,10 +150,10 @@ def test_next_token_loss_is_the_mean_surprise_at_the_targets(model, key):
 @pytest.mark.parametrize("batch_size", [1, 2, 64])
 def test_mean_next_token_loss_is_the_mean_over_all_tokens(model, batch_size, key):
     text = np.asarray(jax.random.randint(key, (24,), 0, VOCAB))  # 23 targets: four windows of five and one of three
-    wanted = surprises(model(text[:-1]), text[1:]).mean()
+    expected = surprises(model(text[:-1]), text[1:]).mean()
     found = pf.mean_next_token_loss(model, pf.all_windows(text, 5), batch_size=batch_size)
     assert isinstance(found, float)
-    np.testing.assert_allclose(found, wanted, rtol=1e-5)
+    np.testing.assert_allclose(found, expected, rtol=1e-5)
 
 
 @pytest.mark.equation("eq-decoder-perplexity")
@@ -176,40 +178,40 @@ LOGITS, TARGETS = jnp.ones((5, 7)), jnp.zeros(5, int)
 @pytest.mark.parametrize(
     ("call", "error", "message"),
     [
-        (lambda: pf.cross_entropy(LOGITS, TARGETS[:4]), ValueError, r"targets has shape \(4,\); wanted .*One target"),
+        (lambda: pf.cross_entropy(LOGITS, TARGETS[:4]), ValueError, r"targets has shape \(4,\); expected .*One target"),
         (lambda: pf.cross_entropy(LOGITS[None], TARGETS), ValueError, r"targets has shape \(5,\).*=1, .*=5"),
-        (lambda: pf.cross_entropy(LOGITS.astype(int), TARGETS), TypeError, r"logits holds int32; wanted floats"),
+        (lambda: pf.cross_entropy(LOGITS.astype(int), TARGETS), TypeError, r"logits holds int32; expected floats"),
         (
             lambda: pf.cross_entropy(LOGITS, TARGETS, jnp.ones(5)),
             TypeError,
-            r"is_token holds float32; wanted bool.*targets != padding_id",
+            r"is_token holds float32; expected bool.*targets != padding_id",
         ),
         (lambda: pf.cross_entropy(LOGITS, TARGETS, jnp.ones(4, bool)), ValueError, r"is_token has shape \(4,\)"),
         (
             lambda: pf.mean_next_token_loss(Bigram(np.eye(3)), tuple(jnp.zeros((0, 5), int) for _ in range(3))),
             ValueError,
-            r"windows is 0; wanted at least 1",
+            r"windows is 0; expected at least 1",
         ),
         (
             lambda: pf.mean_next_token_loss(Bigram(np.eye(3)), pf.all_windows([0, 1, 2], 2), batch_size=0),
             ValueError,
-            r"batch_size is 0; wanted at least 1",
+            r"batch_size is 0; expected at least 1",
         ),
         (
             lambda: pf.mean_next_token_loss(
                 Remembering(Bigram(np.eye(3))), (*[jnp.zeros((2, 5), int)] * 2, jnp.zeros((2, 5), bool))
             ),
             ValueError,
-            r"windows hold no token that counts; wanted is_token to be True",
+            r"windows hold no token that counts; expected is_token to be True",
         ),
         (
             lambda: pf.mean_next_token_loss(Bigram(np.eye(3)), (jnp.zeros((2, 5), int),) * 2),
             TypeError,
-            r"windows are 2 arrays; wanted 3, inputs, targets and is_token: see all_windows",
+            r"windows are 2 arrays; expected 3, inputs, targets and is_token: see all_windows",
         ),
-        (lambda: pf.perplexity("low"), TypeError, r"nats_per_token is 'low'; wanted a number"),
-        (lambda: pf.bits_per_character(1.5, 0, 3), ValueError, r"num_tokens is 0; wanted at least 1"),
-        (lambda: pf.bits_per_character(1.5, 2, 0), ValueError, r"num_characters is 0; wanted at least 1"),
+        (lambda: pf.perplexity("low"), TypeError, r"nats_per_token is 'low'; expected a number"),
+        (lambda: pf.bits_per_character(1.5, 0, 3), ValueError, r"num_tokens is 0; expected at least 1"),
+        (lambda: pf.bits_per_character(1.5, 2, 0), ValueError, r"num_characters is 0; expected at least 1"),
     ],
 )
 def test_bad_input_is_named(call, error, message):

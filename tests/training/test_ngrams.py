@@ -67,10 +67,10 @@ def test_ngram_model_learns_what_repeats():
 @pytest.mark.parametrize(
     ("tokens", "order", "options", "message"),
     [
-        ([0, 1], 3, {}, "The text has 2 tokens; wanted at least order=3"),
-        ([0, 9], 2, {}, r"ids\[1\] is 9; wanted 0 to 3"),
-        ([0, 1], 0, {}, "order is 0; wanted at least 1"),
-        ([0, 1], 2, {"discount": 1.0}, "discount is 1.0; wanted a number above 0 and below 1"),
+        ([0, 1], 3, {}, "The text has 2 tokens; expected at least order=3"),
+        ([0, 9], 2, {}, r"ids\[1\] is 9; expected 0 to 3"),
+        ([0, 1], 0, {}, "order is 0; expected at least 1"),
+        ([0, 1], 2, {"discount": 1.0}, "discount is 1.0; expected a number above 0 and below 1"),
     ],
 )
 def test_ngram_model_refuses_bad_arguments(tokens, order, options, message):
@@ -79,5 +79,5 @@ def test_ngram_model_refuses_bad_arguments(tokens, order, options, message):
 
 
 def test_ngram_model_loss_needs_two_tokens():
-    with pytest.raises(ValueError, match="The text has 1 tokens; wanted at least 2"):
+    with pytest.raises(ValueError, match="The text has 1 tokens; expected at least 2"):
         pf.NgramModel(TEXT, 2, 4).loss([1])

@@ -16,36 +16,36 @@ CONFIG = TrainingConfig(num_steps=11, learning_rate=0.06, warmup_steps=3, final_
 @pytest.mark.parametrize(
     ("bad", "error", "message"),
     [
-        ({"num_steps": 0}, ValueError, r"^num_steps is 0; wanted at least 1"),
-        ({"num_steps": 2.5}, TypeError, r"^num_steps is 2.5; wanted a whole number"),
-        ({"accumulate": -1}, ValueError, r"^accumulate is -1; wanted at least 1"),
-        ({"evaluate_every": 0}, ValueError, r"^evaluate_every is 0; wanted at least 1"),
-        ({"checkpoint_every": 0}, ValueError, r"^checkpoint_every is 0; wanted at least 1"),
-        ({"keep": 0}, ValueError, r"^keep is 0; wanted at least 1"),
-        ({"keep": True}, TypeError, r"^keep is True; wanted a whole number"),
-        ({"warmup_steps": -1}, ValueError, r"^warmup_steps is -1; wanted 0 to"),
-        ({"warmup_steps": 1.5}, TypeError, r"^warmup_steps is 1.5; wanted a whole number"),
+        ({"num_steps": 0}, ValueError, r"^num_steps is 0; expected at least 1"),
+        ({"num_steps": 2.5}, TypeError, r"^num_steps is 2.5; expected a whole number"),
+        ({"accumulate": -1}, ValueError, r"^accumulate is -1; expected at least 1"),
+        ({"evaluate_every": 0}, ValueError, r"^evaluate_every is 0; expected at least 1"),
+        ({"checkpoint_every": 0}, ValueError, r"^checkpoint_every is 0; expected at least 1"),
+        ({"keep": 0}, ValueError, r"^keep is 0; expected at least 1"),
+        ({"keep": True}, TypeError, r"^keep is True; expected a whole number"),
+        ({"warmup_steps": -1}, ValueError, r"^warmup_steps is -1; expected 0 to"),
+        ({"warmup_steps": 1.5}, TypeError, r"^warmup_steps is 1.5; expected a whole number"),
         (
             {"warmup_steps": 200},
             ValueError,
-            r"^warmup_steps is 200; wanted fewer than num_steps=200, .*warmup_steps=20\.",
+            r"^warmup_steps is 200; expected fewer than num_steps=200, .*warmup_steps=20\.",
         ),
-        ({"seed": -1}, ValueError, r"^seed is -1; wanted 0 to 2147483647"),
-        ({"seed": "a"}, TypeError, r"^seed is 'a'; wanted a whole number"),
-        ({"seed": 2**31}, ValueError, r"^seed is 2147483648; wanted 0 to 2147483647"),
-        ({"learning_rate": 0}, ValueError, r"^learning_rate is 0; wanted a finite number above 0"),
-        ({"learning_rate": math.nan}, ValueError, r"^learning_rate is nan; wanted a finite number above 0"),
-        ({"learning_rate": None}, TypeError, r"^learning_rate is None; wanted a number, such as 1e-3"),
-        ({"clip_norm": -1.0}, ValueError, r"^clip_norm is -1.0; wanted a finite number above 0, or None"),
-        ({"clip_norm": math.inf}, ValueError, r"^clip_norm is inf; wanted a finite number above 0, or None"),
-        ({"weight_decay": -0.1}, ValueError, r"^weight_decay is -0.1; wanted a finite number, at least 0"),
-        ({"weight_decay": math.inf}, ValueError, r"^weight_decay is inf; wanted a finite number"),
-        ({"final_fraction": 1.1}, ValueError, r"^final_fraction is 1.1; wanted a number from 0 to 1"),
-        ({"final_fraction": "0.1"}, TypeError, r"^final_fraction is '0.1'; wanted a number"),
-        ({"beta_1": 1.0}, ValueError, r"^beta_1 is 1.0; wanted at least 0 and below 1"),
-        ({"beta_2": -0.1}, ValueError, r"^beta_2 is -0.1; wanted at least 0 and below 1"),
-        ({"beta_2": "x"}, TypeError, r"^beta_2 is 'x'; wanted a number"),
-        ({"precision": "float16"}, ValueError, r"^precision is 'float16'; wanted one of 'float32', 'bfloat16'"),
+        ({"seed": -1}, ValueError, r"^seed is -1; expected 0 to 2147483647"),
+        ({"seed": "a"}, TypeError, r"^seed is 'a'; expected a whole number"),
+        ({"seed": 2**31}, ValueError, r"^seed is 2147483648; expected 0 to 2147483647"),
+        ({"learning_rate": 0}, ValueError, r"^learning_rate is 0; expected a finite number above 0"),
+        ({"learning_rate": math.nan}, ValueError, r"^learning_rate is nan; expected a finite number above 0"),
+        ({"learning_rate": None}, TypeError, r"^learning_rate is None; expected a number, such as 1e-3"),
+        ({"clip_norm": -1.0}, ValueError, r"^clip_norm is -1.0; expected a finite number above 0, or None"),
+        ({"clip_norm": math.inf}, ValueError, r"^clip_norm is inf; expected a finite number above 0, or None"),
+        ({"weight_decay": -0.1}, ValueError, r"^weight_decay is -0.1; expected a finite number, at least 0"),
+        ({"weight_decay": math.inf}, ValueError, r"^weight_decay is inf; expected a finite number"),
+        ({"final_fraction": 1.1}, ValueError, r"^final_fraction is 1.1; expected a number from 0 to 1"),
+        ({"final_fraction": "0.1"}, TypeError, r"^final_fraction is '0.1'; expected a number"),
+        ({"beta_1": 1.0}, ValueError, r"^beta_1 is 1.0; expected at least 0 and below 1"),
+        ({"beta_2": -0.1}, ValueError, r"^beta_2 is -0.1; expected at least 0 and below 1"),
+        ({"beta_2": "x"}, TypeError, r"^beta_2 is 'x'; expected a number"),
+        ({"precision": "float16"}, ValueError, r"^precision is 'float16'; expected one of 'float32', 'bfloat16'"),
     ],
 )
 def test_training_config_names_what_is_wrong(bad, error, message, unchecked):
@@ -120,9 +120,9 @@ def test_new_optimiser_is_adamw_by_hand(clip_norm):
     ]
     config = dataclasses.replace(CONFIG, clip_norm=clip_norm)
     found = by_optax(weights, gradients, config)
-    wanted = adamw(weights, gradients, config, rates=[0.015, 0.03, 0.045])
+    expected = adamw(weights, gradients, config, rates=[0.015, 0.03, 0.045])
     for name in shapes:
-        np.testing.assert_allclose(found[name], wanted[name], atol=2e-6)
+        np.testing.assert_allclose(found[name], expected[name], atol=2e-6)
 
 
 def test_new_optimiser_decays_matrices_alone():

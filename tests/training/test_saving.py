@@ -108,7 +108,7 @@ def test_load_model_notices_every_altered_byte(saved, tmp_path):
         except ValueError as error:
             said = str(error)
         else:  # such as white space at the end of the header, where it may be anything
-            said = str(path) if same(found, model) else "a changed model, without a word"
+            said = str(path) if same(found, model) else "a changed model, silently"
         assert said.startswith(str(path)), f"byte {place}: {said}"
 
 
@@ -130,16 +130,16 @@ def test_load_model_names_what_is_no_model(saved, tmp_path):
         load_model(path, Decoder)
     save_file({"weight": np.ones(3)}, path)
     with pytest.raises(
-        ValueError, match=r"x.safetensors has no configuration in its header; wanted a file that save_m"
+        ValueError, match=r"x.safetensors has no configuration in its header; expected a file that save_m"
     ):
         load_model(path, Decoder)
-    with pytest.raises(ValueError, match=r"^path is 'x.bin'; wanted one that ends in .safetensors"):
+    with pytest.raises(ValueError, match=r"^path is 'x.bin'; expected one that ends in .safetensors"):
         load_model("x.bin", Decoder)
 
     class Encoder(Decoder):
         pass
 
-    with pytest.raises(ValueError, match=r"decoder.safetensors holds a Decoder; wanted a Encoder"):
+    with pytest.raises(ValueError, match=r"decoder.safetensors holds a Decoder; expected a Encoder"):
         load_model(saved, Encoder)
 
 
@@ -161,16 +161,16 @@ def test_load_model_names_a_configuration_that_does_not_fit(tmp_path, unchecked)
     with pytest.raises(ValueError, match=r"has a configuration that no Decoder has: .*colour"):
         load_model(write(Odd(7)), Decoder)
     with pytest.raises(
-        ValueError, match=r"does not fit its own configuration: .*is \(7, 12\) float32, wanted \(8, 12\)"
+        ValueError, match=r"does not fit its own configuration: .*is \(7, 12\) float32, expected \(8, 12\)"
     ):
         load_model(write(dataclasses.replace(CONFIG, vocab_size=8)), Decoder)
 
 
 def test_save_model_refuses_what_it_cannot_write(saved, tmp_path, monkeypatch):
     model = model_of(CONFIG, seed=1)
-    with pytest.raises(ValueError, match=r"^path is 'x.bin'; wanted one that ends in .safetensors"):
+    with pytest.raises(ValueError, match=r"^path is 'x.bin'; expected one that ends in .safetensors"):
         save_model("x.bin", model)
-    with pytest.raises(TypeError, match=r"^LayerNorm has no config; wanted a model made from one, such as a Decoder"):
+    with pytest.raises(TypeError, match=r"^LayerNorm has no config; expected a model made from one, such as a Decoder"):
         save_model(tmp_path / "x.safetensors", model.final_norm)
     with pytest.raises(FileNotFoundError, match=r"There is no folder .*none to put x.json in"):
         save_model(tmp_path / "none" / "x.safetensors", model)

@@ -54,11 +54,11 @@ def test_digest_sees_a_matrix_row_by_row_however_it_lies():
 
 
 def test_differences_are_named():
-    wanted = {"a": np.ones(2, np.float32), "b": np.ones((2, 3), np.float32)}
-    assert differences(wanted, dict(reversed(wanted.items()))) == ""
+    expected = {"a": np.ones(2, np.float32), "b": np.ones((2, 3), np.float32)}
+    assert differences(expected, dict(reversed(expected.items()))) == ""
     found = {"a": np.ones(2, np.float16), "c": np.ones(1, np.float32)}
-    assert differences(found, wanted) == (
-        "a is (2,) float16, wanted (2,) float32; b is missing, wanted (2, 3) float32; c is (1,) float32, wanted none"
+    assert differences(found, expected) == (
+        "a is (2,) float16, expected (2,) float32; b is missing, expected (2, 3) float32; c is (1,) float32, expected none"
     )
     many = {f"layer {number}": np.ones(1, np.float32) for number in range(5)}
     assert differences({}, many).endswith("; and 2 more")

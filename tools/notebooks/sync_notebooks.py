@@ -168,15 +168,15 @@ def drift(book: Book, name: str) -> str:
     file = book.root / f"{name}.ipynb"
     if not file.is_file():
         return f"{name}.ipynb is missing: run `make notebooks`"
-    wanted = convert(book, name).cells
+    expected = convert(book, name).cells
     stored = nbformat.read(file, as_version=4).cells
     advice = f"{name}.ipynb is not what {name}.md gives now: run `make notebooks` and commit both"
-    for number, (new, old) in enumerate(zip(wanted, stored, strict=False), start=1):
+    for number, (new, old) in enumerate(zip(expected, stored, strict=False), start=1):
         if (new.id, new.source, new.metadata) != (old.id, old.source, old.metadata):
             first = next((line for line in new.source.splitlines() if line not in old.source), "")
             return f"{advice} (first difference: cell {number}{f', {first[:70]!r}' if first else ''})"
-    if len(wanted) != len(stored):
-        return f"{advice} (it has {len(stored)} cells; now there are {len(wanted)})"
+    if len(expected) != len(stored):
+        return f"{advice} (it has {len(stored)} cells; now there are {len(expected)})"
     return ""
 
 

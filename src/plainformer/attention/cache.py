@@ -63,7 +63,7 @@ class KeyValueCache(eqx.Module):
         filled = 0 if isinstance(self.length, jax.core.Tracer) else int(self.length)
         if filled + seq > capacity:
             raise ValueError(
-                f"The cache has room for {capacity} tokens and holds {filled}; wanted room for {seq} more. "
+                f"The cache has room for {capacity} tokens and holds {filled}; expected room for {seq} more. "
                 "Make it larger, or start anew with the last tokens."
             )
 
@@ -84,7 +84,7 @@ class KeyValueCache(eqx.Module):
             return self  # `append` looks at the length itself
         capacity = self.positions.shape[1]
         message = (
-            f"The cache is full: it has room for {capacity} tokens in all; wanted room for {seq} more. "
+            f"The cache is full: it has room for {capacity} tokens in all; expected room for {seq} more. "
             "Make it larger, or start anew with the last tokens."
         )
         length = eqx.error_if(self.length, self.length > capacity - seq, message)

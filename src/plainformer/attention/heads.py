@@ -22,7 +22,7 @@ def split_heads(x: Float[Array, "seq width"], num_heads: int) -> Float[Array, "h
     check_positive(num_heads=num_heads)
     seq, width = x.shape
     if width % num_heads:
-        raise ValueError(f"x is {width} wide, which {num_heads} heads cannot share equally; wanted a multiple.")
+        raise ValueError(f"x is {width} wide, which {num_heads} heads cannot share equally; expected a multiple.")
     # Reshape, then transpose: reshaping straight to (heads, seq, d_head) would cut across tokens.
     return x.reshape(seq, num_heads, width // num_heads).transpose(1, 0, 2)
 

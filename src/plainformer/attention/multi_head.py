@@ -115,7 +115,7 @@ class MultiHeadAttention(eqx.Module):
         if num_heads % num_kv_heads:
             raise ValueError(
                 f"num_heads={num_heads} is not a multiple of num_kv_heads={num_kv_heads}; "
-                "wanted equally many query heads for each key and value head."
+                "expected equally many query heads for each key and value head."
             )
         if d_model % num_heads and None in (d_k, d_v):
             raise ValueError(
@@ -209,7 +209,7 @@ class MultiHeadAttention(eqx.Module):
         """
         check_axes("is_token", is_token, num_texts=None, kv_seq=None)
         if is_token.dtype != np.bool_:  # 0 and -inf, as some add them to scores, would mean the opposite
-            raise TypeError(f"is_token holds {is_token.dtype}; wanted bool, True for a token, False for padding.")
+            raise TypeError(f"is_token holds {is_token.dtype}; expected bool, True for a token, False for padding.")
         check_axes("context", context, rows=is_token.size, d_model=self.key_weight.shape[0])
         _, keys, values = self._heads(context, context, is_token.shape[0])
         return cache_context(keys, values, is_token)
@@ -249,7 +249,7 @@ class MultiHeadAttention(eqx.Module):
         check_axes("context", context, kv_seq=None, d_model=d_model)
         if x.shape[0] % num_texts or context.shape[0] % num_texts:
             rows = f"x has {x.shape[0]} rows, context {context.shape[0]}"
-            raise ValueError(f"{rows}; wanted multiples of num_texts={num_texts}, for texts of equal length.")
+            raise ValueError(f"{rows}; expected multiples of num_texts={num_texts}, for texts of equal length.")
         seq, kv_seq = x.shape[0] // num_texts, context.shape[0] // num_texts
         texts = {"num_texts": num_texts} if getattr(mask, "ndim", 2) == 3 and num_texts > 1 else {}
         check_mask(mask, **texts, seq=seq, kv_seq=kv_seq)

@@ -23,7 +23,7 @@ def attention_rollout(weights: Float[Array, "layers heads rows rows"]) -> Float[
     """
     weights = as_floats("weights", weights, layers=None, heads=None, rows=None, columns=None)
     if weights.shape[2] != weights.shape[3]:
-        raise ValueError(f"weights has shape {weights.shape}; wanted as many keys as queries, a self-attention's.")
+        raise ValueError(f"weights has shape {weights.shape}; expected as many keys as queries, a self-attention's.")
     found = identity = jnp.eye(weights.shape[2], dtype=weights.dtype)
     for layer in weights.mean(axis=1):
         found = (layer + identity) / 2 @ found
@@ -50,14 +50,14 @@ def class_attention(
     are no floats.
     """
     if not isinstance(grid, tuple | list) or len(grid) != 2:
-        raise TypeError(f"grid is {grid!r}; wanted a pair, (down, right), such as ViTConfig.grid.")
+        raise TypeError(f"grid is {grid!r}; expected a pair, (down, right), such as ViTConfig.grid.")
     down, right = grid
     check_positive(down=down, right=right)
     weights = as_floats("weights", weights)
     rows = down * right + 1
     if weights.shape[-2:] != (rows, rows):
         raise ValueError(
-            f"weights has shape {weights.shape}; wanted {rows} rows and columns at the end, for a class token and "
+            f"weights has shape {weights.shape}; expected {rows} rows and columns at the end, for a class token and "
             f"{down} x {right} patches. A model with pooling='mean' has no class token to look at."
         )
     return weights[..., 0, 1:].reshape(*weights.shape[:-2], down, right)

@@ -42,7 +42,7 @@ def window_weights(seq_len: int, radius: int) -> Float[Array, "seq seq"]:
     """
     check_positive(seq_len=seq_len)
     if radius < 0 or radius % 1:
-        raise ValueError(f"radius is {radius}; wanted a whole number: 0 (only the token itself) or more.")
+        raise ValueError(f"radius is {radius}; expected a whole number: 0 (only the token itself) or more.")
     positions = jnp.arange(seq_len)
     near = jnp.abs(positions[:, None] - positions[None, :]) <= radius
     return softmax(jnp.zeros((seq_len, seq_len)), near)  # equal scores, equal weights
@@ -236,7 +236,7 @@ def padding_mask(is_token: Bool[Array, " kv_seq"], q_seq: int | None = None) -> 
     """
     check_axes("is_token", is_token, kv_seq=None)
     if is_token.dtype != jnp.bool_:
-        raise TypeError(f"is_token holds {is_token.dtype}; wanted bool, True for a token. Try is_token == 1.")
+        raise TypeError(f"is_token holds {is_token.dtype}; expected bool, True for a token. Try is_token == 1.")
     if q_seq is None:
         q_seq = is_token.shape[0]
     else:

@@ -97,7 +97,7 @@ class TransformerBlock(eqx.Module):
         check_positive(d_model=d_model, num_heads=num_heads)
         if d_model % num_heads:
             raise ValueError(
-                f"d_model={d_model} is not a multiple of num_heads={num_heads}; wanted heads of equal width. "
+                f"d_model={d_model} is not a multiple of num_heads={num_heads}; expected heads of equal width. "
                 "Choose another width, or another number of heads."
             )
         d_ff = 4 * d_model if d_ff is None else d_ff
@@ -143,7 +143,7 @@ class TransformerBlock(eqx.Module):
         acts in the self-attention. Several texts may stand one below the other, `num_texts` of them, as in
         `MultiHeadAttention`. With a random `key`, as in training, dropout is on. Returns rows like `x`.
         Raises `ValueError` if a shape is wrong, a batch is passed (use `num_texts` or `jax.vmap`), or a `context` is
-        missing or not wanted; `TypeError` if a mask is not Boolean or `position` is no scheme.
+        missing or not expected; `TypeError` if a mask is not Boolean or `position` is no scheme.
         """
         check_axes("x", x, seq=None, d_model=self.attention.query_weight.shape[0])
         self._check_context(x, context, context_mask, num_texts)
@@ -243,7 +243,7 @@ def check_stack(config) -> None:
         raise ValueError(f"d_model={config.d_model} is not a multiple of num_heads={config.num_heads}; choose others.")
     if config.positions == "rotary" and (config.d_model // config.num_heads) % 2:
         raise ValueError(
-            f"d_model={config.d_model} by num_heads={config.num_heads} is odd; wanted an even width of each head for "
+            f"d_model={config.d_model} by num_heads={config.num_heads} is odd; expected an even width of each head for "
             "rotary positions, which turn columns in pairs."
         )
     check_choice("placement", config.placement, PLACEMENTS)

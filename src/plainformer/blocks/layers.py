@@ -110,7 +110,7 @@ def in_single_precision(x: Float[Array, "*shape"]) -> Float[Array, "*shape"]:
 def _checked_eps(eps: float) -> float:
     number = as_number("eps", eps, "1e-5")
     if not 0 <= number < math.inf:  # a NaN, too, is refused: no comparison with it holds
-        raise ValueError(f"eps is {eps}; wanted a small number, at least 0, such as 1e-5.")
+        raise ValueError(f"eps is {eps}; expected a small number, at least 0, such as 1e-5.")
     return number
 
 

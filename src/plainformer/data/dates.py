@@ -193,7 +193,7 @@ def number_words(numbers: Sequence[int], language: str = "en") -> list[str]:
     check_list("numbers", numbers, "whole numbers")
     if language not in num2words.CONVERTER_CLASSES:
         known = ", ".join(sorted(num2words.CONVERTER_CLASSES))
-        raise ValueError(f"num2words does not know the language {language!r}; wanted one of {known}.")
+        raise ValueError(f"num2words does not know the language {language!r}; expected one of {known}.")
     return [_words(number, language) for number in numbers]
 
 
@@ -201,7 +201,7 @@ def _words(number: int, language: str) -> str:
     import num2words
 
     if isinstance(number, bool) or not isinstance(number, int | np.integer):
-        raise TypeError(f"numbers holds {number!r}; wanted whole numbers.")
+        raise TypeError(f"numbers holds {number!r}; expected whole numbers.")
     try:
         return _plain(num2words.num2words(int(number), lang=language))
     except (OverflowError, NotImplementedError, LookupError, ValueError) as error:
@@ -215,17 +215,17 @@ def _locale(language: str):
         return babel.Locale.parse(language)
     except (babel.UnknownLocaleError, ValueError) as error:
         raise ValueError(
-            f"Babel does not know the language {language!r}; wanted a name such as 'en', 'de' or 'pt_BR'."
+            f"Babel does not know the language {language!r}; expected a name such as 'en', 'de' or 'pt_BR'."
         ) from error
 
 
 def _checked_languages(languages: Sequence[str]) -> list[str]:
     check_names("languages", languages)
     if not len(languages):
-        raise ValueError("languages is empty; wanted at least one, such as ['en'].")
+        raise ValueError("languages is empty; expected at least one, such as ['en'].")
     twice = next((name for place, name in enumerate(languages) if name in languages[:place]), None)
     if twice is not None:
-        raise ValueError(f"languages names {twice!r} twice; wanted each once.")
+        raise ValueError(f"languages names {twice!r} twice; expected each once.")
     return list(languages)
 
 
@@ -252,11 +252,11 @@ def _days_of(years: Sequence[int]) -> np.ndarray:
     check_list("years", years, "years")
     for year in years:
         if isinstance(year, bool) or not isinstance(year, int | np.integer):
-            raise TypeError(f"years holds {year!r}; wanted whole numbers.")
+            raise TypeError(f"years holds {year!r}; expected whole numbers.")
         if not datetime.MINYEAR <= year <= datetime.MAXYEAR:
-            raise ValueError(f"years holds {year}; wanted {datetime.MINYEAR} to {datetime.MAXYEAR}.")
+            raise ValueError(f"years holds {year}; expected {datetime.MINYEAR} to {datetime.MAXYEAR}.")
     if len(set(years)) < len(years):
-        raise ValueError("years holds one of them twice; wanted each once.")
+        raise ValueError("years holds one of them twice; expected each once.")
     ends = [
         (datetime.date(year, 1, 1).toordinal(), datetime.date(year, 12, 31).toordinal()) for year in map(int, years)
     ]
@@ -292,4 +292,4 @@ def _each_text_once(names: list[LabelledName], seen: set[str]) -> list[LabelledN
 
 def _check_seed(seed: int) -> None:
     if isinstance(seed, bool) or not isinstance(seed, int | np.integer) or seed < 0:
-        raise ValueError(f"seed is {seed!r}; wanted a whole number, at least 0.")
+        raise ValueError(f"seed is {seed!r}; expected a whole number, at least 0.")

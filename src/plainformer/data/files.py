@@ -15,7 +15,7 @@ def read_text(path: Name) -> str:
     """
     path = Path(path)
     if path.is_dir():
-        raise IsADirectoryError(f"{path} is a folder; wanted a file.")
+        raise IsADirectoryError(f"{path} is a folder; expected a file.")
     if not path.exists():
         raise FileNotFoundError(f"There is no file {path}. Looked in {path.parent.resolve()}.")
     try:
@@ -37,7 +37,7 @@ def read_json(path: Name) -> dict:
     except (ValueError, RecursionError) as error:
         raise ValueError(f"{path} is not valid JSON: {error}.") from error
     if not isinstance(content, dict):
-        raise ValueError(f"{path} holds a {type(content).__name__}; wanted a JSON object.")
+        raise ValueError(f"{path} holds a {type(content).__name__}; expected a JSON object.")
     return content
 
 

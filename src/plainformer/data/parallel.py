@@ -100,7 +100,7 @@ def load_labelled(path: str | os.PathLike) -> list[tuple[str, str]]:
     suffix = os.path.splitext(path)[1].lower()
     if suffix not in (".csv", ".tsv"):
         raise ValueError(
-            f"{path} ends neither in .csv nor in .tsv; wanted one of them, to know what separates columns."
+            f"{path} ends neither in .csv nor in .tsv; expected one of them, to know what separates columns."
         )
     rows = io.StringIO(read_text(path), newline="")
     tabs = suffix == ".tsv"
@@ -113,7 +113,7 @@ def load_labelled(path: str | os.PathLike) -> list[tuple[str, str]]:
     if sorted(header) == ["label", "text"]:
         pairs = pairs[1:] if header[0] == "text" else [(text, label) for label, text in pairs[1:]]
     if not pairs:
-        raise ValueError(f"{path} is empty; wanted rows of a text and its label.")
+        raise ValueError(f"{path} is empty; expected rows of a text and its label.")
     return pairs
 
 
@@ -133,13 +133,13 @@ def label_ids(labels: Sequence[str], names: Sequence[str] | None = None) -> tupl
     """
     check_names("labels", labels)
     if not len(labels):
-        raise ValueError("labels is empty; wanted one label for each example.")
+        raise ValueError("labels is empty; expected one label for each example.")
     if names is None:
         names = sorted(set(labels))
     check_names("names", names)
     numbers = {name: number for number, name in enumerate(names)}
     if len(numbers) < len(names):
-        raise ValueError("names holds a label twice; wanted them as label_ids() returned them.")
+        raise ValueError("names holds a label twice; expected them as label_ids() returned them.")
     unseen = next((place for place, label in enumerate(labels) if label not in numbers), None)
     if unseen is not None:
         some = ", ".join(map(repr, names[:20])) + (", …" if len(names) > 20 else "")
@@ -182,14 +182,14 @@ def pad_texts(texts, length: int | None = None) -> tuple[Int[Array, "texts seq"]
         check_positive(length=length)
     rows = [_ids_of_text(place, ids) for place, ids in enumerate(texts)]
     if not rows:
-        raise ValueError("texts is empty; wanted at least one list of token ids.")
+        raise ValueError("texts is empty; expected at least one list of token ids.")
     lengths = np.array([len(row) for row in rows])
     if length is None:
         length = int(lengths.max())
     if lengths.max() > length:
         place = int(np.argmax(lengths > length))
         raise ValueError(
-            f"texts[{place}] has {lengths[place]} tokens; wanted at most {length}, the length asked for. "
+            f"texts[{place}] has {lengths[place]} tokens; expected at most {length}, the length asked for. "
             f"Cut it, or pad to length={lengths.max()}, which holds all texts."
         )
     is_token = np.arange(length) < lengths[:, None]
@@ -204,7 +204,7 @@ def _ids_of_text(place: int, text) -> list[int]:
     except (ValueError, TypeError) as error:
         raise type(error)(f"texts[{place}]: {error}") from error
     if not ids:
-        raise ValueError(f"texts[{place}] is empty; wanted at least one token, such as a start or a class token.")
+        raise ValueError(f"texts[{place}] is empty; expected at least one token, such as a start or a class token.")
     return ids
 
 
@@ -212,7 +212,7 @@ def _paired(*files: tuple[str, str]) -> list[tuple[str, str]]:
     (source, sentences), (target, translations) = ((path, _sentences(path, text)) for path, text in files)
     if len(sentences) != len(translations):
         raise ValueError(
-            f"{source} has {len(sentences)} lines and {target} has {len(translations)}; wanted as many in both, each "
+            f"{source} has {len(sentences)} lines and {target} has {len(translations)}; expected as many in both, each "
             "line of one the translation of the same line of the other. Is one of them cut short?"
         )
     return list(zip(sentences, translations, strict=True))
@@ -220,12 +220,12 @@ def _paired(*files: tuple[str, str]) -> list[tuple[str, str]]:
 
 def _sentences(path: str, text: str) -> list[str]:
     if not text.strip():
-        raise ValueError(f"{path} is empty, or holds white space only; wanted one sentence a line.")
+        raise ValueError(f"{path} is empty, or holds white space only; expected one sentence a line.")
     # By line feeds alone: str.splitlines would also cut at characters that may stand within a sentence.
     lines = [line.strip() for line in text.rstrip().split("\n")]
     if "" in lines:
         raise ValueError(
-            f"{path}, line {lines.index('') + 1} is blank; wanted one sentence a line. Delete it, in both files."
+            f"{path}, line {lines.index('') + 1} is blank; expected one sentence a line. Delete it, in both files."
         )
     return lines
 
@@ -233,12 +233,12 @@ def _sentences(path: str, text: str) -> list[str]:
 def _pair(path: str | os.PathLike, row: list[str], line: int, *, tabs: bool) -> tuple[str, str]:
     if len(row) != 2:
         raise ValueError(
-            f"{path}, line {line}, has {len(row)} column{'s' * (len(row) > 1)}; wanted 2, text and label, "
+            f"{path}, line {line}, has {len(row)} column{'s' * (len(row) > 1)}; expected 2, text and label, "
             f"with one {'tab' if tabs else 'comma'} between them."
         )
     text, label = (cell.strip() for cell in row)
     if not (text and label):
-        raise ValueError(f"{path}, line {line} has no {'label' if text else 'text'}; wanted both.")
+        raise ValueError(f"{path}, line {line} has no {'label' if text else 'text'}; expected both.")
     return text, label
 
 

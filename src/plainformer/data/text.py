@@ -98,7 +98,7 @@ def split_text(text: str, fraction: float = 0.9) -> tuple[str, str]:
     **Returns** both parts. **Raises** `ValueError` if `fraction` is out of range or a part would be empty.
     """
     if not 0 < fraction < 1:
-        raise ValueError(f"fraction is {fraction}; wanted more than 0 and less than 1, such as 0.9.")
+        raise ValueError(f"fraction is {fraction}; expected more than 0 and less than 1, such as 0.9.")
     end = int(fraction * len(text))
     if not 0 < end < len(text):
         raise ValueError(f"A text of {len(text)} characters has no {fraction:.0%} of it that leaves two parts.")
@@ -119,7 +119,7 @@ def load_text(path: str | os.PathLike) -> str:
     """
     text = read_text(path)
     if not text.strip():
-        raise ValueError(f"{path} is empty, or holds white space only; wanted some text.")
+        raise ValueError(f"{path} is empty, or holds white space only; expected some text.")
     return text
 
 
@@ -140,7 +140,7 @@ def windows_at(tokens, seq_len: int, batch_size: int, *, seed: int = 0) -> Calla
     text = _text_of_windows(tokens, seq_len)
     check_positive(batch_size=batch_size)
     if isinstance(seed, bool) or not isinstance(seed, int | np.integer) or seed < 0:
-        raise ValueError(f"seed is {seed!r}; wanted a whole number, at least 0.")
+        raise ValueError(f"seed is {seed!r}; expected a whole number, at least 0.")
     places = np.arange(seq_len)
 
     def batch_at(step: int) -> tuple[Int[Array, "batch seq"], Int[Array, "batch seq"]]:
@@ -173,7 +173,7 @@ def _text_of_windows(tokens, seq_len: int) -> np.ndarray:
     text = np.asarray(check_token_ids(tokens), np.int32)
     if len(text) < seq_len + 1:
         raise ValueError(
-            f"The text has {len(text)} tokens; wanted at least {seq_len + 1}, a window and the token after it. "
+            f"The text has {len(text)} tokens; expected at least {seq_len + 1}, a window and the token after it. "
             "Use a longer text or a shorter window."
         )
     return text

@@ -93,8 +93,8 @@ def _complaint(name: Any, function: Any) -> str | None:
         return complaint
 
     came = [run(function, case.inputs, exercise) for case in cases]
-    wanted = [exercise.answer(**case.inputs) for case in cases]
-    is_wrong = [not isinstance(c, str) and not exercise.is_same(c, w) for c, w in zip(came, wanted, strict=True)]
+    expected = [exercise.answer(**case.inputs) for case in cases]
+    is_wrong = [not isinstance(c, str) and not exercise.is_same(c, w) for c, w in zip(came, expected, strict=True)]
     if any(is_wrong):
         # All ordinary inputs together tell the most mistakes apart. If none explains them all, those up to the first
         # wrong result may still tell one; two at least, since a single one is too easily hit by chance.
@@ -110,7 +110,7 @@ def _complaint(name: Any, function: Any) -> str | None:
     for case, result in zip(cases, came, strict=True):
         if isinstance(result, str):
             return f"{name}: {result}\nThe input was: {case.name}, with {shapes(case.inputs)}."
-    for case, result, right, bad in zip(cases, came, wanted, is_wrong, strict=True):
+    for case, result, right, bad in zip(cases, came, expected, is_wrong, strict=True):
         if bad and not isinstance(result, str):
             if _is_right_in_half_precision(result, right):
                 return (
@@ -150,11 +150,11 @@ def _agree(exercise: Exercise, wrong: Callable, inputs: dict, came: np.ndarray |
     return not isinstance(came, str) and exercise.is_same(came, comes)
 
 
-def _is_right_in_half_precision(came: np.ndarray, wanted: np.ndarray) -> bool:
-    if not jnp.issubdtype(came.dtype, jnp.floating) or came.dtype.itemsize > 2 or came.shape != wanted.shape:
+def _is_right_in_half_precision(came: np.ndarray, expected: np.ndarray) -> bool:
+    if not jnp.issubdtype(came.dtype, jnp.floating) or came.dtype.itemsize > 2 or came.shape != expected.shape:
         return False
     rounding = 4 * float(jnp.finfo(came.dtype).eps)  # a few steps, each rounded
-    return np.allclose(came.astype(np.float64), wanted, rtol=rounding, atol=rounding * np.abs(wanted).max())
+    return np.allclose(came.astype(np.float64), expected, rtol=rounding, atol=rounding * np.abs(expected).max())
 
 
 def _hide_our_lines_in_scripts() -> None:

@@ -54,13 +54,13 @@ class Exercise(NamedTuple):
     parts: tuple[str, ...] = ()  # what the function returns, where that is several arrays of one shape
     remark: Callable[[dict, np.ndarray], str] | None = None  # what to add to the numbers of an example, in brackets
 
-    def is_same(self, came: np.ndarray, wanted: np.ndarray) -> bool:
+    def is_same(self, came: np.ndarray, expected: np.ndarray) -> bool:
         """Whether the reader's result counts as this one."""
-        if came.shape != wanted.shape:
+        if came.shape != expected.shape:
             return False
         if self.is_exact:
-            return bool((came == wanted).all())
-        return np.allclose(came.astype(np.float64), wanted, rtol=1e-4, atol=1e-5, equal_nan=True)
+            return bool((came == expected).all())
+        return np.allclose(came.astype(np.float64), expected, rtol=1e-4, atol=1e-5, equal_nan=True)
 
 
 def is_real(dtype: np.dtype) -> bool:

@@ -20,11 +20,11 @@ def signature_complaint(name: str, function: object, arguments: list[str]) -> st
     """What is wrong before the function is called: it is none, or takes other arguments."""
     call = f"{name} is called as f({', '.join(arguments)})"
     if inspect.isclass(function):
-        return f"{name}: wanted a function, came the class {function.__name__}; {call}. Pass a function or an object."
+        return f"{name}: expected a function, came the class {function.__name__}; {call}. Pass a function or an object."
     if not callable(function):
         hint = " Pass the function itself, without calling it." if _is_a_result(function) else ""
         hint = " Pass the function itself, without quotation marks." if isinstance(function, str) else hint
-        return f"{name}: wanted a function, came {a(function)}.{hint}"
+        return f"{name}: expected a function, came {a(function)}.{hint}"
     try:
         signature = inspect.signature(function)
     except Exception:  # some built-in functions do not tell, and an object may tell in its own way
@@ -53,7 +53,7 @@ def run(function: Callable, inputs: dict, exercise: Exercise) -> np.ndarray | st
     if exercise.parts:
         return _together(result, exercise)
     if isinstance(result, tuple) and not exercise.is_exact:
-        return f"your function returned a tuple of {len(result)}; wanted one array. Return the result alone."
+        return f"your function returned a tuple of {len(result)}; expected one array. Return the result alone."
     return _as_array(result, exercise)
 
 
@@ -77,13 +77,13 @@ def _is_a_result(thing) -> bool:
 
 def _together(result, exercise: Exercise) -> np.ndarray | str:
     """Several results of one shape as one array, whose first axis counts them."""
-    names, wanted = " and ".join(exercise.parts), f"wanted {len(exercise.parts)} arrays"
+    names, expected = " and ".join(exercise.parts), f"expected {len(exercise.parts)} arrays"
     try:
         number = len(result)
     except Exception:  # most things have no length, and some raise in their own way
-        return f"your function returned {a(result)}; {wanted}, {names}."
+        return f"your function returned {a(result)}; {expected}, {names}."
     if number != len(exercise.parts):
-        return f"your function returned {a(result)} of {number}; {wanted}, {names}."
+        return f"your function returned {a(result)} of {number}; {expected}, {names}."
     arrays: dict[str, np.ndarray] = {}
     for name, each in zip(exercise.parts, result, strict=True):
         array = _as_array(each, exercise)
@@ -97,13 +97,13 @@ def _together(result, exercise: Exercise) -> np.ndarray | str:
 
 
 def _as_array(result, exercise: Exercise) -> np.ndarray | str:
-    wanted = "one list of ids, which are whole numbers" if exercise.is_exact else "one array of real numbers"
+    expected = "one list of ids, which are whole numbers" if exercise.is_exact else "one array of real numbers"
     try:
         array = np.array(result)  # a copy: the reader may use the same memory for the next result
         if is_real(array.dtype):
             is_whole = array.dtype.kind in "iu" or array.size == 0
             if exercise.is_exact and not is_whole:
-                return f"your function returned {array.dtype} numbers; wanted {wanted}."
+                return f"your function returned {array.dtype} numbers; expected {expected}."
             return array
         # Fractions, or arrays of one number each in an array of objects
         if array.dtype == object and all(isinstance(n, Real) or is_real(np.asarray(n).dtype) for n in array.flat):
@@ -114,14 +114,14 @@ def _as_array(result, exercise: Exercise) -> np.ndarray | str:
         lengths = {len(row) for row in result if hasattr(row, "__len__") and not isinstance(row, str)}
         if len(lengths) > 1 or (lengths and exercise.is_exact):
             rows = f"{a(result)} of {len(result)} rows, which are {min(lengths)} to {max(lengths)} long"
-            return f"your function returned {rows}; wanted {wanted}."
+            return f"your function returned {rows}; expected {expected}."
         first: Any = result
         while isinstance(first, list | tuple) and first:
             first = first[0]
-        return f"your function returned {a(result)}, which begins with {a(first)}; wanted {wanted}."
+        return f"your function returned {a(result)}, which begins with {a(first)}; expected {expected}."
     if callable(result):
-        return f"your function returned {a(result)} that is still to be called; wanted {wanted}."
-    return f"your function returned {a(result)}; wanted {wanted}."
+        return f"your function returned {a(result)} that is still to be called; expected {expected}."
+    return f"your function returned {a(result)}; expected {expected}."
 
 
 def _hint(error: BaseException) -> str:

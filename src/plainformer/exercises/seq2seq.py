@@ -50,11 +50,11 @@ def _label_smoothing(
     *,
     log_probs=loss.log_softmax,
     mix=lambda log_probs, epsilon: log_probs,
-    wanted=known.smoothed,
+    expected=known.smoothed,
     average=loss.mean,
     finish=lambda surprise: surprise,
 ):
-    weighted = wanted(targets, logits.shape[1], epsilon) * mix(log_probs(logits), epsilon)
+    weighted = expected(targets, logits.shape[1], epsilon) * mix(log_probs(logits), epsilon)
     return np.asarray(finish(-average(weighted.sum(axis=1), logits.shape)))
 
 

@@ -211,7 +211,7 @@ TEACHER_FORCING = [
 
 
 def smoothed(targets, vocab_size, epsilon):
-    """How much each token of the vocabulary is wanted, row by row."""
+    """How much each token of the vocabulary is expected, row by row."""
     return (1 - epsilon) * np.eye(vocab_size)[targets] + epsilon / vocab_size
 
 
@@ -227,49 +227,49 @@ def _without_its_part(targets, vocab_size, epsilon):
 
 LABEL_SMOOTHING = [
     Mistake(
-        "wanted",
+        "expected",
         "the sign of the second part is wrong: you reward the model for making other tokens impossible",
         "Should the loss become larger or smaller if the model gives some token next to no probability?",
         lambda targets, vocab_size, epsilon: smoothed(targets, vocab_size, epsilon) - 2 * epsilon / vocab_size,
     ),
     Mistake(
-        "wanted",
+        "expected",
         "you share epsilon among the other tokens only, vocab_size - 1 of them",
         "In the equation the mean runs over the whole vocabulary. Is the target a part of it?",
         _others_only,
     ),
     Mistake(
-        "wanted",
+        "expected",
         "the target does not get its own part of epsilon, so that the shares do not sum to 1",
         "What do 1 - epsilon and vocab_size - 1 times epsilon / vocab_size sum to?",
         _without_its_part,
     ),
     Mistake(
-        "wanted",
+        "expected",
         "you add up the surprises at all tokens of the vocabulary, where you should take their mean",
         "If epsilon is shared out evenly among vocab_size tokens, how much does each of them get?",
         lambda targets, vocab_size, epsilon: (1 - epsilon) * np.eye(vocab_size)[targets] + epsilon,
     ),
     Mistake(
-        "wanted",
+        "expected",
         "epsilon and 1 - epsilon are swapped: the target gets the small share",
         "Without smoothing, epsilon is 0. What should be left of the loss then?",
         lambda targets, vocab_size, epsilon: smoothed(targets, vocab_size, 1 - epsilon),
     ),
     Mistake(
-        "wanted",
+        "expected",
         "epsilon plays no part: that is the cross-entropy",
         "How sure of the target does the loss want the model to be, and how sure should it want it to be?",
         lambda targets, vocab_size, epsilon: np.eye(vocab_size)[targets],
     ),
     Mistake(
-        "wanted",
+        "expected",
         "the second part is missing: you only shrink the loss to 1 - epsilon of it",
         "Which model has the least loss if all losses become smaller by the same factor?",
         lambda targets, vocab_size, epsilon: (1 - epsilon) * np.eye(vocab_size)[targets],
     ),
     Mistake(
-        "wanted",
+        "expected",
         "the target keeps its whole share, and epsilon comes on top",
         "The shares of a row should sum to 1. From whom is epsilon taken?",
         lambda targets, vocab_size, epsilon: np.eye(vocab_size)[targets] + epsilon / vocab_size,
@@ -280,7 +280,7 @@ LABEL_SMOOTHING = [
         "What is the most that such a loss takes off for being sure, and what does it cost to be sure and right?",
         {
             "mix": lambda log_probs, epsilon: np.log((1 - epsilon) * np.exp(log_probs) + epsilon / log_probs.shape[1]),
-            "wanted": lambda targets, vocab_size, epsilon: np.eye(vocab_size)[targets],
+            "expected": lambda targets, vocab_size, epsilon: np.eye(vocab_size)[targets],
         },
     ),
     *SURPRISE[:10],

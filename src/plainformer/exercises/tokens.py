@@ -150,7 +150,7 @@ MISTAKES = [
     ),
     Mistake(
         "spell",
-        "you look up characters where bytes are wanted, so that a character of several bytes gets a wrong id, or none",
+        "you look up characters where bytes are expected, so that a character of several bytes gets a wrong id, or none",
         "How many bytes has é in UTF-8, and how many ids should it begin with?",
         lambda piece, encoder: [encoder.vocabulary[byte_alphabet()[ord(character)]] for character in piece],
         lambda piece, encoder: [encoder.vocabulary[character] for character in piece],

@@ -50,14 +50,14 @@ def beam_search(
     """
     check_positive(beam_width=beam_width)
     if not 0 <= as_number("length_power", length_power, "1.0") < float("inf"):
-        raise ValueError(f"length_power is {length_power}; wanted a finite number, at least 0.")
+        raise ValueError(f"length_power is {length_power}; expected a finite number, at least 0.")
     check_list("prompt", prompt, "ids, such as [1, 2]")
     if len(prompt) and np.ndim(prompt[0]):
-        raise TypeError("prompt is a list of prompts; wanted a single one: search for each in turn.")
+        raise TypeError("prompt is a list of prompts; expected a single one: search for each in turn.")
     tokens, positions = padded_prompts(model, [prompt], max_new_tokens)
     if length_power * math.log(max_new_tokens) > math.log(LARGEST):
         raise ValueError(
-            f"length_power is {length_power}; wanted a smaller number, such as 1: {max_new_tokens} to this power "
+            f"length_power is {length_power}; expected a smaller number, such as 1: {max_new_tokens} to this power "
             "is too large for 32 bits, and all scores would be 0."
         )
     stop = stop_ids(stop_tokens, model.config.vocab_size)

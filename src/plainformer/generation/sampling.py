@@ -70,13 +70,13 @@ def log_probabilities(logits: Float[Array, "*rows vocab_size"]) -> Float[Array, 
 
 def _check_choices(temperature, top_k, top_p, vocab_size: int) -> None:
     if not 0 <= as_number("temperature", temperature, "0.8") < math.inf:
-        raise ValueError(f"temperature is {temperature}; wanted at least 0, such as 1, which changes nothing.")
+        raise ValueError(f"temperature is {temperature}; expected at least 0, such as 1, which changes nothing.")
     if top_k is not None:
         check_positive(top_k=top_k)
         if top_k > vocab_size:
-            raise ValueError(f"top_k is {top_k}; wanted at most {vocab_size}, the number of tokens.")
+            raise ValueError(f"top_k is {top_k}; expected at most {vocab_size}, the number of tokens.")
     if top_p is not None and not 0 < as_number("top_p", top_p, "0.9") <= 1:
-        raise ValueError(f"top_p is {top_p}; wanted a probability above 0 and at most 1; None for all tokens.")
+        raise ValueError(f"top_p is {top_p}; expected a probability above 0 and at most 1; None for all tokens.")
 
 
 def _adjusted(logits, temperature, top_k, top_p):
@@ -147,7 +147,7 @@ def generate(
     _check_choices(temperature, top_k, top_p, vocab_size)
     if key is None:
         if temperature != 0:
-            raise TypeError("key is None; wanted a random key, such as jax.random.key(0), or temperature=0.")
+            raise TypeError("key is None; expected a random key, such as jax.random.key(0), or temperature=0.")
         key = jax.random.key(0)  # never drawn from
     stop = stop_ids(stop_tokens, vocab_size)
     # 0 picks another method, so it is a part of the program; other temperatures are mere numbers in it, as is top_p.
@@ -168,7 +168,7 @@ def refuse_nan(log_probs: Iterable[float]) -> None:
     """Raise `ValueError` if a model gave no numbers: what was chosen by them would be no text of the model."""
     if any(map(math.isnan, log_probs)):
         raise ValueError(
-            "The model gives NaN as the log-probability of a token; wanted numbers. Its weights probably hold NaN, as "
+            "The model gives NaN as the log-probability of a token; expected numbers. Its weights probably hold NaN, as "
             "after a training that diverged: load an earlier checkpoint, or train with a smaller learning rate."
         )
 
@@ -185,17 +185,17 @@ def padded_prompts(model, prompts, max_new_tokens: int):
     check_list("prompts", prompts, "prompts, each a list of ids, such as [[1, 2]]")
     is_single = getattr(prompts, "ndim", 2) == 1 or (len(prompts) and np.ndim(prompts[0]) == 0)
     if is_single and not isinstance(prompts[0], str):
-        raise TypeError("prompts is a single prompt; wanted a list of them: pass [prompt].")
+        raise TypeError("prompts is a single prompt; expected a list of them: pass [prompt].")
     if not len(prompts):
-        raise ValueError("There are no prompts; wanted at least one.")
+        raise ValueError("There are no prompts; expected at least one.")
     prompts = [check_token_ids(prompt, model.config.vocab_size) for prompt in prompts]
     longest = max(map(len, prompts))
     for number, prompt in enumerate(prompts):
         if not prompt:
-            raise ValueError(f"prompts[{number}] is empty; wanted at least one token to start from.")
+            raise ValueError(f"prompts[{number}] is empty; expected at least one token to start from.")
     if longest + max_new_tokens - 1 > model.config.context_len:
         raise ValueError(
-            f"The longest prompt has {longest} tokens, and {max_new_tokens} shall follow; wanted at most "
+            f"The longest prompt has {longest} tokens, and {max_new_tokens} shall follow; expected at most "
             f"context_len={model.config.context_len} to read. Write fewer, or keep the last tokens of the prompt only."
         )
     tokens = np.zeros((len(prompts), longest), np.int32)

@@ -51,7 +51,7 @@ def translation_batch(
     check_list("pairs", pairs, "pairs, each a source and a target")
     for place, pair in enumerate(pairs):
         if isinstance(pair, str) or not hasattr(pair, "__len__") or len(pair) != 2:
-            raise TypeError(f"pairs[{place}] is {pair!r}; wanted a source and a target, two lists of ids.")
+            raise TypeError(f"pairs[{place}] is {pair!r}; expected a source and a target, two lists of ids.")
     source, is_source = pad_texts([list(source) for source, _ in pairs], source_len)
     start, stop = config.start_token, config.stop_token
     inputs, is_target = pad_texts([[start, *target] for _, target in pairs], target_len)
@@ -61,18 +61,18 @@ def translation_batch(
         if (outside := np.argwhere(np.asarray(ids) >= vocab_size)).size:
             number, place = outside[0]
             raise ValueError(
-                f"The {name} of pairs[{number}] holds {ids[number, place]}; wanted ids below {vocab_size}."
+                f"The {name} of pairs[{number}] holds {ids[number, place]}; expected ids below {vocab_size}."
             )
     special = np.asarray(is_target)[:, 1:] & np.isin(np.asarray(inputs)[:, 1:], [start, stop])
     if special.any():
         number, place = np.argwhere(special)[0]
         raise ValueError(
-            f"The target of pairs[{number}] holds {inputs[number, place + 1]}, a start or stop token; wanted the text "
+            f"The target of pairs[{number}] holds {inputs[number, place + 1]}, a start or stop token; expected the text "
             "alone: these are put in here."
         )
     for name, array, longest in (("source", source, config.source_len), ("target", inputs, config.context_len)):
         if array.shape[1] > longest:
-            raise ValueError(f"A {name} takes {array.shape[1]} tokens; wanted at most {longest}. Cut it.")
+            raise ValueError(f"A {name} takes {array.shape[1]} tokens; expected at most {longest}. Cut it.")
     return source, is_source, inputs, targets, is_target
 
 
@@ -91,7 +91,7 @@ def translation_loss(model, batch: tuple, key=None, *, label_smoothing: float = 
     **Returns** a scalar. **Raises** as the model and `cross_entropy` do; `TypeError` if `batch` is not five arrays.
     """
     if len(batch) != 5:
-        raise TypeError(f"batch is {len(batch)} arrays; wanted 5: see translation_batch.")
+        raise TypeError(f"batch is {len(batch)} arrays; expected 5: see translation_batch.")
     source, is_source, inputs, targets, is_target = batch
     return cross_entropy(model(source, inputs, is_source, key=key), targets, is_target, label_smoothing=label_smoothing)
 
@@ -125,14 +125,16 @@ def translate(
     source.
     """
     if not hasattr(model, "given"):
-        raise TypeError(f"model is of type {type(model).__name__}; wanted one that reads a source, such as a Seq2Seq.")
+        raise TypeError(
+            f"model is of type {type(model).__name__}; expected one that reads a source, such as a Seq2Seq."
+        )
     check_positive(batch_size=batch_size)
     config = model.config
     check_list("sources", sources, "sources, each a list of ids")
     max_new_tokens = config.context_len if max_new_tokens is None else max_new_tokens
     if beam_width is not None and (sampled := sorted({"temperature", "top_k", "top_p", "key"} & options.keys())):
         raise TypeError(
-            f"{sampled[0]} is for drawing, and beam_width for searching; wanted one of them: leave one out."
+            f"{sampled[0]} is for drawing, and beam_width for searching; expected one of them: leave one out."
         )
     start, stop = [config.start_token], [config.stop_token]
     ids, is_token = pad_texts(sources)
@@ -158,22 +160,24 @@ def translate(
     return [tokens[:-1] if tokens[-1] == config.stop_token else tokens for tokens in found]
 
 
-def exact_match(found: Sequence, wanted: Sequence) -> float:
-    r"""Say what fraction of the texts is exactly as wanted.
+def exact_match(found: Sequence, expected: Sequence) -> float:
+    r"""Say what fraction of the texts is exactly as expected.
 
-    Implements `eq-seq2seq-exact-match`. **Arguments** the texts found and those wanted, in the same order, as lists of
+    Implements `eq-seq2seq-exact-match`. **Arguments** the texts found and those expected, in the same order, as lists of
     ids or as strings. **Returns** a number from 0 to 1. **Raises** `ValueError` if there are not equally many, or none;
     `TypeError` if one of them is a string of its own.
     """
     check_list("found", found, "texts")
-    check_list("wanted", wanted, "texts")
-    if len(found) != len(wanted) or not len(wanted):
-        raise ValueError(f"{len(found)} texts are found, {len(wanted)} wanted; wanted equally many, at least one.")
+    check_list("expected", expected, "texts")
+    if len(found) != len(expected) or not len(expected):
+        raise ValueError(
+            f"{len(found)} texts are found, {len(expected)} expected; expected equally many, at least one."
+        )
 
-    if len({isinstance(text, str) for text in (*found, *wanted)}) > 1:
-        raise TypeError("Some texts are strings and some are lists of ids; wanted one kind: decode() the ids.")
+    if len({isinstance(text, str) for text in (*found, *expected)}) > 1:
+        raise TypeError("Some texts are strings and some are lists of ids; expected one kind: decode() the ids.")
 
     def plain(text):
         return text if isinstance(text, str) else check_token_ids(text)
 
-    return sum(plain(one) == plain(other) for one, other in zip(found, wanted, strict=True)) / len(wanted)
+    return sum(plain(one) == plain(other) for one, other in zip(found, expected, strict=True)) / len(expected)

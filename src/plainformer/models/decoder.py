@@ -58,7 +58,7 @@ class DecoderConfig:
         if self.num_kv_heads is not None and self.num_heads % self.num_kv_heads:
             raise ValueError(
                 f"num_heads={self.num_heads} is not a multiple of num_kv_heads={self.num_kv_heads}; "
-                "wanted equally many query heads for each key and value head."
+                "expected equally many query heads for each key and value head."
             )
         check_flags(tied_embedding=self.tied_embedding)
 
@@ -183,7 +183,7 @@ class Decoder(eqx.Module):
         """
         texts = self._as_texts(tokens)
         if len(cache) != len(self.blocks):
-            raise ValueError(f"The cache has {len(cache)} parts; wanted {len(self.blocks)}: see new_cache().")
+            raise ValueError(f"The cache has {len(cache)} parts; expected {len(self.blocks)}: see new_cache().")
         check_axes("tokens", texts, num_texts=cache[0].positions.shape[0], seq=None)
         if positions is None:
             positions = cache[0].positions.max(axis=1, keepdims=True) + 1 + jnp.arange(texts.shape[1])[None, :]
@@ -203,7 +203,7 @@ class Decoder(eqx.Module):
             check_axes("tokens", tokens, seq=None)
         if not 1 <= tokens.shape[-1] <= self.config.context_len:
             raise ValueError(
-                f"There are {tokens.shape[-1]} tokens; wanted 1 to context_len={self.config.context_len}. "
+                f"There are {tokens.shape[-1]} tokens; expected 1 to context_len={self.config.context_len}. "
                 + ("Start with at least one." if not tokens.shape[-1] else "Keep the last ones, or cut the text.")
             )
         return tokens.reshape(-1, tokens.shape[-1])

@@ -58,7 +58,7 @@ class EncoderConfig:
     def __post_init__(self):
         if (self.vocab_size is None) == (self.d_in is None):
             raise ValueError(
-                f"vocab_size is {self.vocab_size} and d_in is {self.d_in}; wanted one of them: vocab_size for texts, "
+                f"vocab_size is {self.vocab_size} and d_in is {self.d_in}; expected one of them: vocab_size for texts, "
                 "d_in for tokens that are rows of numbers."
             )
         given = [name for name in ("vocab_size", "d_in") if getattr(self, name) is not None]
@@ -173,7 +173,7 @@ class Encoder(eqx.Module):
         """
         num_texts, seq, batch = self._check(inputs, is_token, segments)
         if batch:
-            raise ValueError(f"There are {num_texts} texts; wanted a single one: use jax.vmap for several.")
+            raise ValueError(f"There are {num_texts} texts; expected a single one: use jax.vmap for several.")
         x, mask = self._embed(inputs, is_token, segments, 1, seq), self._mask(is_token, 1)
         found = []
         for block in self.blocks:
@@ -189,26 +189,26 @@ class Encoder(eqx.Module):
         check_axes("inputs", inputs, "", **({"num_texts": None, **axes} if several else axes))
         shape = inputs.shape[: 1 + several]
         if not shape[0] and several:
-            raise ValueError("There are 0 texts; wanted at least one.")
+            raise ValueError("There are 0 texts; expected at least one.")
         if not 1 <= shape[-1] <= config.context_len:
             raise ValueError(
-                f"There are {shape[-1]} tokens; wanted 1 to context_len={config.context_len}. "
+                f"There are {shape[-1]} tokens; expected 1 to context_len={config.context_len}. "
                 + ("Start with at least one." if not shape[-1] else "Cut the text, or make a longer table.")
             )
         axes = {"num_texts": shape[0], "seq": shape[1]} if several else {"seq": shape[0]}
         if is_token is not None:
             check_axes("is_token", is_token, "One for each token.", **axes)
             if is_token.dtype != bool:
-                raise TypeError(f"is_token holds {is_token.dtype}; wanted bool, True for a token, False for padding.")
+                raise TypeError(f"is_token holds {is_token.dtype}; expected bool, True for a token, False for padding.")
             empty = ~is_token.any(axis=-1)
             if not isinstance(empty, jax.core.Tracer) and empty.any():
                 number = int(np.argmax(empty))
-                raise ValueError(f"Text {number} is all padding; wanted at least one token in each. Leave it out.")
+                raise ValueError(f"Text {number} is all padding; expected at least one token in each. Leave it out.")
         if (segments is None) != (self.segment_embedding is None):
-            wanted = f"one of {config.num_segments} numbers for each token" if config.num_segments else "none"
+            expected = f"one of {config.num_segments} numbers for each token" if config.num_segments else "none"
             raise ValueError(
                 f"segments are {'missing' if segments is None else 'given'}; this encoder, with num_segments="
-                f"{config.num_segments}, wants {wanted}."
+                f"{config.num_segments}, wants {expected}."
             )
         if segments is not None:
             check_axes("segments", segments, "One for each token.", **axes)
@@ -238,7 +238,7 @@ class Encoder(eqx.Module):
         if is_token is None:
             return None
         texts = is_token.reshape(num_texts, -1)
-        message = "A text is all padding; wanted at least one token in each. Leave it out."
+        message = "A text is all padding; expected at least one token in each. Leave it out."
         texts = eqx.error_if(texts, ~texts.any(axis=1), message)
         if self.class_vector is not None:
             texts = jnp.concatenate([jnp.ones((num_texts, 1), bool), texts], axis=1)

@@ -54,17 +54,17 @@ def mask_tokens(
     check_positive(vocab_size=vocab_size)
     for name, number in {"mask_token": mask_token, "first_ordinary": first_ordinary}.items():
         if isinstance(number, bool) or not isinstance(number, int | np.integer):
-            raise TypeError(f"{name} is {number!r}; wanted a token id, such as 2.")
+            raise TypeError(f"{name} is {number!r}; expected a token id, such as 2.")
         if not 0 <= number < vocab_size:
-            raise ValueError(f"{name} is {number}; wanted 0 to {vocab_size - 1}, as there are {vocab_size} tokens.")
+            raise ValueError(f"{name} is {number}; expected 0 to {vocab_size - 1}, as there are {vocab_size} tokens.")
     check_fraction(fraction=fraction)
     axes = {f"axis_{number}": size for number, size in enumerate(getattr(tokens, "shape", ()))}
     check_axes("tokens", tokens, **axes)
     check_axes("is_maskable", is_maskable, "One for each token.", **axes)
     if not jnp.issubdtype(tokens.dtype, jnp.integer):
-        raise TypeError(f"tokens are {tokens.dtype}; wanted whole numbers, such as encode() returns.")
+        raise TypeError(f"tokens are {tokens.dtype}; expected whole numbers, such as encode() returns.")
     if is_maskable.dtype != bool:
-        raise TypeError(f"is_maskable holds {is_maskable.dtype}; wanted bool, True where a token may be selected.")
+        raise TypeError(f"is_maskable holds {is_maskable.dtype}; expected bool, True where a token may be selected.")
     tokens = jnp.asarray(tokens, jnp.int32)
     select_key, fate_key, draw_key = jax.random.split(key, 3)
     is_selected = is_maskable & (tokens >= first_ordinary) & jax.random.bernoulli(select_key, fraction, tokens.shape)
@@ -103,7 +103,9 @@ class MaskedLanguageModel(eqx.Module):
 
     def __init__(self, config: EncoderConfig, *, key: PRNGKeyArray):
         if config.vocab_size is None:
-            raise ValueError("The configuration has d_in and no vocab_size; wanted a vocabulary to guess tokens from.")
+            raise ValueError(
+                "The configuration has d_in and no vocab_size; expected a vocabulary to guess tokens from."
+            )
         self.config = config
         d_model, bias = config.d_model, config.use_bias
         encoder_key, head_key = jax.random.split(key)
@@ -178,8 +180,8 @@ def mean_pool(
     axes = {f"axis_{number}": size for number, size in enumerate(rows.shape[:-1])}
     check_axes("is_token", is_token, "One for each row.", **axes)
     if is_token.dtype != bool:
-        raise TypeError(f"is_token holds {is_token.dtype}; wanted bool, True for a token, False for padding.")
-    empty, message = ~is_token.any(axis=-1), "A text is all padding; wanted at least one token in each. Leave it out."
+        raise TypeError(f"is_token holds {is_token.dtype}; expected bool, True for a token, False for padding.")
+    empty, message = ~is_token.any(axis=-1), "A text is all padding; expected at least one token in each. Leave it out."
     if isinstance(empty, jax.core.Tracer):
         is_token = eqx.error_if(is_token, empty, message)
     elif empty.any():

@@ -103,7 +103,7 @@ class Seq2Seq(eqx.Module):
         targets = as_targets(self.config, target)
         if len(sources) != len(targets) or source.ndim != target.ndim:
             raise ValueError(
-                f"source has shape {source.shape}, target {target.shape}; wanted as many targets as sources, one each."
+                f"source has shape {source.shape}, target {target.shape}; expected as many targets as sources, one each."
             )
         num_texts, seq = targets.shape
         targets = begun(self.config, targets, jnp.arange(seq)[None, :])
@@ -162,7 +162,7 @@ class Seq2Seq(eqx.Module):
         sources, is_tokens = as_sources(self.config, source, is_source)
         targets = as_targets(self.config, target)
         if source.ndim != 1 or target.ndim != 1:
-            raise ValueError("There are several pairs; wanted a single one, as vectors: use jax.vmap for several.")
+            raise ValueError("There are several pairs; expected a single one, as vectors: use jax.vmap for several.")
         seq = targets.shape[1]
         targets = begun(self.config, targets, jnp.arange(seq)[None, :])
         context = self.encoder(sources, is_tokens)[0]
@@ -225,7 +225,7 @@ class Seq2SeqGiven(eqx.Module):
             return *own, *self.context
         if num_sources != 1:
             raise ValueError(
-                f"There are {num_sources} sources and {num_texts} texts to write; wanted one text for each source. "
+                f"There are {num_sources} sources and {num_texts} texts to write; expected one text for each source. "
                 "Beam search reads one source at a time; translate() takes several."
             )
         return *own, *(part.select(jnp.zeros(num_texts, int)) for part in self.context)
@@ -244,7 +244,7 @@ class Seq2SeqGiven(eqx.Module):
         model, half = self.model, len(self.model.blocks)
         texts = as_targets(model.config, tokens)
         if len(cache) != 2 * half:
-            raise ValueError(f"The cache has {len(cache)} parts; wanted {2 * half}: see new_cache().")
+            raise ValueError(f"The cache has {len(cache)} parts; expected {2 * half}: see new_cache().")
         check_axes("tokens", texts, num_texts=cache[0].positions.shape[0], target_seq=None)
         if positions is None:
             positions = cache[0].positions.max(axis=1, keepdims=True) + 1 + jnp.arange(texts.shape[1])[None, :]

@@ -58,9 +58,9 @@ class Seq2SeqConfig:
         for name in ("start_token", "stop_token"):
             token = getattr(self, name)
             if isinstance(token, bool) or not isinstance(token, int | np.integer):
-                raise TypeError(f"{name} is {token!r}; wanted the id of a token, a whole number.")
+                raise TypeError(f"{name} is {token!r}; expected the id of a token, a whole number.")
             if not 0 <= token < self.vocab_size:
-                raise ValueError(f"{name} is {token}; wanted 0 to {self.vocab_size - 1}, an id of the vocabulary.")
+                raise ValueError(f"{name} is {token}; expected 0 to {self.vocab_size - 1}, an id of the vocabulary.")
         check_flags(tied_embedding=self.tied_embedding)
         self.encoder_config()  # checks what both halves share
 
@@ -88,7 +88,7 @@ def as_sources(
     seq = source.shape[-1]
     if not 1 <= seq <= config.source_len:
         raise ValueError(
-            f"A source has {seq} tokens; wanted 1 to source_len={config.source_len}. "
+            f"A source has {seq} tokens; expected 1 to source_len={config.source_len}. "
             + ("Cut it, or make a model with a larger source_len." if seq else "Give at least one.")
         )
     if not isinstance(source, jax.core.Tracer):
@@ -101,11 +101,11 @@ def as_sources(
         return source.reshape(-1, seq), None
     check_axes("is_source", is_source, "One for each token.", **dict(zip(axes, source.shape, strict=True)))
     if is_source.dtype != bool:
-        raise TypeError(f"is_source holds {is_source.dtype}; wanted bool, True for a token, False for padding.")
+        raise TypeError(f"is_source holds {is_source.dtype}; expected bool, True for a token, False for padding.")
     empty = ~is_source.reshape(-1, seq).any(axis=1)
     if not isinstance(empty, jax.core.Tracer) and empty.any():
         number = int(np.argmax(empty))
-        raise ValueError(f"Source {number} is all padding; wanted at least one token in each. Leave it out.")
+        raise ValueError(f"Source {number} is all padding; expected at least one token in each. Leave it out.")
     return source.reshape(-1, seq), is_source.reshape(-1, seq)
 
 
@@ -117,7 +117,7 @@ def as_targets(config: Seq2SeqConfig, target) -> Integer[Array, "num_texts targe
     seq = target.shape[-1]
     if not 1 <= seq <= config.context_len:
         raise ValueError(
-            f"A target has {seq} tokens; wanted 1 to context_len={config.context_len}. "
+            f"A target has {seq} tokens; expected 1 to context_len={config.context_len}. "
             + ("Cut it, or make a model with a larger context_len." if seq else "Begin with the start token.")
         )
     return target.reshape(-1, seq)
@@ -135,6 +135,6 @@ def begun(
     if wrong.any():
         number, place = np.argwhere(wrong)[0]
         raise ValueError(
-            f"Target {number} begins with {targets[number, place]}; wanted the start token, {start}. Put it first."
+            f"Target {number} begins with {targets[number, place]}; expected the start token, {start}. Put it first."
         )
     return targets

@@ -142,7 +142,7 @@ class ViTConfig:
         height, width, tall, wide = self._sides()
         if height % tall or width % wide:
             raise ValueError(
-                f"Patches of {tall} x {wide} pixels do not tile an image of {height} x {width}; wanted divisors of "
+                f"Patches of {tall} x {wide} pixels do not tile an image of {height} x {width}; expected divisors of "
                 "its height and width. Choose other patches, or crop or resize the images."
             )
         self.encoder_config()  # which checks the rest
@@ -239,7 +239,7 @@ class ViT(eqx.Module):
         With a class token, its row and column are the first ones, and patches follow in reading order.
         """
         if getattr(image, "ndim", 3) == 4:
-            raise ValueError(f"There are {len(image)} images; wanted a single one: use jax.vmap for several.")
+            raise ValueError(f"There are {len(image)} images; expected a single one: use jax.vmap for several.")
         return self.encoder.weights(self.patches(image))
 
     def _checked(self, images) -> Float[Array, "*num_images height width channels"]:
@@ -254,10 +254,10 @@ class ViT(eqx.Module):
             hint = "These look like grey images without an axis of channels: pass images[..., None]."
         check_axes("images", images, hint, **({"num_images": None, **axes} if len(shape) == 4 else axes))
         if not shape[0]:
-            raise ValueError("There are 0 images; wanted at least one.")
+            raise ValueError("There are 0 images; expected at least one.")
         if not jnp.issubdtype(images.dtype, jnp.floating):
             raise TypeError(
-                f"images hold {images.dtype}; wanted floats, about 0 to 1. For pixels from 0 to 255, pass images / 255."
+                f"images hold {images.dtype}; expected floats, about 0 to 1. For pixels from 0 to 255, pass images / 255."
             )
         return jnp.asarray(images)
 
@@ -267,7 +267,7 @@ def _two_sides(name: str, size) -> tuple[int, int]:
     if isinstance(size, int | np.integer) and not isinstance(size, bool):
         size = (size, size)
     if not isinstance(size, tuple | list) or len(size) != 2:
-        raise TypeError(f"{name} is {size!r}; wanted one side, or (height, width), whole numbers.")
+        raise TypeError(f"{name} is {size!r}; expected one side, or (height, width), whole numbers.")
     check_positive(**{f"{name}[0]": size[0], f"{name}[1]": size[1]})
     return int(size[0]), int(size[1])
 
@@ -275,5 +275,5 @@ def _two_sides(name: str, size) -> tuple[int, int]:
 def _check_quarters(d_model: int) -> None:
     if d_model % 4:
         raise ValueError(
-            f"d_model is {d_model}; wanted a multiple of 4: rows and columns of patches each have one half, in pairs."
+            f"d_model is {d_model}; expected a multiple of 4: rows and columns of patches each have one half, in pairs."
         )

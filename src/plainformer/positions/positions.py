@@ -197,10 +197,10 @@ def check_scheme(position) -> None:
     """Raise `TypeError` unless `position` is an object that can rotate and bias."""
     if isinstance(position, type):
         name = position.__name__
-        raise TypeError(f"position is the class {name}; wanted an object of it: make one first, by {name}(…).")
+        raise TypeError(f"position is the class {name}; expected an object of it: make one first, by {name}(…).")
     if not (hasattr(position, "rotate") and hasattr(position, "bias")):
         came = type(position).__name__
-        raise TypeError(f"position is of type {came}; wanted a scheme of chapter 05, such as RotaryPositions().")
+        raise TypeError(f"position is of type {came}; expected a scheme of chapter 05, such as RotaryPositions().")
 
 
 def whole_positions(name: str, positions, **axes: int | None) -> Integer[Array, "..."]:
@@ -212,7 +212,7 @@ def whole_positions(name: str, positions, **axes: int | None) -> Integer[Array, 
     """
     check_axes(name, positions, "", **(axes or {"seq": None}))
     if not jnp.issubdtype(positions.dtype, jnp.integer):
-        raise TypeError(f"{name} holds {positions.dtype}; wanted whole numbers, such as jnp.arange(5) returns.")
+        raise TypeError(f"{name} holds {positions.dtype}; expected whole numbers, such as jnp.arange(5) returns.")
     return positions.astype(int)
 
 
@@ -227,11 +227,11 @@ def _positions_of(rows, positions):
 def _inside(positions, max_len: int):
     """The positions, once it is sure that each of them has a row among `max_len`."""
     outside = (positions < 0) | (positions >= max_len)
-    wanted = f"wanted 0 to {max_len - 1}. The table has a vector for these only; make it longer for more."
+    expected = f"expected 0 to {max_len - 1}. The table has a vector for these only; make it longer for more."
     if isinstance(positions, jax.core.Tracer):
-        return eqx.error_if(positions, outside, f"A position is out of range; {wanted}")
+        return eqx.error_if(positions, outside, f"A position is out of range; {expected}")
     if outside.any():
-        raise ValueError(f"Position {positions[outside][0]} is out of range; {wanted}")
+        raise ValueError(f"Position {positions[outside][0]} is out of range; {expected}")
     return positions
 
 
@@ -246,11 +246,11 @@ def _angles(positions, width: int, name: str, base: float) -> Float[Array, "seq 
 def _check_even(name: str, width: int) -> None:
     check_positive(**{name: width})
     if width % 2:
-        raise ValueError(f"{name} is {width}, an odd number; wanted an even one, since columns are taken in pairs.")
+        raise ValueError(f"{name} is {width}, an odd number; expected an even one, since columns are taken in pairs.")
 
 
 def _checked_base(base: float) -> float:
     number = as_number("base", base, "10000")
     if not 0 < number < math.inf:  # a NaN, too, is refused: no comparison with it holds
-        raise ValueError(f"base is {base}; wanted a finite number above 0, such as 10000.")
+        raise ValueError(f"base is {base}; expected a finite number above 0, such as 10000.")
     return number

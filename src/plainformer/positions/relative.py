@@ -49,12 +49,12 @@ def _bucket_of_distance(num_buckets: int, max_distance: int, causal: bool) -> In
     unit = 2 if causal else 4
     if num_buckets % unit:
         shares = "half for near distances, half for far ones" + ("" if causal else ", both before and after the query")
-        raise ValueError(f"num_buckets is {num_buckets}; wanted a multiple of {unit}: {shares}.")
+        raise ValueError(f"num_buckets is {num_buckets}; expected a multiple of {unit}: {shares}.")
     in_direction = num_buckets if causal else num_buckets // 2
     near = in_direction // 2
     if max_distance <= near:
         raise ValueError(
-            f"max_distance is {max_distance}; wanted more than {near}, since distances 0 to {near - 1} have a bucket "
+            f"max_distance is {max_distance}; expected more than {near}, since distances 0 to {near - 1} have a bucket "
             f"each if num_buckets is {num_buckets}. Take a larger distance, or fewer buckets."
         )
     distances = np.arange(max_distance + 1)

@@ -70,11 +70,13 @@ class BytePairEncoder:
         """
         check_positive(vocab_size=vocab_size)
         if not _check_text(text):
-            raise ValueError("text is empty; wanted text to learn merges from.")
+            raise ValueError("text is empty; expected text to learn merges from.")
         check_names("special", special)
         num_merges = vocab_size - 256 - len(special)
         if num_merges < 0:
-            raise ValueError(f"vocab_size is {vocab_size}; wanted at least 256 bytes + {len(special)} special tokens.")
+            raise ValueError(
+                f"vocab_size is {vocab_size}; expected at least 256 bytes + {len(special)} special tokens."
+            )
         order = {byte: number for number, byte in enumerate(byte_alphabet())}
         pieces = {
             tuple(order[byte] for byte in _to_bytes(piece)): times
@@ -124,7 +126,7 @@ class BytePairEncoder:
     def encode_bytes(self, data: bytes) -> list[int]:
         """Turn any bytes into ids: those of `encode` where they are UTF-8, and no error where they are not."""
         if not isinstance(data, bytes):
-            raise TypeError(f"data is a {type(data).__name__}; wanted bytes. For a string, use encode.")
+            raise TypeError(f"data is a {type(data).__name__}; expected bytes. For a string, use encode.")
         pieces = pre_tokenise(data.decode("utf-8", "surrogateescape"))
         return [n for piece in pieces for n in self._encode_piece(piece.encode("utf-8", "surrogateescape"))]
 
@@ -207,7 +209,7 @@ class BytePairEncoder:
         content = read_json(path)
         if content.keys() != {"vocabulary", "merges", "special"}:
             raise ValueError(
-                f"{path} has the keys {sorted(content)}; wanted vocabulary, merges and special, as save() writes them. "
+                f"{path} has the keys {sorted(content)}; expected vocabulary, merges and special, as save() writes them. "
                 "For GPT-2's vocab.json and merges.txt use BytePairEncoder.from_gpt2."
             )
         return _build(cls, path, content["vocabulary"], content["merges"], content["special"])
@@ -240,7 +242,7 @@ class BytePairEncoder:
             if not line or (number == 1 and line.startswith("#version")):
                 continue
             if len(pair := line.split(" ")) != 2:
-                raise ValueError(f"{merges_path}, line {number} is {line!r}; wanted two tokens with a space between.")
+                raise ValueError(f"{merges_path}, line {number} is {line!r}; expected two tokens with a space between.")
             merges.append(pair)
         return _build(cls, merges_path, vocabulary, merges, sorted(special))
 
@@ -263,7 +265,7 @@ def _build(cls, path, vocabulary, merges, special) -> BytePairEncoder:
 
 def _check_text(text: str) -> str:
     if not isinstance(text, str):
-        raise TypeError(f"text is a {type(text).__name__}; wanted a string. For bytes, use encode_bytes.")
+        raise TypeError(f"text is a {type(text).__name__}; expected a string. For bytes, use encode_bytes.")
     return text
 
 

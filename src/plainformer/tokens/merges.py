@@ -113,7 +113,7 @@ def learn_merges(
     largest = max((number for piece in pieces for number in piece), default=-1)
     if largest >= first_id:
         raise ValueError(
-            f"The pieces hold the id {largest}; wanted ids below first_id = {first_id}, the first new token's. "
+            f"The pieces hold the id {largest}; expected ids below first_id = {first_id}, the first new token's. "
             f"Try first_id={largest + 1}."
         )
     words, times = [list(piece) for piece in pieces], list(pieces.values())

@@ -44,7 +44,7 @@ def look_up(table: Float[Array, "vocab_size d_model"], ids: Integer[Array, " seq
 
     **Raises** `ValueError` if an id is out of range. A compiled function has no values to look at until it runs, and
     raises then: `EquinoxRuntimeError` under `eqx.filter_jit`, JAX's own `JaxRuntimeError` with the same sentence in it
-    under plain `jax.jit`. Plain indexing would clip the id to the last row instead, without a word.
+    under plain `jax.jit`. Plain indexing would clip the id to the last row instead, silently.
     """
     check_axes("table", table, vocab_size=None, d_model=None)
     return table[_in_range(ids, table.shape[0])]
@@ -53,12 +53,12 @@ def look_up(table: Float[Array, "vocab_size d_model"], ids: Integer[Array, " seq
 def _in_range(ids: Integer[Array, " seq"], vocab_size: int) -> Integer[Array, " seq"]:
     check_axes("ids", ids, seq=None)
     if not jnp.issubdtype(ids.dtype, jnp.integer):
-        raise TypeError(f"ids are {ids.dtype}; wanted whole numbers, such as encode() returns.")
+        raise TypeError(f"ids are {ids.dtype}; expected whole numbers, such as encode() returns.")
     if isinstance(ids, jax.core.Tracer):  # no values to look at yet, so the check goes into the compiled function
         # Compared before the cast, which would wrap what is too large for 32 bits.
         largest = min(vocab_size - 1, jnp.iinfo(ids.dtype).max)
         outside = (ids < 0) | (ids > largest)
-        message = f"A token id is out of range; wanted 0 to {vocab_size - 1}."
+        message = f"A token id is out of range; expected 0 to {vocab_size - 1}."
         return eqx.error_if(ids.astype(jnp.int32), outside, message)
     check_token_ids(ids, vocab_size)
     return jnp.asarray(ids, dtype=jnp.int32)
@@ -189,7 +189,7 @@ def patches_to_image(
     check_axes("patches", patches, hint, num_patches=down * right, patch_features=None)
     channels, rest = divmod(patches.shape[1], tall * wide)
     if rest:
-        raise ValueError(f"patches have {patches.shape[1]} features; wanted a multiple of {tall} * {wide} pixels.")
+        raise ValueError(f"patches have {patches.shape[1]} features; expected a multiple of {tall} * {wide} pixels.")
     blocks = patches.reshape(down, right, tall, wide, channels)
     return blocks.transpose(0, 2, 1, 3, 4).reshape(height, width, channels)
 
@@ -198,12 +198,12 @@ def _tiling(height: int, width: int, patch_size: int | tuple[int, int]) -> tuple
     if isinstance(patch_size, int | np.integer):
         patch_size = (patch_size, patch_size)
     if not isinstance(patch_size, tuple | list) or len(patch_size) != 2:
-        raise TypeError(f"patch_size is {patch_size!r}; wanted one side or (height, width), in pixels.")
+        raise TypeError(f"patch_size is {patch_size!r}; expected one side or (height, width), in pixels.")
     tall, wide = patch_size
     check_positive(patch_height=tall, patch_width=wide)
     if height % tall or width % wide:
         raise ValueError(
-            f"Patches of {tall} x {wide} pixels do not tile an image of {height} x {width}; wanted divisors of its "
+            f"Patches of {tall} x {wide} pixels do not tile an image of {height} x {width}; expected divisors of its "
             "height and width. Crop or resize the image first."
         )
     return height // tall, width // wide, tall, wide
@@ -230,7 +230,7 @@ def next_token_pairs(
     before, after = ([] if token is None else [token] for token in (start, end))
     sequence = jnp.concatenate([_as_ids(before), _as_ids(ids), _as_ids(after)])
     if len(sequence) < 2:
-        raise ValueError(f"There are {len(sequence)} tokens in all; wanted at least 2, a token and the next one.")
+        raise ValueError(f"There are {len(sequence)} tokens in all; expected at least 2, a token and the next one.")
     return sequence[:-1], sequence[1:]
 
 

@@ -28,16 +28,16 @@ class Vocabulary:
     ):
         ordinary = sorted(_check_strings(tokens))
         if not ordinary:
-            raise ValueError("tokens is empty; wanted at least one token to number. Is the text empty?")
+            raise ValueError("tokens is empty; expected at least one token to number. Is the text empty?")
         for token in ordinary:
             _check_whole(token, separator)
         check_names("special", special)
         if len(set(special)) < len(special) or not set(special).isdisjoint(ordinary):
             raise ValueError(
-                f"special tokens {list(special)} are repeated, or stand in the text too; wanted names of their own."
+                f"special tokens {list(special)} are repeated, or stand in the text too; expected names of their own."
             )
         if unknown is not None and unknown not in special:
-            raise ValueError(f"unknown is {unknown!r}; wanted one of the special tokens {list(special)}.")
+            raise ValueError(f"unknown is {unknown!r}; expected one of the special tokens {list(special)}.")
         self.tokens = (*special, *ordinary)
         self.special = {name: number for number, name in enumerate(special)}
         self.separator = separator
@@ -90,7 +90,7 @@ def _check_strings(tokens: Iterable[str]) -> set[str]:
     distinct = set(tokens)
     for token in distinct:
         if not isinstance(token, str):
-            raise TypeError(f"tokens holds {token!r}; wanted strings.")
+            raise TypeError(f"tokens holds {token!r}; expected strings.")
     return distinct
 
 
@@ -106,5 +106,5 @@ def _check_whole(token: str, separator: str) -> None:
 
 def _split(text: str, separator: str) -> list[str]:
     if not isinstance(text, str):
-        raise TypeError(f"text is a {type(text).__name__}; wanted a string.")
+        raise TypeError(f"text is a {type(text).__name__}; expected a string.")
     return text.split(separator) if separator and text else list(text)

@@ -104,16 +104,16 @@ def load_checkpoint(directory: Directory, like, *, step: int | None = None):
     folder, others = target / str(step), [other for other in steps if other != step]
     there = f"Other checkpoints there: {others or 'none'}."
     advice = f"{there} " + (f"To go back to one, delete the folder {folder}." if others else "Start anew elsewhere.")
-    wanted = named_arrays(like)
+    expected = named_arrays(like)
     try:
         with _checkpointer() as checkpointer:
             import orbax.checkpoint as ocp
 
             notes = checkpointer.restore(folder, args=ocp.args.Composite(notes=ocp.args.JsonRestore())).notes
             found = checkpointer.metadata(folder).item_metadata.state
-            wrong = differences(dict(found), wanted)
+            wrong = differences(dict(found), expected)
             if not wrong:
-                restore = ocp.args.Composite(state=ocp.args.StandardRestore(wanted))
+                restore = ocp.args.Composite(state=ocp.args.StandardRestore(expected))
                 arrays = checkpointer.restore(folder, args=restore).state
     except (PermissionError, MemoryError, ImportError):  # these say nothing about the checkpoint
         raise

@@ -183,7 +183,7 @@ def _check_writable(directory: Path) -> None:
             probe.write(b"probe")
     except OSError as error:
         raise OSError(
-            f"Cannot write in {directory}: {error}. Wanted a folder for checkpoints, or a place to make one: "
+            f"Cannot write in {directory}: {error}. Expected a folder for checkpoints, or a place to make one: "
             "is a file in the way, the disk full, or the folder read-only?"
         ) from error
 
@@ -224,18 +224,18 @@ def _notes(model, config, batch_at) -> dict:
     return json.loads(json.dumps(notes))
 
 
-def _resume(directory, state, wanted):
+def _resume(directory, state, expected):
     state, notes, step = load_checkpoint(directory, state)
     metrics = notes.pop("metrics", None)
-    if set(notes) != set(wanted):
+    if set(notes) != set(expected):
         raise ValueError(f"The checkpoints in {directory} are not of fit; train into another directory.")
-    changed = _changes(notes["model"], wanted["model"]) + _changes(notes["training"], wanted["training"], FREE)
+    changed = _changes(notes["model"], expected["model"]) + _changes(notes["training"], expected["training"], FREE)
     if changed:
         raise ValueError(
             f"The checkpoints in {directory} are of another run: {', '.join(changed)}. "
             "Train into another directory, or go on with the old configuration."
         )
-    if notes["first_batch"] != wanted["first_batch"]:
+    if notes["first_batch"] != expected["first_batch"]:
         raise ValueError(
             f"The checkpoints in {directory} are of another run: batch_at(0) is another batch now. "
             "Train into another directory, or go on with the old data, batch size and seed of the batches."

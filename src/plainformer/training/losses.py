@@ -44,7 +44,7 @@ def cross_entropy(
     is_token = jnp.ones(targets.shape, bool) if is_token is None else is_token
     check_axes("is_token", is_token, "One for each target.", **axes)
     if is_token.dtype != jnp.bool_:
-        raise TypeError(f"is_token holds {is_token.dtype}; wanted bool, True for a token. Try targets != padding_id.")
+        raise TypeError(f"is_token holds {is_token.dtype}; expected bool, True for a token. Try targets != padding_id.")
     # Cleared before, not after: a NaN times a gradient of 0 would be NaN.
     logits = jnp.where(is_token[..., None], logits, 0)
     targets = _in_range(jnp.where(is_token, targets, 0).astype(jnp.int32), logits.shape[-1])
@@ -56,9 +56,9 @@ def cross_entropy(
 
 
 def _in_range(targets, vocab_size: int):
-    """Targets that can be looked up: a negative one would be counted from the end, without a word."""
+    """Targets that can be looked up: a negative one would be counted from the end, silently."""
     outside = (targets < 0) | (targets >= vocab_size)
-    message = f"wanted 0 to {vocab_size - 1}, as there are {vocab_size} logits. To leave one out, use is_token."
+    message = f"expected 0 to {vocab_size - 1}, as there are {vocab_size} logits. To leave one out, use is_token."
     if isinstance(outside, jax.core.Tracer):  # no values to look at yet, so the check goes into the compiled function
         return eqx.error_if(targets, outside, f"A target is out of range; {message}")
     if outside.any():
@@ -92,7 +92,9 @@ def mean_next_token_loss(model, windows: tuple, *, batch_size: int = 64) -> floa
     if there are no windows, or nothing but padding in them; `TypeError` if they are not three arrays.
     """
     if len(windows) != 3:
-        raise TypeError(f"windows are {len(windows)} arrays; wanted 3, inputs, targets and is_token: see all_windows.")
+        raise TypeError(
+            f"windows are {len(windows)} arrays; expected 3, inputs, targets and is_token: see all_windows."
+        )
     check_positive(windows=len(windows[0]), batch_size=batch_size)
     total, count = 0.0, 0
     for start in range(0, len(windows[0]), batch_size):
@@ -101,7 +103,7 @@ def mean_next_token_loss(model, windows: tuple, *, batch_size: int = 64) -> floa
         total += tokens * float(_compiled_loss(model, batch))
         count += tokens
     if not count:
-        raise ValueError("windows hold no token that counts; wanted is_token to be True for at least one target.")
+        raise ValueError("windows hold no token that counts; expected is_token to be True for at least one target.")
     return total / count
 
 

@@ -26,10 +26,10 @@ class NgramModel:
     def __init__(self, tokens, order: int, vocab_size: int, *, discount: float = 0.75):
         check_positive(order=order, vocab_size=vocab_size)
         if not 0 < as_number("discount", discount, "0.75") < 1:
-            raise ValueError(f"discount is {discount}; wanted a number above 0 and below 1.")
+            raise ValueError(f"discount is {discount}; expected a number above 0 and below 1.")
         ids = check_token_ids(tokens, vocab_size)
         if len(ids) < order:
-            raise ValueError(f"The text has {len(ids)} tokens; wanted at least order={order}.")
+            raise ValueError(f"The text has {len(ids)} tokens; expected at least order={order}.")
         self.order, self.vocab_size, self.discount = order, vocab_size, discount
         # For the longest n-grams, how often each occurs; for shorter ones, how many different tokens came before it.
         self.counts = {order: Counter(zip(*(ids[start:] for start in range(order)), strict=False))}
@@ -59,7 +59,7 @@ class NgramModel:
         r"""Give the mean surprise at every token of a text but the first, in nats, as `mean_next_token_loss` does."""
         ids = check_token_ids(tokens, self.vocab_size)
         if len(ids) < 2:
-            raise ValueError(f"The text has {len(ids)} tokens; wanted at least 2, a token and the next one.")
+            raise ValueError(f"The text has {len(ids)} tokens; expected at least 2, a token and the next one.")
         window = self.order - 1
         contexts = (tuple(ids[max(end - window, 0) : end]) for end in range(1, len(ids)))
         return -float(np.mean([np.log(self.probability(*pair)) for pair in zip(ids[1:], contexts, strict=True)]))

@@ -53,24 +53,24 @@ class TrainingConfig:
         for name in ("warmup_steps", "seed"):
             count = getattr(self, name)
             if isinstance(count, bool) or not isinstance(count, int | np.integer):
-                raise TypeError(f"{name} is {count!r}; wanted a whole number, at least 0.")
+                raise TypeError(f"{name} is {count!r}; expected a whole number, at least 0.")
             if not 0 <= count < 2**31:
-                raise ValueError(f"{name} is {count}; wanted 0 to {2**31 - 1}.")
+                raise ValueError(f"{name} is {count}; expected 0 to {2**31 - 1}.")
         check_choice("precision", self.precision, ["float32", "bfloat16"])
         for name in ("beta_1", "beta_2"):
             if not 0 <= as_number(name, getattr(self, name), "0.9") < 1:
-                raise ValueError(f"{name} is {getattr(self, name)}; wanted at least 0 and below 1, such as 0.9.")
+                raise ValueError(f"{name} is {getattr(self, name)}; expected at least 0 and below 1, such as 0.9.")
         if not 0 < as_number("learning_rate", self.learning_rate, "1e-3") < math.inf:
-            raise ValueError(f"learning_rate is {self.learning_rate}; wanted a finite number above 0, such as 1e-3.")
+            raise ValueError(f"learning_rate is {self.learning_rate}; expected a finite number above 0, such as 1e-3.")
         if self.clip_norm is not None and not 0 < as_number("clip_norm", self.clip_norm, "1") < math.inf:
-            raise ValueError(f"clip_norm is {self.clip_norm}; wanted a finite number above 0, or None for no limit.")
+            raise ValueError(f"clip_norm is {self.clip_norm}; expected a finite number above 0, or None for no limit.")
         if not 0 <= as_number("weight_decay", self.weight_decay, "0.1") < math.inf:
-            raise ValueError(f"weight_decay is {self.weight_decay}; wanted a finite number, at least 0.")
+            raise ValueError(f"weight_decay is {self.weight_decay}; expected a finite number, at least 0.")
         if not 0 <= as_number("final_fraction", self.final_fraction, "0.1") <= 1:
-            raise ValueError(f"final_fraction is {self.final_fraction}; wanted a number from 0 to 1.")
+            raise ValueError(f"final_fraction is {self.final_fraction}; expected a number from 0 to 1.")
         if self.warmup_steps >= self.num_steps:
             raise ValueError(
-                f"warmup_steps is {self.warmup_steps}; wanted fewer than num_steps={self.num_steps}, or it never ends: "
+                f"warmup_steps is {self.warmup_steps}; expected fewer than num_steps={self.num_steps}, or it never ends: "
                 f"such as warmup_steps={self.num_steps // 10}."
             )
 

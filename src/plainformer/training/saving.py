@@ -35,7 +35,7 @@ def save_model(path: Name, model) -> None:
 
     path = _checked(path)
     if not dataclasses.is_dataclass(getattr(model, "config", None)):
-        raise TypeError(f"{type(model).__name__} has no config; wanted a model made from one, such as a Decoder.")
+        raise TypeError(f"{type(model).__name__} has no config; expected a model made from one, such as a Decoder.")
     described: object = jax.tree.structure(_skeleton(type(model), model.config))
     if described != jax.tree.structure(model):
         raise ValueError(
@@ -77,9 +77,9 @@ def load_model(path: Name, model_class):
             f"{path} is damaged, or no safetensors file: {error}. Is it cut short, or a web page? Get it again."
         ) from error
     if "config" not in header:
-        raise ValueError(f"{path} has no configuration in its header; wanted a file that save_model wrote.")
+        raise ValueError(f"{path} has no configuration in its header; expected a file that save_model wrote.")
     if header.get("model") != model_class.__name__:
-        raise ValueError(f"{path} holds a {header.get('model')}; wanted a {model_class.__name__}.")
+        raise ValueError(f"{path} holds a {header.get('model')}; expected a {model_class.__name__}.")
     if header.get("sha256") != digest(arrays, header["config"]):
         raise ValueError(f"{path} is damaged: its numbers or its configuration are not those saved. Get it again.")
     config_class = get_type_hints(model_class)["config"]  # of a parent class, too, and where annotations are strings
@@ -107,5 +107,5 @@ def _as_saved(leaf, array):
 def _checked(path: Name) -> Path:
     path = Path(path)
     if path.suffix != ".safetensors":
-        raise ValueError(f"path is {str(path)!r}; wanted one that ends in .safetensors.")
+        raise ValueError(f"path is {str(path)!r}; expected one that ends in .safetensors.")
     return path

@@ -43,13 +43,13 @@ def config_dict(config) -> dict:
     return {name: value.item() if hasattr(value, "item") else value for name, value in fields.items()}
 
 
-def differences(found: dict, wanted: dict) -> str:
+def differences(found: dict, expected: dict) -> str:
     """Say in which names, shapes or dtypes two sets of named arrays differ, the first few; "" if in none."""
 
     def spell(arrays, name):
         return f"{tuple(arrays[name].shape)} {arrays[name].dtype}" if name in arrays else "missing"
 
-    names = [name for name in {**wanted, **found} if spell(found, name) != spell(wanted, name)]
-    said = [f"{name} is {spell(found, name)}, wanted {spell(wanted, name)}" for name in names[:3]]
+    names = [name for name in {**expected, **found} if spell(found, name) != spell(expected, name)]
+    said = [f"{name} is {spell(found, name)}, expected {spell(expected, name)}" for name in names[:3]]
     more = [f"and {len(names) - 3} more"] if len(names) > 3 else []
-    return "; ".join(said + more).replace("wanted missing", "wanted none")
+    return "; ".join(said + more).replace("expected missing", "expected none")
