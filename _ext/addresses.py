@@ -16,6 +16,12 @@ def site_address(repository: str) -> str:
     return f"https://{owner}.github.io/{name}/"
 
 
+def source_address(config: Config, file: str, line: int) -> str:
+    """Return where the repository shows a line of a file."""
+    options = config.html_theme_options
+    return f"{options['repository_url'].rstrip('/')}/blob/{options.get('repository_branch', 'main')}/{file}#L{line}"
+
+
 def set_addresses(app: Sphinx, config: Config) -> None:
     repository = config.html_theme_options["repository_url"]
     site = site_address(repository)

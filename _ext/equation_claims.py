@@ -86,20 +86,20 @@ def proofs(root: Path) -> Claims:
     claims: Claims = defaultdict(list)
     for file in sorted((root / "tests").rglob("test_*.py"), key=lambda file: (len(file.parts), file)):
         (tree, _), *inside = definitions(root, file, "")
-        stray = {node for node in ast.walk(tree) if is_marker(node)}
+        stray = {node for node in ast.walk(tree) if isinstance(node, ast.Call) and is_marker(node)}
         for node, place in inside:
-            markers = [marker for marker in node.decorator_list if marker in stray]
-            is_test = isinstance(node, ast.FunctionDef) and node.name.startswith("test_")
-            for marker in markers if is_test else ():  # a helper's marker would prove nothing: pytest does not run it
-                stray.remove(marker)
-                for argument in marker.args:
-                    claims[ast.literal_eval(argument)].append(place)
+            # A helper's marker would prove nothing: pytest does not run it.
+            if isinstance(node, ast.FunctionDef) and node.name.startswith("test_"):
+                for marker in stray.intersection(node.decorator_list):
+                    stray.remove(marker)
+                    for argument in marker.args:
+                        claims[ast.literal_eval(argument)].append(place)
         for marker in stray:
             where = f"{file.relative_to(root).as_posix()}, line {marker.lineno}"
             raise ValueError(f"{where}: {MARKER} is not read there; put it on the test function itself")
     return dict(claims)
 
 
-def is_marker(node: ast.AST) -> bool:
+def is_marker(call: ast.Call) -> bool:
     """Whether this is `pytest.mark.equation(…)`."""
-    return isinstance(node, ast.Call) and ast.unparse(node.func) == MARKER
+    return ast.unparse(call.func) == MARKER

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from itertools import groupby
 from pathlib import Path, PurePosixPath
 
+from addresses import source_address
 from docutils import nodes
 from equation_claims import Place, implementations, is_definition, missing, proofs
 from sphinx import addnodes
@@ -110,9 +111,7 @@ class MakeIndex(SphinxPostTransform):
         return [entry, nodes.Text(" in "), self.source(place, nodes.Text(file.name))]
 
     def source(self, place: Place, shown: nodes.Node) -> nodes.reference:
-        options = self.config.html_theme_options
-        tree = f"{options['repository_url'].rstrip('/')}/blob/{options.get('repository_branch', 'main')}"
-        return nodes.reference("", "", shown, refuri=f"{tree}/{place.file}#L{place.line}")
+        return nodes.reference("", "", shown, refuri=source_address(self.config, place.file, place.line))
 
 
 def breakable(name: str) -> nodes.literal:

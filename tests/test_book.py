@@ -11,6 +11,7 @@ import pytest
 import sync_notebooks
 from book import LISTINGS, ROOT, Block, Book, blocks, label_of
 from equation_claims import implementations, mentions, missing, proofs
+from listing import find
 from notebook_markdown import raw_markup
 from notebook_text import INLINE, RunningText
 
@@ -97,8 +98,9 @@ def test_chapter_has_its_module_and_tests(name):
 
 @pytest.mark.parametrize("name", WITH_MODULE)
 def test_chapter_shows_the_code_of_its_module(name):
-    shown = {Path(block.argument).name for block in directives(name, "literalinclude")}
-    assert f"{stem_of(name)}.py" in shown, f"{name}.md shows nothing of its module by literalinclude"
+    names = [shown for block in directives(name, "listing") for shown in block.argument.split()]
+    shown = {Path(find(ROOT, shown).place.file).name for shown in names}
+    assert f"{stem_of(name)}.py" in shown, f"{name}.md shows nothing of its module in a {{listing}}"
 
 
 # --- Notebooks ------------------------------------------------------------------------------------------------

@@ -59,7 +59,7 @@ SMALL = r"""
 
 See {eq}`eq-large-two`, {eq}`eq-small-one`, {numref}`fig-small`, {ref}`sec-large`, {numref}`Part %s <sec-second>`,
 {doc}`02_large`, {cite:t}`trio`, {cite:p}`solo,trio`, {term}`tokens <token>`, [the words](00_words.md#sec-words),
-[](#eq-small-one), {prf:ref}`thm-small`, {math}`x_1`, {py:func}`pf.attend` and [the module](../toy.py).
+[](#eq-small-one), {prf:ref}`thm-small`, {math}`x_1`, {py:func}`pf.attend` and [the module](../src/toy/sums.py).
 Neither $a[i](j)$ nor `{eq}` in code nor ``{eq}`x` `` is touched, and \$5 is no mathematics. % not a comment
 
 % a comment
@@ -109,8 +109,7 @@ A caption with {eq}`eq-small-two`.
 And more.
 ```
 
-```{literalinclude} ../toy.py
-:pyobject: double
+```{listing} double
 ```
 
 ```{table} Names
@@ -215,6 +214,16 @@ SVG(data='<svg xmlns="http://www.w3.org/2000/svg" width="9" height="9"/>')
 """
 LARGE = "(sec-large)=\n# Large {term}`things`\n\n```{math}\n:label: eq-large-one\na\n```\n\n$$b$$ (eq-large-two)\n"
 SOURCES = "# Sources\n\n```{bibliography}\n```\n\n```{math}\n:label: eq-after\nq\n```\n"
+MODULE = '''\
+import functools
+
+
+@functools.cache
+def double(x):
+    """Return twice the number."""
+    check_number(x=x)
+    return 2 * x
+'''
 BIB = """\
 @article{trio, author={Vaswani, A. and van der Berg, B. and Cho, C.}, title={T}, year={2017}, journal={J},
   eprint={1706.03762}}
@@ -232,7 +241,7 @@ def write_toy_book(root: Path) -> None:
         "chapters/02_large.md": HEADER + LARGE,
         "appendix/sources.md": SOURCES,
         "references.bib": BIB,
-        "toy.py": "import functools\n\n\n@functools.cache\ndef double(x):\n    return 2 * x\n\n\nelse_ = 1\n",
+        "src/toy/sums.py": MODULE,
         "toy.svg": '<svg xmlns="http://www.w3.org/2000/svg"/>',
         "widgets/toy.mjs": "export function mount() {}",
     }

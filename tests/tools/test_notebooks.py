@@ -41,9 +41,10 @@ def test_numbers_are_those_that_sphinx_gives(root, book):
     (root / "conf.py").write_text(
         f"import sys; sys.path.insert(0, {str(ROOT / '_ext')!r})\n"
         "extensions = ['myst_nb', 'sphinx_external_toc', 'sphinx_exercise', 'sphinx_proof', 'sphinxcontrib.bibtex',"
-        " 'live_figure']\n"
+        " 'listing', 'live_figure']\n"
         "bibtex_bibfiles = ['references.bib']; external_toc_path = '_toc.yml'; nb_execution_mode = 'force'\n"
         "myst_enable_extensions = ['colon_fence', 'dollarmath', 'amsmath', 'deflist']\n"
+        "html_theme_options = {'repository_url': 'https://github.com/owner/name'}\n"
         f"numfig = {config['numfig']}; numfig_secnum_depth = {config['numfig_secnum_depth']}\n"
     )
     subprocess.run(
@@ -79,7 +80,7 @@ def test_references_are_numbered_and_lead_to_the_site(text):
     assert f"[Large things]({SITE}/chapters/02_large.html), " in text
     assert f"[the words]({SITE}/chapters/00_words.html#sec-words)" in text
     assert "(1.1), Theorem 1.1, $x_1$, `pf.attend`" in text
-    assert "[the module](https://github.com/owner/name/blob/main/toy.py)" in text
+    assert "[the module](https://github.com/owner/name/blob/main/src/toy/sums.py)" in text
 
 
 def test_sources_are_named_with_a_link_to_each(text):
@@ -118,8 +119,10 @@ def test_a_cell_that_draws_is_followed_by_its_caption(notebook):
     assert caption.source == "> **Figure 1.2.** Drawn, see (1.1).\n>\n> *What it shows:* a line"
 
 
-def test_literalinclude_shows_the_function_with_its_decorator(text):
-    assert "```python\n@functools.cache\ndef double(x):\n    return 2 * x\n```" in text
+def test_listing_shows_what_computes_and_leads_to_the_source(text):
+    source = "https://github.com/owner/name/blob/main/src/toy/sums.py"
+    code = "```python\n@functools.cache\ndef double(x):\n    return 2 * x\n```"
+    assert f"{code}\n\n[sums.py]({source})" in text
 
 
 def test_tables_theorems_lists_and_definitions(text):

@@ -157,7 +157,7 @@ def numbered_kind(block: Block) -> str:
         return "figure"
     if kind in ("table", "list-table", "csv-table") and block.argument:
         return "table"
-    if kind in ("code-block", "literalinclude", "code") and block.options.get("caption"):
+    if kind in ("code-block", "code") and block.options.get("caption"):
         return "code-block"
     return kind if kind in ("exercise", *PROOFS) else ""
 

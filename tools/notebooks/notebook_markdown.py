@@ -7,12 +7,11 @@ it to the tables below.
 import re
 from collections import Counter
 from collections.abc import Callable
-from types import SimpleNamespace
 
 from book import NAMES, PROOFS, Block, Book, Page, blocks, numbered_kind
 from docutils.nodes import make_id
+from listing import find
 from notebook_text import RunningText
-from sphinx.directives.code import LiteralIncludeReader
 
 ADMONITIONS = {
     "admonition": "",
@@ -191,12 +190,13 @@ class Converter:
         caption = f"**Figure {self.number('figure')}.** {self.convert(figure['caption'].strip())}"
         return quote(f"{caption}\n\n*What it shows:* {self.inline(image.get('alt', ''))}" if image else caption)
 
-    def show_literalinclude(self, block: Block) -> str:
-        path = (self.book.root / self.page.name).parent / block.argument
-        options = {name: value or None for name, value in block.options.items()}
-        config = SimpleNamespace(source_encoding="utf-8")
-        text, _ = LiteralIncludeReader(str(path), options, config).read()  # type: ignore[arg-type]
-        return self.listing(block, text, block.options.get("language", "python"))
+    def show_listing(self, block: Block) -> str:
+        shown = [find(self.book.root, name) for name in block.argument.split()]
+        tree = f"{self.book.repository}/blob/{self.book.branch}"
+        # Without the line: a notebook is to change when the code does, not when it moves.
+        links = [f"[{part.title}]({tree}/{part.place.file})" for part in shown]
+        code = "\n\n\n".join(part.code for part in shown)
+        return f"{self.listing(block, code, 'python')}\n\n{'; '.join(links)}"
 
     def show_code_block(self, block: Block) -> str:
         return self.listing(block, block.text, block.argument)

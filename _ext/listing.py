@@ -1,0 +1,175 @@
+"""The `listing` directive: code of the package in so far as it computes, without docstrings and checks.
+
+    ```{listing} attend MultiHeadAttention.__call__
+    ```
+
+shows these definitions one below the other, and below them a link to the full source of each. A name may be as short
+as is unique: `attend`, `layers.dropout`. The answers to the exercises are no candidates.
+"""
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+from textwrap import dedent
+from typing import NamedTuple
+
+from addresses import source_address
+from docutils import nodes
+from equation_claims import Place
+from sphinx.application import Sphinx
+from sphinx.util.docutils import SphinxDirective
+
+Definition = ast.FunctionDef | ast.ClassDef
+CHECKING_DECORATORS = {"checked", "jaxtyped"}
+
+
+class Listing(NamedTuple):
+    """What is shown of a definition, and where all of it stands."""
+
+    code: str
+    place: Place
+
+    @property
+    def title(self) -> str:
+        """The source's file within the package, for a method with its class: `Decoder in models/decoder.py`."""
+        file = Path(*Path(self.place.file).parts[2:])
+        owner = self.place.name.split(".")[-2]
+        return f"{'' if owner == file.stem else f'{owner} in '}{file.as_posix()}"
+
+
+class ListingDirective(SphinxDirective):
+    required_arguments = 1
+    final_argument_whitespace = True
+
+    def run(self) -> list[nodes.Node]:
+        root = Path(self.env.srcdir)
+        try:
+            listings = [find(root, name) for name in self.arguments[0].split()]
+        except LookupError as error:
+            raise self.error(f"listing: {error.args[0]}") from error
+        code = "\n\n\n".join(listing.code for listing in listings)
+        block = nodes.literal_block(code, code, language="python")
+        links = nodes.paragraph(classes=["listing-source"])
+        for listing in listings:
+            self.env.note_dependency(listing.place.file)
+            title = f"{listing.title}, line {listing.place.line}"
+            address = source_address(self.config, listing.place.file, listing.place.line)
+            links += [nodes.Text("; " if links.children else ""), nodes.reference("", title, refuri=address)]
+        self.set_source_info(block)
+        return [block, links]
+
+
+# --- Finding a definition ---------------------------------------------------------------------------------------
+
+
+def find(root: Path, name: str) -> Listing:
+    """Look up the definition whose full name ends with `name`; raise `LookupError` if there is none, or several."""
+    last = name.split(".")[-1]
+    alike = list(definitions(root, last))
+    found = [listing for listing in alike if f".{listing.place.name}".endswith(f".{name}")]
+    if len(found) == 1:
+        return found[0]
+    candidates = ", ".join(listing.place.name for listing in found or alike)
+    if found:
+        raise LookupError(f"{name} may be any of {candidates}: write more of the name")
+    raise LookupError(f"the package defines no {name}; " + (f"it has {candidates}" if alike else f"nor any {last}"))
+
+
+def definitions(root: Path, name: str) -> Iterator[Listing]:
+    """Every function, class and method of the package that is called `name`."""
+    for file in sorted((root / "src").rglob("*.py")):
+        source = file.read_text(encoding="utf-8")
+        if "exercises" in file.parts or not (f"def {name}" in source or f"class {name}" in source):
+            continue
+        module = ".".join(file.relative_to(root / "src").with_suffix("").parts)
+        for full_name, node in named(ast.parse(source), module):
+            if node.name == name:
+                place = Place(full_name, file.relative_to(root).as_posix(), node.lineno)
+                yield Listing(computing_part(source, node), place)
+
+
+def named(scope: ast.Module | ast.ClassDef, prefix: str) -> Iterator[tuple[str, Definition]]:
+    """Every definition of a module or class with its full name, but nothing from inside a function."""
+    for node in scope.body:
+        if isinstance(node, Definition):
+            yield f"{prefix}.{node.name}", node
+        if isinstance(node, ast.ClassDef):
+            yield from named(node, f"{prefix}.{node.name}")
+
+
+# --- What is shown of it ----------------------------------------------------------------------------------------
+
+
+def computing_part(source: str, node: Definition) -> str:
+    """Return the text of a definition without what `left_out` names, and without the comments right above that."""
+    lines = source.splitlines()
+    instead: dict[int, str | None] = {}
+    for part, stub in left_out(node):
+        start = first_line(part)
+        while lines[start - 2].startswith(f"{' ' * part.col_offset}#"):
+            start -= 1
+        instead |= dict.fromkeys(range(start, last_line(part) + 1)) | {start: stub}
+    shown: list[str] = []
+    gap = False
+    for number in range(first_line(node), last_line(node) + 1):
+        line = instead.get(number, lines[number - 1])
+        # A gap leaves no blank line at the beginning of a block, and never two.
+        before = shown[-1].split("#")[0].rstrip() if shown else ""
+        if line is None or (gap and not line and (not before or before.endswith(":"))):
+            gap = True
+        else:
+            shown.append(line)
+            gap = False
+    return dedent("\n".join(shown)).rstrip()
+
+
+def left_out(node: ast.AST) -> Iterator[tuple[ast.stmt | ast.expr, str | None]]:
+    """Each docstring, and each decorator, statement and method that only checks; a body left empty becomes `...`."""
+    for decorator in getattr(node, "decorator_list", []):
+        if ast.unparse(decorator).split(".")[-1] in CHECKING_DECORATORS:
+            yield decorator, None
+    for block in (getattr(node, name, None) for name in ("body", "orelse", "finalbody")):
+        if isinstance(block, list):
+            unwanted = [part for part in block if is_docstring(part) or only_checks(part)]
+            emptied = unwanted == block
+            if not emptied or isinstance(node, Definition):
+                yield from ((part, None) for part in unwanted[emptied:])
+                if emptied:
+                    yield unwanted[0], " " * unwanted[0].col_offset + "..."
+            for part in block:
+                if part not in unwanted:
+                    yield from left_out(part)
+
+
+def first_line(node: ast.stmt | ast.expr) -> int:
+    """The line at which a node begins, its decorators included."""
+    return min(part.lineno for part in [node, *getattr(node, "decorator_list", [])])
+
+
+def last_line(node: ast.stmt | ast.expr) -> int:
+    return node.end_lineno or node.lineno
+
+
+def is_docstring(node: ast.AST) -> bool:
+    return isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str)
+
+
+def only_checks(node: ast.AST) -> bool:
+    """Whether this is a call of `check_…`, an `if …: raise …`, a block of such, or what Equinox calls for checking."""
+    match node:
+        case ast.Expr(ast.Call(func=function)):
+            return ast.unparse(function).split(".")[-1].lstrip("_").startswith("check_")
+        case ast.If(body=body, orelse=otherwise):
+            return all(
+                isinstance(block[-1], ast.Raise) or all(map(only_checks, block)) for block in (body, otherwise) if block
+            )
+        case ast.For() | ast.With():
+            return all(map(only_checks, node.body))
+        case ast.FunctionDef():
+            return node.name == "__check_init__"
+    return False
+
+
+def setup(app: Sphinx) -> dict:
+    app.add_directive("listing", ListingDirective)
+    return {"parallel_read_safe": True, "parallel_write_safe": True}
