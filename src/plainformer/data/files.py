@@ -1,11 +1,19 @@
 """Reading, writing and fetching files so that a bad one is named, and a good one never half overwritten."""
 
+import inspect
 import json
 import os
+import stat
+import time
+import uuid
 from collections import Counter
+from contextlib import suppress
 from pathlib import Path
+from typing import TypeVar
 
 Name = str | os.PathLike
+Made = TypeVar("Made")
+PARTIAL = ".plainformer-"  # how the name of a file begins that is not yet written whole
 
 
 def read_text(path: Name) -> str:
@@ -23,22 +31,8 @@ def read_text(path: Name) -> str:
     except UnicodeDecodeError as error:
         raise ValueError(
             f"{path} is not UTF-8: byte {error.start} (0x{error.object[error.start]:02x}) fits nowhere. "
-            "Is it another encoding, such as Latin-1 or UTF-16, or no text at all?"
+            "Is it another encoding, such as Latin-1 or UTF-16, or not text at all?"
         ) from error
-
-
-def read_json(path: Name) -> dict:
-    """Read a JSON file that holds one object, each key once; `ValueError` says what is wrong with any other."""
-    text = read_text(path)
-    try:
-        content = json.loads(text, object_pairs_hook=_unique)
-    except json.JSONDecodeError as error:
-        raise ValueError(f"{path} is not valid JSON: {error}. Is it cut short?") from error
-    except (ValueError, RecursionError) as error:
-        raise ValueError(f"{path} is not valid JSON: {error}.") from error
-    if not isinstance(content, dict):
-        raise ValueError(f"{path} holds a {type(content).__name__}; expected a JSON object.")
-    return content
 
 
 def write_text(path: Name, text: str) -> None:
@@ -47,47 +41,105 @@ def write_text(path: Name, text: str) -> None:
 
 
 def write_bytes(path: Name, content: bytes) -> None:
-    """Write a file under another name and then rename it, so that a crash never leaves half a file.
+    """Write a file under another name and then rename it: a crash or power cut leaves the old file or the new one.
 
-    A symbolic link stays one: the file that it points to is written.
+    A file that is replaced hands on its mode. A symbolic link stays one: the file that it points to is written.
 
-    **Raises** `FileNotFoundError` if the folder does not exist, `OSError` that names `path` if it cannot be written.
+    **Raises** `FileNotFoundError` if the folder does not exist, `OSError` that names `path` if it cannot be written, or
+    is a folder, a device or anything else but a regular file.
     """
-    target = Path(path).resolve()
+    target = Path(os.path.realpath(path))
     if not target.parent.is_dir():
         raise FileNotFoundError(f"There is no folder {target.parent} to put {target.name} in; make it first.")
-    partial = target.with_name(f".{target.name}.{os.getpid()}.part")
+    if os.path.lexists(target) and not target.is_file():
+        kind = IsADirectoryError if target.is_dir() else OSError
+        raise kind(f"cannot write {path}: it exists and is not a regular file. Choose another name.")
+    partial = target.with_name(f"{PARTIAL}{uuid.uuid4().hex}.part")
     try:
         try:
-            partial.write_bytes(content)
+            _remove_abandoned(target.parent)
+            with open(partial, "xb") as file:
+                if target.exists():
+                    os.chmod(partial, stat.S_IMODE(target.stat().st_mode))  # before there is anything to read in it
+                file.write(content)
+                file.flush()
+                os.fsync(file.fileno())
             os.replace(partial, target)
         finally:
             partial.unlink(missing_ok=True)
     except OSError as error:
         raise type(error)(f"cannot write {path}: {error.strerror or error}") from error
+    _sync_folder(target.parent)
 
 
-def download(url: str, sha256: str, name: str, *, what: str, own: str, offline: str) -> str:
-    """Fetch a file once, keep it in the cache folder of the operating system, and check it whenever it is used.
+def read_json(path: Name) -> dict:
+    """Read a JSON file that holds one object, each key once; `ValueError` says what is wrong with any other."""
+    return parse_json(read_text(path), path)
 
-    **Arguments** its address, its checksum, its name in the cache; and for the messages: what it is, what to use with a
-    copy of one's own, and what to use without a network.
 
-    **Returns** its path there. **Raises** `OSError` if it cannot be fetched, `ValueError` if what came is another file.
+def parse_json(text: str, name: Name) -> dict:
+    """Parse JSON that holds one object, each key once; messages begin with the `name` of where it is from."""
+    try:
+        content = json.loads(text, object_pairs_hook=_unique)
+    except json.JSONDecodeError as error:
+        raise ValueError(f"{name} is not valid JSON: {error}. Is it cut short?") from error
+    except (ValueError, RecursionError) as error:
+        raise ValueError(f"{name} is not valid JSON: {error}.") from error
+    if not isinstance(content, dict):
+        raise ValueError(f"{name} holds a {type(content).__name__}; expected a JSON object.")
+    return content
+
+
+def from_json(cls: type[Made], text: str, name: Name = "the JSON text") -> Made:
+    """Make an object from a JSON object of its arguments by name; `ValueError`, with `name`, if that is impossible."""
+    content = parse_json(text, name)
+    expected = inspect.signature(cls).parameters.keys()
+    if content.keys() != expected:
+        some = ", ".join(sorted(content)[:5]) + ", …" * (len(content) > 5)
+        raise ValueError(f"{name} has the keys {some}; expected {', '.join(expected)}, as {cls.__name__} saves them.")
+    try:
+        return cls(**content)
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"{name}: {error}") from error
+
+
+def download(url: str, sha256: str, name: str) -> str:
+    """Fetch a file once, keep it in the operating system's cache folder, and check its SHA-256 whenever it is used.
+
+    **Returns** its path there, which ends in `name`. **Raises** `OSError` if it cannot be fetched, `ValueError` if its
+    checksum is another.
     """
     import pooch
 
     try:
         return pooch.retrieve(url, f"sha256:{sha256}", name, pooch.os_cache("plainformer"))
-    except ValueError as error:  # pooch compares the sums, and keeps no file that differs
-        raise ValueError(f"What {url} gave is not {what}: {error}. Try again, or use {own}.") from error
+    except ValueError as error:  # pooch keeps no file whose checksum differs
+        raise ValueError(f"{url} is not the file expected: {error}.") from error
     except OSError as error:  # the errors of requests are among them
-        raise OSError(f"Cannot download {url}: {error}. Without a network, use {offline}.") from error
+        raise OSError(f"Cannot download {url}: {error}.") from error
+
+
+def _remove_abandoned(folder: Path) -> None:
+    """Remove what is left of writing that was killed more than an hour ago."""
+    for partial in folder.glob(f"{PARTIAL}*.part"):
+        with suppress(OSError):  # another process may have been quicker
+            if time.time() - partial.stat().st_mtime > 3600:
+                partial.unlink()
+
+
+def _sync_folder(folder: Path) -> None:
+    """Let a renaming in it outlast a power cut, where the system can do that: not all can open or flush a folder."""
+    with suppress(OSError):
+        number = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(number)
+        finally:
+            os.close(number)
 
 
 def _unique(pairs: list[tuple[str, object]]) -> dict[str, object]:
     content = dict(pairs)
     if len(content) < len(pairs):
         key = Counter(key for key, _ in pairs).most_common(1)[0][0]
-        raise ValueError(f"the key {key!r} stands there twice")
+        raise ValueError(f"the key {key!r} appears twice")
     return content
