@@ -90,17 +90,24 @@ def parse_json(text: str, name: Name) -> dict:
     return content
 
 
-def from_json(cls: type[Made], text: str, name: Name = "the JSON text") -> Made:
-    """Make an object from a JSON object of its arguments by name; `ValueError`, with `name`, if that is impossible."""
+def object_from_json(cls: type[Made], text: str, name: Name, hint: str = "") -> Made:
+    """Make a `cls` from a JSON object of its arguments; `ValueError`, beginning with `name`, if it cannot be made."""
     content = parse_json(text, name)
     expected = inspect.signature(cls).parameters.keys()
     if content.keys() != expected:
-        some = ", ".join(sorted(content)[:5]) + ", …" * (len(content) > 5)
-        raise ValueError(f"{name} has the keys {some}; expected {', '.join(expected)}, as {cls.__name__} saves them.")
+        raise ValueError(
+            f"{name} has the keys {spell_keys(content)}; expected {', '.join(expected)}, as a saved {cls.__name__} "
+            f"has. {hint}".rstrip()
+        )
     try:
         return cls(**content)
     except (TypeError, ValueError) as error:
         raise ValueError(f"{name}: {error}") from error
+
+
+def spell_keys(content: dict) -> str:
+    """The first five keys, for a message."""
+    return f"{sorted(content)[:5]}" + " and more" * (len(content) > 5)
 
 
 def download(url: str, sha256: str, name: str) -> str:

@@ -1,50 +1,52 @@
 """Byte-level byte-pair encoding: train it, apply it, and read GPT-2's files (chapter 01)."""
 
-import heapq
 import json
 import os
 import re
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping
-from itertools import pairwise
+from collections.abc import Collection, Mapping, Sequence
 
 from plainformer.checks import check_names, check_positive, check_token_ids
-from plainformer.data.files import read_json, read_text, write_text
-from plainformer.tokens.merges import byte_alphabet, check_consistent, learn_merges, pre_tokenise
+from plainformer.data.files import object_from_json, read_json, read_text, write_text
+from plainformer.tokens.merges import apply_merges, byte_alphabet, learn_merges, pre_tokenise
 
-_GONE = -1  # stands where a token was that has been merged into its left neighbour
+GPT2_HINT = "For GPT-2's vocab.json and merges.txt use BytePairEncoder.from_gpt2."
 
 
 class BytePairEncoder:
     r"""A byte-level byte-pair encoder: any text and any bytes to ids, and exactly back.
 
-    Made by `BytePairEncoder.train`, `BytePairEncoder.load` or `BytePairEncoder.from_gpt2`. Has `tokens` (the bytes of
-    each token, by id), `merges` (pairs written in `byte_alphabet`, in order), `vocabulary` (token in that alphabet to
-    id) and `special` (name to id). `len` gives the number of tokens.
+    Made by `BytePairEncoder.train`, `BytePairEncoder.load` or `BytePairEncoder.from_gpt2`, or from its parts. Has
+    `tokens` (the bytes of each token, by id), `merges`, `vocabulary` and `special` (name to id). `len` returns the
+    number of tokens.
 
     **Arguments**
 
-    - `vocabulary`: the id of each token, special ones included; ids are 0 to n - 1.
+    - `vocabulary`: token, written in `byte_alphabet`, to id, special ones included; ids are 0 to n - 1.
     - `merges`: pairs of tokens, first learned first.
     - `special`: which names in the vocabulary are special tokens: they stand for no text, and no text becomes one
       unless `encode` is told so by name.
 
-    **Raises** `ValueError` if the three do not fit together.
+    **Raises** `ValueError` if the three do not fit together, `TypeError` if one of them is something else.
     """
 
-    def __init__(self, vocabulary: Mapping[str, int], merges: Iterable[tuple[str, str]], special: Collection[str] = ()):
+    def __init__(self, vocabulary: Mapping[str, int], merges: Sequence[Sequence[str]], special: Collection[str] = ()):
+        _check_types(vocabulary, merges, special)
         self.vocabulary = dict(vocabulary)
-        self.merges = tuple(merges)
-        made = check_consistent(self.vocabulary, self.merges, special)
-        self.special = {name: self.vocabulary[name] for name in sorted(special, key=self.vocabulary.__getitem__)}
+        self.merges = tuple((a, b) for a, b in merges)
+        _check_consistent(self.vocabulary, self.merges, special)
+        by_id = sorted(self.vocabulary, key=self.vocabulary.__getitem__)
+        self.special = {name: self.vocabulary[name] for name in by_id if name in special}
         byte_of = {character: byte for byte, character in byte_alphabet().items()}
-        tokens = {number: _to_bytes(name) for name, number in self.special.items()}
-        tokens |= {self.vocabulary[token]: bytes(map(byte_of.__getitem__, token)) for token in made}
-        self.tokens = tuple(tokens[number] for number in range(len(tokens)))
-        ids = self.vocabulary
-        self._rank = {(ids[a], ids[b]): rank for rank, (a, b) in enumerate(self.merges)}
-        self._merged = [ids[a + b] for a, b in self.merges]
-        self._byte_ids = [ids[character] for _, character in sorted(byte_alphabet().items())]
+        self.tokens = tuple(
+            _to_bytes(token) if token in self.special else bytes(byte_of[character] for character in token)
+            for token in by_id
+        )
+        self._byte_ids = [self.vocabulary[character] for _, character in sorted(byte_alphabet().items())]
+        self._rules = {
+            (self.vocabulary[a], self.vocabulary[b]): (rank, self.vocabulary[a + b])
+            for rank, (a, b) in enumerate(self.merges)
+        }
         self._cache: dict[bytes, list[int]] = {}
 
     @classmethod
@@ -58,38 +60,35 @@ class BytePairEncoder:
 
         **Arguments**
 
-        - `text`: what to learn from.
+        - `text`: what to learn from. A long piece without a space is slow, as `learn_merges` explains.
         - `vocab_size`: bytes, merges and special tokens together; fewer come out if nothing is left to merge.
         - `special`: names of special tokens, in the order of their ids: a list, not a set.
         - `min_count`: do not merge a pair that occurs less often than this.
 
         **Raises** `ValueError` if the text is empty or `vocab_size` is too small for the bytes and special tokens;
-        `TypeError` if `vocab_size` is no whole number, or `special` no ordered collection of names.
-
-        A long piece without a space is slow to learn from, as `learn_merges` explains.
+        `TypeError` if `vocab_size` is not a whole number, or `special` not an ordered collection of names.
         """
         check_positive(vocab_size=vocab_size)
-        if not _check_text(text):
-            raise ValueError("text is empty; expected text to learn merges from.")
         check_names("special", special)
+        _check_text(text)
+        if not text:
+            raise ValueError("text is empty; expected text to learn merges from.")
         num_merges = vocab_size - 256 - len(special)
         if num_merges < 0:
             raise ValueError(
                 f"vocab_size is {vocab_size}; expected at least 256 bytes + {len(special)} special tokens."
             )
-        order = {byte: number for number, byte in enumerate(byte_alphabet())}
-        pieces = {
-            tuple(order[byte] for byte in _to_bytes(piece)): times
-            for piece, times in Counter(pre_tokenise(text)).items()
-        }
-        spelled = list(byte_alphabet().values())
-        merges = []
+        alphabet = byte_alphabet()
+        id_of = {byte: number for number, byte in enumerate(alphabet)}
+        counts = Counter(pre_tokenise(text))
+        pieces = {tuple(id_of[byte] for byte in _to_bytes(piece)): times for piece, times in counts.items()}
+        tokens, merges = list(alphabet.values()), []
         for a, b in learn_merges(pieces, num_merges, min_count=min_count):
-            merges.append((spelled[a], spelled[b]))
-            spelled.append(spelled[a] + spelled[b])
-        spelled.extend(special)
-        vocabulary = {token: number for number, token in enumerate(spelled)}
-        if len(vocabulary) < len(spelled):
+            merges.append((tokens[a], tokens[b]))
+            tokens.append(tokens[a] + tokens[b])
+        tokens.extend(special)
+        vocabulary = {token: number for number, token in enumerate(tokens)}
+        if len(vocabulary) < len(tokens):
             raise ValueError(f"special tokens {list(special)} repeat each other or a token of the text; rename them.")
         return cls(vocabulary, merges, special)
 
@@ -104,18 +103,16 @@ class BytePairEncoder:
         - `text`: any string.
         - `allowed_special`: names of special tokens to look for in the text. All others are text like any other.
 
-        **Returns** the ids.
-
-        **Raises** `ValueError` if an allowed name is not a special token here; `TypeError` if the text is no string.
+        **Raises** `ValueError` if an allowed name is not a special token here; `TypeError` if the text is not a string.
         """
         _check_text(text)
         check_names("allowed_special", allowed_special, ordered=False)
         if unknown := set(allowed_special) - set(self.special):
             raise ValueError(f"allowed_special names {sorted(unknown)}; the special tokens are {list(self.special)}.")
-        ids: list[int] = []
         # The capturing group keeps what it finds at the odd places. Longer names first: one may begin another.
         names = sorted(allowed_special, key=len, reverse=True)
         parts = re.split(f"({'|'.join(map(re.escape, names))})", text) if names else [text]
+        ids: list[int] = []
         for n, part in enumerate(parts):
             if n % 2:
                 ids.append(self.special[part])
@@ -137,7 +134,7 @@ class BytePairEncoder:
 
         - `ids`: a sequence or array of ids.
 
-        **Returns** the text; special tokens appear by name. Bytes that are no UTF-8, as when a character is cut in
+        **Returns** the text; special tokens appear by name. Bytes that are not UTF-8, as when a character is cut in
         two, appear as U+FFFD.
 
         **Raises** `ValueError` if an id is out of range.
@@ -161,58 +158,27 @@ class BytePairEncoder:
         return f"BytePairEncoder({len(self)} tokens, {len(self.merges)} merges, special {list(self.special)})"
 
     def _encode_piece(self, piece: bytes) -> list[int]:
-        if piece not in self._cache:
-            if len(self._cache) > 50_000:  # words repeat, so a cache pays; but it must not grow for ever
+        if piece in self._cache:
+            return self._cache[piece]
+        ids = apply_merges([self._byte_ids[byte] for byte in piece], self._rules)
+        if len(piece) <= 64:  # words repeat, so a cache pays; but it must not grow for ever
+            if len(self._cache) >= 50_000:
                 self._cache.clear()
-            self._cache[piece] = self._merge([self._byte_ids[byte] for byte in piece])
-        return self._cache[piece]
+            self._cache[piece] = ids
+        return ids
 
-    def _merge(self, ids: list[int]) -> list[int]:
-        r"""Apply the earliest learned merge that fits, leftmost first, until none fits.
-
-        A heap of what could be merged, and a chain of who stands next to whom, keep the time near linear even for a
-        piece of a million bytes without a space.
-        """
-        end = len(ids)
-        after, before = list(range(1, end + 1)), list(range(-1, end - 1))
-        heap = [(self._rank[pair], n) for n, pair in enumerate(pairwise(ids)) if pair in self._rank]
-        heapq.heapify(heap)
-        while heap:
-            rank, n = heapq.heappop(heap)
-            right = after[n]
-            if right == end or self._rank.get((ids[n], ids[right])) != rank:
-                continue  # one of the two has been merged with another neighbour meanwhile
-            ids[n], ids[right] = self._merged[rank], _GONE
-            after[n] = after[right]
-            if after[n] < end:
-                before[after[n]] = n
-            for left in (before[n], n):
-                if left >= 0 and after[left] < end and (pair := (ids[left], ids[after[left]])) in self._rank:
-                    heapq.heappush(heap, (self._rank[pair], left))
-        return [number for number in ids if number != _GONE]
+    def to_json(self) -> str:
+        """Return the encoder as JSON, which `tokenizer_from_json` reads back."""
+        return json.dumps({"vocabulary": self.vocabulary, "merges": self.merges, "special": list(self.special)})
 
     def save(self, path: str | os.PathLike) -> None:
-        r"""Write the encoder to one JSON file.
-
-        **Arguments**
-
-        - `path`: the file to write; an old one is replaced.
-
-        **Raises** `FileNotFoundError` if the folder does not exist.
-        """
-        content = {"vocabulary": self.vocabulary, "merges": self.merges, "special": list(self.special)}
-        write_text(path, json.dumps(content))
+        """Write the encoder to one JSON file; `FileNotFoundError` if the folder does not exist."""
+        write_text(path, self.to_json())
 
     @classmethod
     def load(cls, path: str | os.PathLike) -> "BytePairEncoder":
         """Read a file that `save` wrote; `ValueError` says what is wrong with any other."""
-        content = read_json(path)
-        if content.keys() != {"vocabulary", "merges", "special"}:
-            raise ValueError(
-                f"{path} has the keys {sorted(content)}; expected vocabulary, merges and special, as save() writes them. "
-                "For GPT-2's vocab.json and merges.txt use BytePairEncoder.from_gpt2."
-            )
-        return _build(cls, path, content["vocabulary"], content["merges"], content["special"])
+        return object_from_json(cls, read_text(path), path, GPT2_HINT)
 
     @classmethod
     def from_gpt2(
@@ -227,7 +193,7 @@ class BytePairEncoder:
         **Arguments**
 
         - `vocab_path`: JSON, token to id, usually `vocab.json`.
-        - `merges_path`: one merge a line, usually `merges.txt`.
+        - `merges_path`: one merge per line, usually `merges.txt`.
         - `special`: the special tokens in the vocabulary; `None` for `<|endoftext|>` if it is there.
 
         **Raises** `ValueError` if a file is corrupt or the two do not belong together; `FileNotFoundError`.
@@ -236,38 +202,71 @@ class BytePairEncoder:
         if special is None:
             special = {"<|endoftext|>"} & vocabulary.keys()
         check_names("special", special, ordered=False)
-        merges = []
-        for number, line in enumerate(read_text(merges_path).split("\n"), start=1):
-            line = line.rstrip("\r")
-            if not line or (number == 1 and line.startswith("#version")):
-                continue
-            if len(pair := line.split(" ")) != 2:
-                raise ValueError(f"{merges_path}, line {number} is {line!r}; expected two tokens with a space between.")
-            merges.append(pair)
-        return _build(cls, merges_path, vocabulary, merges, sorted(special))
-
-
-def _build(cls, path, vocabulary, merges, special) -> BytePairEncoder:
-    """Check the types that JSON leaves open, and let every complaint begin with the file's name."""
-    numbers = vocabulary.values() if isinstance(vocabulary, dict) else [None]
-    if not all(type(number) is int for number in numbers):
-        raise ValueError(f"{path}: the vocabulary must give each token a whole number.")
-    lists = isinstance(merges, list) and isinstance(special, list | tuple)
-    if not lists or not all(isinstance(pair, list) and len(pair) == 2 for pair in merges):
-        raise ValueError(f"{path}: merges must be a list of pairs, and special a list of names.")
-    if not all(isinstance(name, str) for name in (*special, *(token for pair in merges for token in pair))):
-        raise ValueError(f"{path}: every token and every name must be a string.")
-    try:
-        return cls(vocabulary, [tuple(pair) for pair in merges], special)
-    except ValueError as error:
-        raise ValueError(f"{path}: {error}") from error
-
-
-def _check_text(text: str) -> str:
-    if not isinstance(text, str):
-        raise TypeError(f"text is a {type(text).__name__}; expected a string. For bytes, use encode_bytes.")
-    return text
+        merges = _read_merges(merges_path)
+        try:
+            return cls(vocabulary, merges, special)
+        except (TypeError, ValueError) as error:
+            raise ValueError(f"{vocab_path} and {merges_path}: {error}") from error
 
 
 def _to_bytes(text: str) -> bytes:
     return text.encode("utf-8", "surrogatepass")
+
+
+def _read_merges(path: str | os.PathLike) -> list[list[str]]:
+    merges = []
+    for number, line in enumerate(read_text(path).split("\n"), start=1):
+        line = line.rstrip("\r")
+        if not line or (number == 1 and line.startswith("#version")):
+            continue
+        if len(pair := line.split(" ")) != 2:
+            raise ValueError(f"{path}, line {number} is {line!r}; expected two tokens with a space between.")
+        merges.append(pair)
+    return merges
+
+
+def _check_text(text: str) -> None:
+    if not isinstance(text, str):
+        raise TypeError(f"text is a {type(text).__name__}; expected a string. For bytes, use encode_bytes.")
+
+
+def _check_types(vocabulary, merges, special) -> None:
+    """What a JSON file may get wrong."""
+    if not isinstance(vocabulary, Mapping) or not all(type(number) is int for number in vocabulary.values()):
+        raise TypeError("the vocabulary must give each token a whole number.")
+    pairs = isinstance(merges, list | tuple) and all(isinstance(pair, list | tuple) for pair in merges)
+    if not pairs or not all(len(pair) == 2 for pair in merges):
+        raise TypeError("merges must be a list of pairs.")
+    if not all(isinstance(token, str) for tokens in (vocabulary, *merges) for token in tokens):
+        raise TypeError("every token must be a string.")
+    check_names("special", special, ordered=False)  # their ids stand in the vocabulary
+
+
+def _check_consistent(vocabulary: dict[str, int], merges: Sequence[tuple[str, str]], special: Collection[str]) -> None:
+    if sorted(vocabulary.values()) != list(range(len(vocabulary))):
+        raise ValueError(f"the ids of {len(vocabulary)} tokens must be 0 to {len(vocabulary) - 1}, each once.")
+    made = set(byte_alphabet().values())
+    if missing := made - vocabulary.keys():
+        raise ValueError(
+            f"the vocabulary lacks {len(missing)} of the 256 bytes, such as {min(missing)!r}. A byte-level encoder "
+            "needs them all; with Hugging Face's trainer, give initial_alphabet=ByteLevel.alphabet()."
+        )
+    for rank, (a, b) in enumerate(merges):
+        for token in (a, b):
+            if token not in made:
+                raise ValueError(f"merge {rank}, {a!r} with {b!r}: no byte and no earlier merge makes {token!r}.")
+        if a + b not in vocabulary:
+            raise ValueError(f"merge {rank}, {a!r} with {b!r}: the vocabulary has no {a + b!r}.")
+        made.add(a + b)
+    if len(set(merges)) < len(merges):
+        a, b = Counter(merges).most_common(1)[0][0]
+        raise ValueError(f"the merge {a!r} with {b!r} appears twice.")
+    for name in special:
+        if name in made or name not in vocabulary:
+            state = "an ordinary token too" if name in made else "not in the vocabulary"
+            raise ValueError(f"the special token {name!r} is {state}.")
+    if left := vocabulary.keys() - made - set(special):
+        raise ValueError(
+            f"no merge makes {len(left)} tokens of the vocabulary, such as {min(left)!r}. Either merges are missing, "
+            "or these are special tokens: then name them in `special`."
+        )

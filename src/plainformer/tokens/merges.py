@@ -1,24 +1,22 @@
-"""How byte-pair encoding cuts text into pieces and learns its merges (chapter 01)."""
+"""How byte-pair encoding cuts text into pieces, learns its merges and applies them (chapter 01)."""
 
 import heapq
 from collections import Counter, defaultdict
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import cache
 from itertools import pairwise
 
-from plainformer.checks import check_names
-
 Pair = tuple[int, int]
+
+_GONE = -1  # stands where a token was that has been merged into its left neighbour
 
 
 @cache
 def byte_alphabet() -> dict[int, str]:
-    r"""Give each of the 256 bytes a visible character of its own, as GPT-2's files do.
+    r"""Return a visible character for each of the 256 bytes, as GPT-2's files have it.
 
     Bytes that are visible characters in Latin-1 stand for themselves; the others get the code points from 256 on, so
     that a space is written Ġ and a line break Ċ. The order of this dictionary is the order of the ids 0 to 255.
-
-    **Returns** the character for each byte.
     """
     visible = [*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)]
     hidden = [byte for byte in range(256) if byte not in visible]
@@ -39,10 +37,6 @@ def pre_tokenise(text: str) -> list[str]:
     or digits, or other signs, after at most one space; or white space, of which the last one goes to what follows if
     it is a space.
 
-    **Arguments**
-
-    - `text`: any string.
-
     **Returns** the pieces; joined together they are `text` again.
     """
     return _pattern().findall(text)
@@ -56,8 +50,6 @@ def count_pairs(pieces: Mapping[tuple[int, ...], int]) -> Counter[Pair]:
     **Arguments**
 
     - `pieces`: each distinct piece of the text, as ids, and how often it occurs.
-
-    **Returns** the count of each pair.
     """
     counts: Counter[Pair] = Counter()
     for piece, times in pieces.items():
@@ -67,16 +59,7 @@ def count_pairs(pieces: Mapping[tuple[int, ...], int]) -> Counter[Pair]:
 
 
 def merge_pair(piece: Sequence[int], pair: Pair, new_id: int) -> list[int]:
-    r"""Write `new_id` for each occurrence of `pair`, from left to right.
-
-    **Arguments**
-
-    - `piece`: ids.
-    - `pair`: the two neighbouring ids to replace.
-    - `new_id`: what replaces them.
-
-    **Returns** the new ids; of three equal tokens only the first two are merged.
-    """
+    r"""Write `new_id` for each occurrence of `pair`, from left to right; of three equal tokens only two are merged."""
     merged: list[int] = []
     n = 0
     while n < len(piece):
@@ -110,33 +93,22 @@ def learn_merges(
     such piece is gone through whole, which is slow for long ones: a text without spaces is a single piece, and every
     merge costs time in proportion to its length.
     """
-    largest = max((number for piece in pieces for number in piece), default=-1)
-    if largest >= first_id:
-        raise ValueError(
-            f"The pieces hold the id {largest}; expected ids below first_id = {first_id}, the first new token's. "
-            f"Try first_id={largest + 1}."
-        )
+    _check_free(first_id, pieces)
     words, times = [list(piece) for piece in pieces], list(pieces.values())
     counts = count_pairs(pieces)
-    places = defaultdict(set)  # where each pair occurs, or has occurred
+    places = defaultdict(set)  # the words in which each pair occurs, or has occurred
     for place, word in enumerate(words):
         for pair in pairwise(word):
             places[pair].add(place)
-    heap = [(-count, pair) for pair, count in counts.items()]
-    heapq.heapify(heap)
+    queue = [(-count, pair) for pair, count in counts.items()]
+    heapq.heapify(queue)
     merges: list[Pair] = []
-    while heap and len(merges) < num_merges:
-        count, pair = heapq.heappop(heap)
-        if -count != counts[pair]:  # other merges have used up some of these pairs: back into the queue
-            heapq.heappush(heap, (-counts[pair], pair))
-            continue
-        if -count < max(min_count, 1):
-            break
+    while len(merges) < num_merges and (best := _best_pair(queue, counts, max(min_count, 1))):
         new_id = first_id + len(merges)
-        merges.append(pair)
+        merges.append(best)
         born = set()
-        for place in places.pop(pair):
-            old, new = words[place], merge_pair(words[place], pair, new_id)
+        for place in places.pop(best):
+            old, new = words[place], merge_pair(words[place], best, new_id)
             for gone in pairwise(old):
                 counts[gone] -= times[place]
             for come in pairwise(new):
@@ -146,40 +118,55 @@ def learn_merges(
                     born.add(come)
             words[place] = new
         for come in born:
-            heapq.heappush(heap, (-counts[come], come))
+            heapq.heappush(queue, (-counts[come], come))
     return merges
 
 
-def check_consistent(
-    vocabulary: Mapping[str, int], merges: Sequence[tuple[str, str]], special: Collection[str]
-) -> set[str]:
-    """Give the tokens that bytes and merges make, or raise if vocabulary, merges and special tokens do not fit."""
-    if sorted(vocabulary.values()) != list(range(len(vocabulary))):
-        raise ValueError(f"the ids of {len(vocabulary)} tokens must be 0 to {len(vocabulary) - 1}, each once.")
-    made = set(byte_alphabet().values())
-    if missing := made - vocabulary.keys():
+def _best_pair(queue: list[tuple[int, Pair]], counts: Mapping[Pair, int], min_count: int) -> Pair | None:
+    """Take the most frequent pair from the queue, of equals the smallest; `None` if it occurs too seldom."""
+    while queue:
+        count, pair = heapq.heappop(queue)
+        if -count == counts[pair]:
+            return pair if -count >= min_count else None
+        heapq.heappush(queue, (-counts[pair], pair))  # other merges have used up some of these pairs
+    return None
+
+
+def apply_merges(piece: Sequence[int], rules: Mapping[Pair, tuple[int, int]]) -> list[int]:
+    r"""Apply the earliest learned merge that fits, leftmost first, until none fits.
+
+    Implements `eq-tokens-encode` for one piece. A heap of what could be merged, and a chain of who stands next to whom,
+    keep the time near linear even for a piece of a million bytes without a space.
+
+    **Arguments**
+
+    - `piece`: ids of bytes.
+    - `rules`: for each pair to merge, its place in the order of learning, and the id of the token that it makes.
+    """
+    ids = list(piece)
+    end = len(ids)
+    after, before = list(range(1, end + 1)), list(range(-1, end - 1))
+    queue = [(rules[pair], n) for n, pair in enumerate(pairwise(ids)) if pair in rules]
+    heapq.heapify(queue)
+    while queue:
+        rule, n = heapq.heappop(queue)
+        right = after[n]
+        if right == end or rules.get((ids[n], ids[right])) != rule:
+            continue  # one of the two has been merged with another neighbour meanwhile
+        ids[n], ids[right] = rule[1], _GONE
+        after[n] = after[right]
+        if after[n] < end:
+            before[after[n]] = n
+        for left in (before[n], n):
+            if left >= 0 and after[left] < end and (pair := (ids[left], ids[after[left]])) in rules:
+                heapq.heappush(queue, (rules[pair], left))
+    return [number for number in ids if number != _GONE]
+
+
+def _check_free(first_id: int, pieces: Mapping[tuple[int, ...], int]) -> None:
+    largest = max((number for piece in pieces for number in piece), default=-1)
+    if largest >= first_id:
         raise ValueError(
-            f"the vocabulary lacks {len(missing)} of the 256 bytes, such as {min(missing)!r}. A byte-level encoder "
-            "needs them all; with Hugging Face's trainer, give initial_alphabet=ByteLevel.alphabet()."
+            f"The pieces hold the id {largest}; expected ids below first_id = {first_id}, the first new token's. "
+            f"Try first_id={largest + 1}."
         )
-    for rank, (a, b) in enumerate(merges):
-        for token in (a, b):
-            if token not in made:
-                raise ValueError(f"merge {rank}, {a!r} with {b!r}: no byte and no earlier merge makes {token!r}.")
-        if a + b not in vocabulary:
-            raise ValueError(f"merge {rank}, {a!r} with {b!r}: the vocabulary has no {a + b!r}.")
-        made.add(a + b)
-    if len(set(merges)) < len(merges):
-        twice = Counter(merges).most_common(1)[0][0]
-        raise ValueError(f"the merge {twice[0]!r} with {twice[1]!r} stands there twice.")
-    check_names("special", special, ordered=False)  # their ids stand in the vocabulary
-    for name in special:
-        if name in made or name not in vocabulary:
-            state = "an ordinary token too" if name in made else "not in the vocabulary"
-            raise ValueError(f"the special token {name!r} is {state}.")
-    if left := vocabulary.keys() - made - set(special):
-        raise ValueError(
-            f"no merge makes {len(left)} tokens of the vocabulary, such as {min(left)!r}. Either merges are missing, "
-            "or these are special tokens: then name them in `special`."
-        )
-    return made

@@ -1,8 +1,11 @@
 """Vocabularies of whole words or characters (chapter 01)."""
 
+import json
+import os
 from collections.abc import Collection, Iterable
 
 from plainformer.checks import check_names, check_token_ids
+from plainformer.data.files import object_from_json, read_text, write_text
 
 
 class Vocabulary:
@@ -26,39 +29,32 @@ class Vocabulary:
     def __init__(
         self, tokens: Iterable[str], *, special: Collection[str] = (), unknown: str | None = None, separator: str = ""
     ):
-        ordinary = sorted(_check_strings(tokens))
-        if not ordinary:
-            raise ValueError("tokens is empty; expected at least one token to number. Is the text empty?")
-        for token in ordinary:
-            _check_whole(token, separator)
-        check_names("special", special)
-        if len(set(special)) < len(special) or not set(special).isdisjoint(ordinary):
-            raise ValueError(
-                f"special tokens {list(special)} are repeated, or stand in the text too; expected names of their own."
-            )
-        if unknown is not None and unknown not in special:
-            raise ValueError(f"unknown is {unknown!r}; expected one of the special tokens {list(special)}.")
+        tokens = list(tokens)
+        _check_tokens(tokens, separator)
+        _check_special(special, unknown, tokens)
+        ordinary = sorted(set(tokens))
         self.tokens = (*special, *ordinary)
         self.special = {name: number for number, name in enumerate(special)}
+        self.unknown = unknown
         self.separator = separator
         self._ids = {token: number for number, token in enumerate(ordinary, start=len(special))}
-        self._unknown = None if unknown is None else self.special[unknown]
 
     @classmethod
     def from_words(cls, text: str, *, special: Collection[str] = (), unknown: str | None = None) -> "Vocabulary":
         """Number the words of `text`: whatever stands between single spaces, line breaks and commas included."""
-        return cls(_split(text, " "), special=special, unknown=unknown, separator=" ")
+        return cls(set(_split(text, " ")), special=special, unknown=unknown, separator=" ")
 
     @classmethod
     def from_characters(cls, text: str, *, special: Collection[str] = (), unknown: str | None = None) -> "Vocabulary":
         """Number the characters (code points) of `text`."""
-        return cls(_split(text, ""), special=special, unknown=unknown, separator="")
+        return cls(set(_split(text, "")), special=special, unknown=unknown, separator="")
 
     def encode(self, text: str) -> list[int]:
-        """Give the id of each token of `text`; an unknown one raises `ValueError` or becomes the unknown token."""
+        """Return the id of each token of `text`; an unknown one raises `ValueError` or becomes the unknown token."""
+        unknown = None if self.unknown is None else self.special[self.unknown]
         ids = []
         for position, token in enumerate(_split(text, self.separator)):
-            number = self._ids.get(token, self._unknown)
+            number = self._ids.get(token, unknown)
             if number is None:
                 raise ValueError(self._not_found(token, position))
             ids.append(number)
@@ -74,6 +70,23 @@ class Vocabulary:
     def __repr__(self) -> str:
         return f"Vocabulary({len(self)} tokens, special {list(self.special)})"
 
+    def to_json(self) -> str:
+        """Return the vocabulary as JSON, which `tokenizer_from_json` reads back."""
+        special = list(self.special)
+        ordinary = self.tokens[len(special) :]
+        return json.dumps(
+            {"tokens": ordinary, "special": special, "unknown": self.unknown, "separator": self.separator}
+        )
+
+    def save(self, path: str | os.PathLike) -> None:
+        """Write the vocabulary to one JSON file; `FileNotFoundError` if the folder does not exist."""
+        write_text(path, self.to_json())
+
+    @classmethod
+    def load(cls, path: str | os.PathLike) -> "Vocabulary":
+        """Read a file that `save` wrote; `ValueError` says what is wrong with any other."""
+        return object_from_json(cls, read_text(path), path)
+
     def _not_found(self, token: str, position: int) -> str:
         if token in self.special:
             return (
@@ -86,25 +99,34 @@ class Vocabulary:
         )
 
 
-def _check_strings(tokens: Iterable[str]) -> set[str]:
-    distinct = set(tokens)
-    for token in distinct:
-        if not isinstance(token, str):
-            raise TypeError(f"tokens holds {token!r}; expected strings.")
-    return distinct
-
-
-def _check_whole(token: str, separator: str) -> None:
-    if not separator and len(token) != 1:
-        raise ValueError(
-            f"Token {token!r} is not a single character, but separator '' cuts text into characters, so it would never "
-            "be found. For words, pass separator=' '."
-        )
-    if separator and separator in token:
-        raise ValueError(f"Token {token!r} holds the separator {separator!r}, which would cut it in two.")
-
-
 def _split(text: str, separator: str) -> list[str]:
     if not isinstance(text, str):
         raise TypeError(f"text is a {type(text).__name__}; expected a string.")
     return text.split(separator) if separator and text else list(text)
+
+
+def _check_tokens(tokens: list[str], separator: str) -> None:
+    if not isinstance(separator, str):
+        raise TypeError(f"separator is {separator!r}; expected a string, such as ' '.")
+    if not tokens:
+        raise ValueError("tokens is empty; expected at least one token to number. Is the text empty?")
+    for token in tokens:
+        if not isinstance(token, str):
+            raise TypeError(f"tokens holds {token!r}; expected strings.")
+        if not separator and len(token) != 1:
+            raise ValueError(
+                f"Token {token!r} is not a single character, but separator '' cuts text into characters, so it would "
+                "never be found. For words, pass separator=' '."
+            )
+        if separator and separator in token:
+            raise ValueError(f"Token {token!r} holds the separator {separator!r}, which would cut it in two.")
+
+
+def _check_special(special: Collection[str], unknown: str | None, tokens: list[str]) -> None:
+    check_names("special", special)
+    if len(set(special)) < len(special) or not set(special).isdisjoint(tokens):
+        raise ValueError(
+            f"special tokens {list(special)} are repeated, or stand in the text too; expected names of their own."
+        )
+    if unknown is not None and unknown not in special:
+        raise ValueError(f"unknown is {unknown!r}; expected one of the special tokens {list(special)}.")

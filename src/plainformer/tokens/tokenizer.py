@@ -1,0 +1,46 @@
+"""What every tokenizer does, and how one is read back from its JSON."""
+
+import os
+from typing import Protocol, runtime_checkable
+
+from plainformer.data.files import object_from_json, parse_json, spell_keys
+from plainformer.tokens.bpe import GPT2_HINT, BytePairEncoder
+from plainformer.tokens.vocabulary import Vocabulary
+
+
+@runtime_checkable
+class Tokenizer(Protocol):
+    """What turns text into ids and back, such as a `Vocabulary` or a `BytePairEncoder`.
+
+    `special` has the ids of the tokens that stand for no text, by name; `len` returns the number of tokens.
+    """
+
+    special: dict[str, int]
+
+    def encode(self, text: str) -> list[int]:
+        """Turn text into ids."""
+
+    def decode(self, ids) -> str:
+        """Turn ids into text."""
+
+    def __len__(self) -> int: ...
+
+    def to_json(self) -> str:
+        """Return the tokenizer as JSON, which `tokenizer_from_json` reads back."""
+
+    def save(self, path: str | os.PathLike) -> None:
+        """Write this JSON to a file."""
+
+
+def tokenizer_from_json(text: str) -> Vocabulary | BytePairEncoder:
+    """Read back what `to_json` of either wrote; `ValueError` says what is wrong with any other text."""
+    name = "the tokenizer"
+    content = parse_json(text, name)
+    if {"tokens", "separator"} <= content.keys():
+        return object_from_json(Vocabulary, text, name)
+    if {"vocabulary", "merges"} <= content.keys():
+        return object_from_json(BytePairEncoder, text, name)
+    raise ValueError(
+        f"{name} has the keys {spell_keys(content)}; expected those of a saved Vocabulary or BytePairEncoder. "
+        f"{GPT2_HINT}"
+    )
