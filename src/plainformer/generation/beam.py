@@ -8,9 +8,17 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jaxtyping import Array, Bool, Float, Int
 
 from plainformer.checks import as_number, check_list, check_positive
-from plainformer.generation.sampling import LARGEST, log_probabilities, padded_prompts, refuse_nan, stop_ids
+from plainformer.generation.decoding import (
+    FLOAT32_MAX,
+    LanguageModel,
+    check_finite,
+    log_probabilities,
+    padded_prompts,
+    stop_ids,
+)
 
 
 class Hypothesis(NamedTuple):
@@ -22,7 +30,7 @@ class Hypothesis(NamedTuple):
 
 
 def beam_search(
-    model,
+    model: LanguageModel,
     prompt: Sequence[int],
     max_new_tokens: int,
     *,
@@ -55,65 +63,82 @@ def beam_search(
     if len(prompt) and np.ndim(prompt[0]):
         raise TypeError("prompt is a list of prompts; expected a single one: search for each in turn.")
     tokens, positions = padded_prompts(model, [prompt], max_new_tokens)
-    if length_power * math.log(max_new_tokens) > math.log(LARGEST):
+    if length_power * math.log(max_new_tokens) > math.log(FLOAT32_MAX):
         raise ValueError(
             f"length_power is {length_power}; expected a smaller number, such as 1: {max_new_tokens} to this power "
             "is too large for 32 bits, and all scores would be 0."
         )
     stop = stop_ids(stop_tokens, model.config.vocab_size)
     sizes = int(max_new_tokens), int(beam_width)  # known while compiling, as NumPy's numbers are not
-    found = _search(model, tokens, positions, *sizes, jnp.asarray(length_power, float), stop)
-    written, log_probs, lengths, scores = (np.asarray(each) for each in found)
-    refuse_nan(scores.tolist())
+    beam = _search(model, tokens, positions, *sizes, jnp.asarray(length_power, float), stop)
+    written, log_probs, lengths, _, scores = map(np.asarray, beam)
+    check_finite(scores.tolist())
     # In the first steps there are fewer texts than places; places that never got one have the score -inf.
-    order = [beam for beam in np.argsort(-scores, kind="stable") if np.isfinite(scores[beam])]
+    order = [place for place in np.argsort(-scores, kind="stable") if np.isfinite(scores[place])]
     return [
-        Hypothesis(written[beam, : lengths[beam]].tolist(), float(log_probs[beam]), float(scores[beam]))
-        for beam in order
+        Hypothesis(written[place, : lengths[place]].tolist(), float(log_probs[place]), float(scores[place]))
+        for place in order
     ]
+
+
+class _Beam(NamedTuple):
+    """The texts in the beam: what was written, its log-probability and length, whether it has ended, its score."""
+
+    written: Int[Array, "beam max_new_tokens"]
+    log_probs: Float[Array, " beam"]
+    lengths: Int[Array, " beam"]
+    ended: Bool[Array, " beam"]
+    scores: Float[Array, " beam"]
+
+
+def _advance(step, beam: _Beam, next_log_probs, length_power, stop):
+    """The best texts among all that extend one of the beam by a token, and those in it that have ended.
+
+    Returns which text of the beam each of them extends, its newest token, and the new beam.
+    """
+    beam_width, vocab_size = next_log_probs.shape
+    longer = jnp.where(beam.ended[:, None], -jnp.inf, beam.log_probs[:, None] + next_log_probs)
+    as_it_is = jnp.where(beam.ended, beam.log_probs, -jnp.inf)[:, None]
+    log_probs = jnp.concatenate([longer, as_it_is], axis=1)
+    lengths = jnp.where(jnp.arange(vocab_size + 1) < vocab_size, step + 1, beam.lengths[:, None])
+    scores = log_probs / jnp.maximum(lengths, 1).astype(float) ** length_power
+    best, places = jax.lax.top_k(scores.reshape(-1), beam_width)
+    parents, token = places // (vocab_size + 1), places % (vocab_size + 1)
+    is_new = token < vocab_size
+    # An ended text writes nothing; the token that it feeds to the model does not matter.
+    token = jnp.where(is_new, token, 0).astype(jnp.int32)
+    written = beam.written[parents]
+    written = jnp.where(is_new[:, None], written.at[:, step].set(token), written)
+    ended = ~is_new | (token[:, None] == stop).any(axis=1)
+    return parents, token, _Beam(written, log_probs.reshape(-1)[places], lengths.reshape(-1)[places], ended, best)
 
 
 @eqx.filter_jit
 def _search(model, tokens, positions, max_new_tokens, beam_width, length_power, stop):
-    longest, vocab_size = tokens.shape[1], model.config.vocab_size
-    cache = model.new_cache(longest + max_new_tokens - 1)
-    rows, cache = model.extend(tokens, cache, positions)
+    x, cache = model.extend(tokens, model.make_cache(tokens.shape[1] + max_new_tokens - 1, batch=(1,)), positions)
     cache = tuple(part.select(jnp.zeros(beam_width, int)) for part in cache)
-    position = jnp.repeat(positions[:, -1:], beam_width, axis=0)
-    next_log_probs = jnp.repeat(log_probabilities(model.logits(rows[:, -1])), beam_width, axis=0)
-    written = jnp.zeros((beam_width, max_new_tokens), jnp.int32)
-    # All places hold the empty text at first. One copy of it is enough.
-    log_probs = jnp.where(jnp.arange(beam_width) == 0, 0.0, -jnp.inf)
-    lengths, ended = jnp.zeros(beam_width, jnp.int32), jnp.zeros(beam_width, bool)
-
-    def choose(step, next_log_probs, written, log_probs, lengths, ended):
-        """The best texts among all that extend a text of the beam by a token, and those in it that have ended."""
-        longer = jnp.where(ended[:, None], -jnp.inf, log_probs[:, None] + next_log_probs)
-        candidates = jnp.concatenate([longer, jnp.where(ended, log_probs, -jnp.inf)[:, None]], axis=1)
-        new_lengths = jnp.where(jnp.arange(vocab_size + 1)[None, :] < vocab_size, step + 1, lengths[:, None])
-        scores = candidates / jnp.maximum(new_lengths, 1).astype(float) ** length_power
-        best, places = jax.lax.top_k(scores.reshape(-1), beam_width)
-        beams, token = places // (vocab_size + 1), places % (vocab_size + 1)
-        is_new = token < vocab_size
-        # An ended text writes nothing; the token that it feeds to the model does not matter.
-        token = jnp.where(is_new, token, 0).astype(jnp.int32)
-        written = written[beams]
-        written = jnp.where(is_new[:, None], written.at[:, step].set(token), written)
-        ended = ~is_new | (token[:, None] == stop[None, :]).any(axis=1)
-        return beams, token, written, candidates.reshape(-1)[places], new_lengths.reshape(-1)[places], ended, best
+    last_position = jnp.repeat(positions[:, -1:], beam_width, axis=0)
+    next_log_probs = jnp.repeat(log_probabilities(model.logits(x[:, -1:])[:, 0]), beam_width, axis=0)
+    beam = _Beam(
+        written=jnp.zeros((beam_width, max_new_tokens), jnp.int32),
+        # All places hold the empty text at first. One copy of it is enough.
+        log_probs=jnp.where(jnp.arange(beam_width) == 0, 0.0, -jnp.inf),
+        lengths=jnp.zeros(beam_width, jnp.int32),
+        ended=jnp.zeros(beam_width, bool),
+        scores=jnp.zeros(beam_width),
+    )
 
     def going_on(state):
-        step, *_, ended, _ = state
-        return (step < max_new_tokens) & ~ended.all()
+        step, _, _, beam = state
+        return (step < max_new_tokens) & ~beam.ended.all()
 
-    def advance(state):
-        step, token, cache, written, log_probs, lengths, ended, _ = state
-        rows, cache = model.extend(token[:, None], cache, position + step)
-        next_log_probs = log_probabilities(model.logits(rows[:, 0]))
-        beams, token, *rest = choose(step, next_log_probs, written, log_probs, lengths, ended)
-        return step + 1, token, tuple(part.select(beams) for part in cache), *rest
+    def go_on(state):
+        step, token, cache, beam = state
+        x, cache = model.extend(token[:, None], cache, last_position + step)
+        next_log_probs = log_probabilities(model.logits(x)[:, 0])
+        parents, token, beam = _advance(step, beam, next_log_probs, length_power, stop)
+        return step + 1, token, tuple(part.select(parents) for part in cache), beam
 
-    _, token, *rest = choose(0, next_log_probs, written, log_probs, lengths, ended)
-    state = jax.lax.while_loop(going_on, advance, (jnp.asarray(1), token, cache, *rest))
-    _, _, _, written, log_probs, lengths, _, scores = state
-    return written, log_probs, lengths, scores
+    _, token, beam = _advance(0, beam, next_log_probs, length_power, stop)
+    *_, beam = jax.lax.while_loop(going_on, go_on, (jnp.asarray(1), token, cache, beam))
+    return beam

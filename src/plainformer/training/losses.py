@@ -7,7 +7,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Integer
 
-from plainformer.blocks.layers import in_single_precision
+from plainformer.attention.self_attention import at_least_float32
 from plainformer.checks import as_floats, as_number, check_axes, check_fraction, check_positive
 
 
@@ -38,7 +38,7 @@ def cross_entropy(
     compiled function finds when it runs; `TypeError` if `logits` are no floats, or `is_token` is not Boolean.
     """
     check_fraction(label_smoothing=label_smoothing)
-    logits = in_single_precision(as_floats("logits", logits))
+    logits = at_least_float32(as_floats("logits", logits))
     axes = {f"axis_{number}": size for number, size in enumerate(logits.shape[:-1])}
     check_axes("targets", targets, "One target per row of logits.", **axes)
     is_token = jnp.ones(targets.shape, bool) if is_token is None else is_token

@@ -1,0 +1,218 @@
+"""A stack of blocks, what enters it and what leaves it: the part that all models share (chapters 06 to 10)."""
+
+from collections.abc import Callable, Sequence
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Bool, Float, Integer, PRNGKeyArray
+
+from plainformer.attention.cache import KeyValueCache
+from plainformer.attention.multi_head import MultiHeadAttention
+from plainformer.blocks.blocks import TransformerBlock
+from plainformer.blocks.layers import FeedForward, LayerNorm, Norm, RMSNorm, SwiGLU, dropout, split_key
+from plainformer.models.config import StackConfig
+from plainformer.positions.alibi import AlibiPositions
+from plainformer.positions.grid import GridPositions
+from plainformer.positions.learned import LearnedPositions
+from plainformer.positions.positions import NO_POSITIONS, PositionScheme
+from plainformer.positions.relative import RelativePositions
+from plainformer.positions.rotary import RotaryPositions
+from plainformer.positions.sinusoidal import SinusoidalPositions
+
+
+def make_norm(config: StackConfig) -> Norm:
+    """Make a norm of the kind that a configuration names."""
+    if config.norm == "rms":
+        return RMSNorm(config.d_model, eps=config.norm_eps)
+    return LayerNorm(config.d_model, eps=config.norm_eps, use_bias=config.use_bias)
+
+
+def make_block(config: StackConfig, *, cross_attention: bool = False, key: PRNGKeyArray) -> TransformerBlock:
+    """Make one block of a configuration, with cross-attention or without."""
+    attention_key, cross_key, feed_forward_key = jax.random.split(key, 3)
+
+    def make_attention(key):
+        sizes = {"num_kv_heads": config.num_kv_heads, "use_bias": config.use_bias}
+        return MultiHeadAttention(config.d_model, config.num_heads, **sizes, key=key)
+
+    feed_forward: FeedForward | SwiGLU
+    if config.activation == "swiglu":
+        feed_forward = SwiGLU(config.d_model, config.inner_width, key=feed_forward_key)
+    else:
+        options = {"activation": config.activation, "use_bias": config.use_bias}
+        feed_forward = FeedForward(config.d_model, config.inner_width, **options, key=feed_forward_key)
+    return TransformerBlock(
+        attention_norm=make_norm(config),
+        attention=make_attention(attention_key),
+        feed_forward_norm=make_norm(config),
+        feed_forward=feed_forward,
+        cross_norm=make_norm(config) if cross_attention else None,
+        cross_attention=make_attention(cross_key) if cross_attention else None,
+        norm_placement=config.norm_placement,
+        dropout_rate=config.dropout_rate,
+    )
+
+
+def make_scheme(
+    config: StackConfig,
+    max_len: int,
+    *,
+    causal: bool,
+    grid: tuple[int, int] | None = None,
+    class_token: bool = False,
+    key: PRNGKeyArray,
+) -> PositionScheme:
+    """Make the position scheme that a configuration names.
+
+    **Arguments** `max_len`, for how many positions; `causal`, whether keys lie in the past only; `grid`, how many
+    patches an image is high and wide, and `class_token`, whether there is one before them; `key`, for schemes that
+    learn. **Raises** `ValueError` if the scheme is for images and there is no grid.
+    """
+    match config.position_scheme:
+        case "learned":
+            return LearnedPositions(max_len, config.d_model, key=key)
+        case "sinusoidal":
+            return SinusoidalPositions(config.d_model)
+        case "sinusoidal_2d" if grid is not None:
+            return GridPositions(*grid, config.d_model, class_token)
+        case "sinusoidal_2d":
+            raise ValueError("position_scheme 'sinusoidal_2d' is for images, as in ViT; expected one for sequences.")
+        case "rotary":
+            return RotaryPositions(base=config.rope_theta)
+        case "relative":
+            return RelativePositions(config.num_heads, causal=causal, key=key)
+        case "alibi":
+            return AlibiPositions(config.num_heads)
+    return NO_POSITIONS
+
+
+class Stack(eqx.Module):
+    r"""Blocks one after the other, the position scheme that they share, and a norm at the end.
+
+    **Arguments**
+
+    - `config`: sizes and kinds of all parts.
+    - `scheme`: how tokens know where they stand.
+    - `keys`: one random key per block.
+    - `cross_attention`: whether the blocks read a context.
+    - `small_start`: whether the last matrix of every sublayer starts smaller, as in GPT-2's code: by the root of the
+      number of sublayers, so that what they add to a token has the size of one summand together.
+
+    With post-norm every block ends in a norm already, and `final_norm` is `None`.
+    """
+
+    scheme: PositionScheme
+    blocks: tuple[TransformerBlock, ...]
+    final_norm: Norm | None
+    dropout_rate: float = eqx.field(static=True)
+
+    def __init__(
+        self,
+        config: StackConfig,
+        scheme: PositionScheme,
+        *,
+        keys: Sequence[PRNGKeyArray] | PRNGKeyArray,
+        cross_attention: bool = False,
+        small_start: bool = False,
+    ):
+        self.scheme, self.dropout_rate = scheme, config.dropout_rate
+        blocks = [make_block(config, cross_attention=cross_attention, key=key) for key in keys]
+        self.blocks = tuple(map(_started_small, blocks, [len(blocks)] * len(blocks)) if small_start else blocks)
+        self.final_norm = make_norm(config) if config.norm_placement == "pre" else None
+
+    def residual_stream(
+        self,
+        x: Float[Array, "*batch seq d_model"],
+        mask: Bool[Array, "*#batch seq seq"] | None = None,
+        *,
+        context: Float[Array, "*batch kv_seq d_model"] | None = None,
+        context_mask: Bool[Array, "*#batch seq kv_seq"] | None = None,
+        key: PRNGKeyArray | None = None,
+    ) -> list[Float[Array, "*batch seq d_model"]]:
+        """Return what enters the first block and what leaves each; arguments as for `TransformerBlock`."""
+        first_key, *keys = split_key(key, 1 + len(self.blocks))
+
+        def step(layer, block, x):
+            look = {"context": context, "context_mask": context_mask, "scheme": self.scheme}
+            return block(x, mask, **look, key=keys[layer])
+
+        return self._through(dropout(x, self.dropout_rate, key=first_key), step)
+
+    def _through(self, x, step: Callable) -> list:
+        """The one loop over the blocks: what enters the first, and what `step(layer, block, x)` makes of it in each."""
+        stream = [x]
+        for layer, block in enumerate(self.blocks):
+            stream.append(step(layer, block, stream[-1]))
+        return stream
+
+    def __call__(self, x, mask=None, **options) -> Float[Array, "*batch seq d_model"]:
+        """Return the last block's rows, normalised; arguments as for `residual_stream`."""
+        return self.normalise(self.residual_stream(x, mask, **options)[-1])
+
+    def normalise(self, x: Float[Array, "*batch seq d_model"]) -> Float[Array, "*batch seq d_model"]:
+        """Apply the norm at the end, if there is one."""
+        return x if self.final_norm is None else self.final_norm(x)
+
+    def attention_weights(
+        self, x, mask=None, *, context=None, context_mask=None
+    ) -> tuple[Float[Array, "*batch layers heads seq seq"], Float[Array, "*batch layers heads seq kv_seq"] | None]:
+        """Return the weights of every self-attention, and of every cross-attention or `None`; as for a call."""
+        found = []
+
+        def step(layer, block, x):
+            look = {"context": context, "context_mask": context_mask, "scheme": self.scheme}
+            found.append(block.attention_weights(x, mask, **look))
+            return block(x, mask, **look)
+
+        self._through(x, step)
+        own, cross = zip(*found, strict=True)
+        return jnp.stack(own, axis=-4), None if cross[0] is None else jnp.stack(cross, axis=-4)
+
+    def extend(
+        self,
+        x: Float[Array, "*batch seq d_model"],
+        caches: Sequence[KeyValueCache],
+        positions: Integer[Array, "*batch seq"],
+        contexts: Sequence[KeyValueCache] | None = None,
+    ) -> tuple[Float[Array, "*batch seq d_model"], tuple[KeyValueCache, ...]]:
+        """Send further tokens through the blocks; `caches` and `contexts` have one part per block.
+
+        Returns the last block's rows, before the norm at the end, and the longer caches.
+        """
+        longer = list(caches)
+
+        def step(layer, block, x):
+            context = None if contexts is None else contexts[layer]
+            x, longer[layer] = block.extend(x, caches[layer], positions, context=context, scheme=self.scheme)
+            return x
+
+        return self._through(x, step)[-1], tuple(longer)
+
+    def make_cache(self, capacity: int, *, batch: tuple[int, ...] = ()) -> tuple[KeyValueCache, ...]:
+        """Make an empty cache with room for `capacity` tokens, one part per block."""
+        return tuple(block.attention.make_cache(capacity, batch=batch) for block in self.blocks)
+
+
+def _started_small(block: TransformerBlock, num_layers: int) -> TransformerBlock:
+    """The block with the last matrix of each sublayer divided by the root of the stack's number of sublayers."""
+
+    def last_matrices(block):
+        attentions = [each for each in (block.attention, block.cross_attention) if each is not None]
+        return [each.output.weight for each in attentions] + [block.feed_forward.down.weight]
+
+    matrices = last_matrices(block)
+    return eqx.tree_at(last_matrices, block, [matrix / (len(matrices) * num_layers) ** 0.5 for matrix in matrices])
+
+
+def add_positions(
+    x: Float[Array, "*batch seq d_model"], scheme: PositionScheme, positions: Integer[Array, "*batch seq"] | None = None
+) -> Float[Array, "*batch seq d_model"]:
+    """Return tokens' vectors with what the scheme adds to them.
+
+    With sinusoidal positions, the vectors are multiplied by the root of `d_model` (Vaswani et al., 2017, section 3.4),
+    as they would otherwise be drowned by the codes.
+    """
+    if isinstance(scheme, SinusoidalPositions):
+        x = x * x.shape[-1] ** 0.5
+    return scheme.embed(x, positions)

@@ -1,0 +1,51 @@
+"""Position as a fixed bias on the scores: attention with linear biases (chapter 05)."""
+
+import equinox as eqx
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float, Integer
+
+from plainformer.checks import check_positive, checked
+from plainformer.positions.positions import PositionScheme, offsets
+
+
+def alibi_slopes(num_heads: int) -> Float[Array, " heads"]:
+    r"""Return how steeply the scores of each head fall with distance: a geometric sequence that ends at 2^-8.
+
+    Implements `eq-positions-alibi-slopes`; Press et al. (2022), section 3.
+
+    **Arguments** `num_heads`, at least 1. If it is not a power of two, the slopes of the power below come first, then
+    every other slope of the power above, as in the authors' code.
+
+    **Returns** the slopes, all positive. **Raises** `ValueError` if `num_heads` is below 1.
+    """
+    check_positive(num_heads=num_heads)
+    below = 2 ** int(np.log2(num_heads))
+    slopes = 2.0 ** (-8 * np.arange(1, below + 1) / below)
+    between = 2.0 ** (-8 * np.arange(1, 2 * below, 2) / (2 * below))
+    return jnp.asarray(np.concatenate([slopes, between])[:num_heads], float)
+
+
+class AlibiPositions(PositionScheme):
+    r"""Attention with linear biases: every step of distance costs a head's scores the same amount.
+
+    Implements `eq-positions-alibi`; Press et al. (2022), section 3.
+
+    **Arguments** `num_heads`, the number of query heads. **Raises** `ValueError` if it is below 1.
+
+    **Differs from the paper**, which has causal attention only: keys after the query are punished like those before it.
+    """
+
+    num_heads: int = eqx.field(static=True)
+
+    def __init__(self, num_heads: int):
+        check_positive(num_heads=num_heads)
+        self.num_heads = num_heads
+
+    @checked
+    def bias(
+        self, q_positions: Integer[Array, "*batch q_seq"], kv_positions: Integer[Array, "*batch kv_seq"]
+    ) -> Float[Array, "*batch heads q_seq kv_seq"]:
+        """Return what is added to the scores of each head, never above 0."""
+        distances = jnp.abs(offsets(q_positions, kv_positions)).astype(float)
+        return -alibi_slopes(self.num_heads)[:, None, None] * distances[..., None, :, :]

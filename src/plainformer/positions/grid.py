@@ -1,0 +1,54 @@
+"""Places in a grid of patches: one sinusoidal code for the row, one for the column (chapter 10)."""
+
+import equinox as eqx
+import jax.numpy as jnp
+from jaxtyping import Array, Float, Integer
+
+from plainformer.checks import check_positive, checked
+from plainformer.positions.positions import PositionScheme
+from plainformer.positions.sinusoidal import sinusoidal_positions
+
+
+def sinusoidal_positions_2d(grid_height: int, grid_width: int, d_model: int) -> Float[Array, "num_patches d_model"]:
+    r"""Describe each place of a grid by two sinusoidal codes side by side: that of its row, and that of its column.
+
+    Implements `eq-vision-sinusoid-2d`; Beyer et al. (2022), section 2, in the order of columns of Vaswani et al.
+    (2017), section 3.5.
+
+    **Arguments** how many patches the grid is high and wide; `d_model`, width of a token, a multiple of 4: the row has
+    one half of it, the column the other, both in pairs.
+
+    **Returns** one code per patch, in reading order. **Raises** `ValueError` if a size is not as said.
+    """
+    check_positive(grid_height=grid_height, grid_width=grid_width, d_model=d_model)
+    if d_model % 4:
+        raise ValueError(
+            f"d_model is {d_model}; expected a multiple of 4: rows and columns of patches each have one half, in pairs."
+        )
+    rows = jnp.repeat(sinusoidal_positions(jnp.arange(grid_height), d_model // 2), grid_width, axis=0)
+    columns = jnp.tile(sinusoidal_positions(jnp.arange(grid_width), d_model // 2), (grid_height, 1))
+    return jnp.concatenate([rows, columns], axis=1)
+
+
+class GridPositions(PositionScheme):
+    r"""Two-dimensional sinusoidal codes, added to the embeddings of patches, but not to a class token before them.
+
+    Implements `eq-vision-sinusoid-2d`; without learned numbers.
+
+    **Arguments** as for `sinusoidal_positions_2d`; `class_token` says whether there is one.
+    """
+
+    grid_height: int = eqx.field(static=True)
+    grid_width: int = eqx.field(static=True)
+    d_model: int = eqx.field(static=True)
+    class_token: bool = eqx.field(static=True)
+
+    @checked
+    def embed(
+        self, x: Float[Array, "*batch seq d_model"], positions: Integer[Array, "*#batch seq"] | None = None
+    ) -> Float[Array, "*batch seq d_model"]:
+        """Add to each row of `x` the code of its place among class token, if there is one, and patches."""
+        codes = sinusoidal_positions_2d(self.grid_height, self.grid_width, self.d_model).astype(x.dtype)
+        if self.class_token:
+            codes = jnp.concatenate([jnp.zeros((1, self.d_model), x.dtype), codes])
+        return x + (codes if positions is None else codes[positions])
