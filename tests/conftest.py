@@ -1,5 +1,6 @@
 """What every test shares: strict JAX, a fixed random key, and a deterministic hypothesis."""
 
+import equinox as eqx
 import hypothesis
 import jax
 import jaxtyping
@@ -18,6 +19,17 @@ jax.config.update("jax_numpy_rank_promotion", "raise")
 # person fails for everyone, and `database=None` keeps no memory of earlier runs that could change that.
 hypothesis.settings.register_profile("book", deadline=None, derandomize=True, database=None)
 hypothesis.settings.load_profile("book")
+
+
+@pytest.fixture(scope="module", autouse=True)
+def clear_compiled():
+    """Give back what a module has compiled, since each program holds memory mappings.
+
+    Linux allows a process 65,530 of them; at the next one XLA's compiler ends in a segmentation fault.
+    """
+    yield
+    eqx.clear_caches()
+    jax.clear_caches()
 
 
 @pytest.fixture
