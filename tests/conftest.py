@@ -10,10 +10,9 @@ import pytest
 # No window is ever opened by a test.
 matplotlib.use("agg")
 
-# A sum of an integer and a float array, or of a vector and a matrix, is nearly always a slip. Inside
-# the tests JAX therefore refuses both; readers keep JAX's own forgiving defaults.
+# A sum of an integer and a float array is nearly always a slip. Inside the tests JAX therefore refuses it; readers keep
+# JAX's own forgiving defaults. (A vector may be added to any number of rows: that is what leading axes are for.)
 jax.config.update("jax_numpy_dtype_promotion", "strict")
-jax.config.update("jax_numpy_rank_promotion", "raise")
 
 # `deadline=None`: the first example pays for the compiler. `derandomize`: a run that fails for one
 # person fails for everyone, and `database=None` keeps no memory of earlier runs that could change that.

@@ -6,7 +6,7 @@ A language model here is anything with a `config` and three methods, such as `De
 
 import math
 from collections.abc import Iterable
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 import jax
 import jax.numpy as jnp
@@ -19,6 +19,7 @@ from plainformer.checks import check_list, check_positive, check_token_ids
 FLOAT32_MAX = float(np.finfo(np.float32).max)
 
 
+@runtime_checkable
 class LanguageModel(Protocol):
     """What a model must offer to be decoded from."""
 
