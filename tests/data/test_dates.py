@@ -1,4 +1,4 @@
-"""Dates, names and numbers in many languages."""
+"""Dates in many languages."""
 
 import datetime
 import itertools
@@ -7,18 +7,9 @@ from collections import Counter, defaultdict
 
 import pytest
 
-from plainformer.data import dates as languages
-from plainformer.data.dates import (
-    DATE_LANGUAGES,
-    DATE_YEARS,
-    HELD_OUT_LANGUAGES,
-    NAME_LANGUAGES,
-    date_pairs,
-    date_splits,
-    name_splits,
-    names_by_language,
-    number_words,
-)
+from plainformer.data import dates
+from plainformer.data.dates import DATE_LANGUAGES, DATE_YEARS, HELD_OUT_LANGUAGES, date_pairs, date_splits
+from plainformer.data.languages import locales
 
 # What one Monday is called, in every format: these have been the same in CLDR for a decade.
 WRITTEN = {
@@ -36,14 +27,9 @@ def splits():
     return date_splits()
 
 
-@pytest.fixture(scope="module")
-def names():
-    return name_splits()
-
-
 def every_text(language, days):
-    for form, day in itertools.product(languages._formats_in_words(language), days):
-        yield languages._written(day, form, language), day
+    for form, day in itertools.product(dates._formats_in_words(language, locales([language])[language]), days):
+        yield dates._written(day, form, language), day
 
 
 @pytest.mark.parametrize("language", sorted(WRITTEN))
@@ -96,8 +82,8 @@ def test_date_pairs_every_text_means_one_day():
 
 
 def test_date_pairs_of_croatian_and_polish_would_disagree():
-    croatian = languages._written(datetime.date(1987, 10, 5), "long", "hr")
-    polish = languages._written(datetime.date(1987, 11, 5), "long", "pl")
+    croatian = dates._written(datetime.date(1987, 10, 5), "long", "hr")
+    polish = dates._written(datetime.date(1987, 11, 5), "long", "pl")
     assert (croatian, polish) == ("5. listopada 1987.", "5 listopada 1987")
     assert "hr" not in (*DATE_LANGUAGES, *HELD_OUT_LANGUAGES)
 
@@ -140,72 +126,42 @@ def test_date_splits_depend_on_the_seed():
     assert not set(first.training) & set(date_splits(100, 30, seed=0).training)
 
 
-def test_white_space_is_plain():
-    assert languages._plain(" 5\u202fde  mar\u00e7\u00a0de\n1987 ") == "5 de març de 1987"
-    assert languages._plain("marc\u0327") == "març"
-
-
-def test_names_by_language_are_what_things_are_called():
-    found = {(name.language, name.concept): name.text for name in names_by_language(["de", "en"])}
-    assert found["de", "territory FR"] == "Frankreich"
-    assert found["en", "language de"] == "German"
-    assert found["de", "month 3"] == "März"
-    assert found["en", "weekday 0"] == "Monday"
-    assert not [concept for _, concept in found if concept.split()[1] in ("ZZ", "XA", "XB")]
-    polish = [name.text for name in names_by_language(["pl"]) if name.concept == "month 10"]
-    assert polish == ["październik", "października"]
-
-
-def test_names_by_language_name_nothing_twice():
-    found = names_by_language()
-    assert len(set(found)) == len(found)
-    assert [language for language, _ in itertools.groupby(name.language for name in found)] == list(NAME_LANGUAGES)
-    assert {name.concept.split()[0] for name in found} == {"territory", "language", "month", "weekday"}
-    assert not [name for name in found if name.text != languages._plain(name.text) or not name.text]
-
-
-def test_name_splits_hold_out_concepts_and_texts(names):
-    concepts = [{name.concept for name in part} for part in (names.training, names.test)]
-    assert not concepts[0] & concepts[1]
-    texts = [[name.text.casefold() for name in part] for part in (names.training, names.test)]
-    assert not set(texts[0]) & set(texts[1])
-    assert [len(set(part)) for part in texts] == [len(part) for part in texts]
-    assert 0.2 < len(texts[1]) / len(texts[0] + texts[1]) < 0.3
-
-
-def test_name_splits_leave_out_what_several_languages_share(names):
-    everything = names_by_language()
-    spoken = defaultdict(set)
-    for name in everything:
-        spoken[name.text.casefold()].add(name.language)
-    several = {text for text, found in spoken.items() if len(found) > 1}
-    assert names.shared == sorted(several)
-    assert "portugal" in several
-    kept = {name.text.casefold() for name in names.training + names.test}
-    assert kept == set(spoken) - several
-    assert set(names.training + names.test) <= set(everything)
-    # What the docstring says of them, give or take what CLDR changes.
-    assert 0.09 < len(several) / len(spoken) < 0.15
-    assert 0.4 < sum(name.text.casefold() in several for name in everything) / len(everything) < 0.5
-
-
-def test_name_splits_have_enough_for_every_language(names):
-    training, test = (Counter(name.language for name in part) for part in (names.training, names.test))
-    assert len(NAME_LANGUAGES) == len(set(NAME_LANGUAGES)) == 20
-    assert set(training) == set(test) == set(NAME_LANGUAGES)
-    assert min(training.values()) >= 200
-    assert min(test.values()) >= 70
-
-
-def test_name_splits_keep_a_text_once():
-    # With one language nothing is shared; a text that names two things is still there once.
-    everything = names_by_language(["en"])
-    training, test, shared = name_splits(["en"])
-    assert shared == []
-    assert len(training) + len(test) == len({name.text.casefold() for name in everything})
-
-
-def test_number_words_in_several_languages():
-    assert number_words([0, 7, 21, -3]) == ["zero", "seven", "twenty-one", "minus three"]
-    assert number_words(range(79, 82), "fr") == ["soixante-dix-neuf", "quatre-vingts", "quatre-vingt-un"]
-    assert number_words((4, 42), "de") == ["vier", "zweiundvierzig"]
+@pytest.mark.usefixtures("unchecked")
+@pytest.mark.parametrize(
+    ("call", "error", "message"),
+    [
+        (
+            lambda: date_pairs(["english"]),
+            ValueError,
+            r"^Babel does not know the language 'english'; expected a name such",
+        ),
+        (lambda: date_pairs(["d e"]), ValueError, r"^Babel does not know the language 'd e'"),
+        (lambda: date_pairs("en"), TypeError, r"^languages is the string 'en'; expected a collection"),
+        (lambda: date_pairs({"en", "de"}), TypeError, r"^languages is a set, whose order differs"),
+        (lambda: date_pairs([]), ValueError, r"^languages is empty; expected at least one"),
+        (lambda: date_pairs(["de", "en", "de"]), ValueError, r"^languages names 'de' twice"),
+        (lambda: date_pairs(["ja"]), ValueError, r"^In 'ja' no format of a date has the month as a word; leave it out"),
+        (lambda: date_pairs(["vi"]), ValueError, r"^In 'vi' no format of a date has the month as a word"),
+        (lambda: date_pairs(["en"], 1987), TypeError, r"^years is 1987; expected a list of years"),
+        (lambda: date_pairs(["en"], ["1987"]), TypeError, r"^years holds '1987'; expected whole numbers"),
+        (lambda: date_pairs(["en"], [0]), ValueError, r"^years holds 0; expected 1 to 9999"),
+        (lambda: date_pairs(["en"], [1987, 1987]), ValueError, r"^years holds one of them twice"),
+        (lambda: date_pairs(["en"], []), ValueError, r"but the years have 0 days"),
+        (
+            lambda: date_pairs(["en", "de"], [1987], 731),
+            ValueError,
+            r"^731 dates are up to 366 in each language, but the years have 365 days. Take fewer dates, more",
+        ),
+        (lambda: date_pairs(num_dates=0), ValueError, r"^num_dates is 0; expected at least 1"),
+        (lambda: date_pairs(num_dates=1.5), TypeError, r"^num_dates is 1.5; expected a whole number"),
+        (lambda: date_pairs(seed=-1), ValueError, r"^seed is -1; expected a whole number, at least 0"),
+        (lambda: date_splits(seed=None), ValueError, r"^seed is None; expected a whole number"),
+        (lambda: date_splits(0), ValueError, r"^num_training is 0; expected at least 1"),
+        (lambda: date_splits(10, 0), ValueError, r"^num_held_out is 0; expected at least 1"),
+        (lambda: date_splits(10, 11_000), ValueError, r"^11000 dates are up to 5500 in each language"),
+        (lambda: date_splits(10_000_000, 10), ValueError, r"^10000000 dates are up to .* Take fewer dates"),
+    ],
+)
+def test_date_pairs_bad_input(call, error, message):
+    with pytest.raises(error, match=message):
+        call()

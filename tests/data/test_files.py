@@ -2,11 +2,12 @@
 
 import os
 import re
+import stat
 import time
 
 import pytest
 
-from plainformer.data.files import read_json, write_text
+from plainformer.data.files import read_json, write_bytes, write_text
 
 
 @pytest.mark.parametrize(
@@ -15,7 +16,7 @@ from plainformer.data.files import read_json, write_text
         ('{"a": 1', r"x.json is not valid JSON: .*line 1 column 8.*cut short"),
         ('{"a": ' + "1" * 5000 + "}", r"x.json is not valid JSON: .*digits.*\d+ digits.*\.$"),
         ("[1, 2]", r"x.json holds a list; expected a JSON object"),
-        ('{"a": 1, "b": 2, "a": 3}', r"x.json is not valid JSON: the key 'a' stands there twice\.$"),
+        ('{"a": 1, "b": 2, "a": 3}', r"x.json is not valid JSON: the key 'a' appears twice\.$"),
         ("[" * 100_000, r"x.json is not valid JSON"),
     ],
 )
@@ -24,6 +25,19 @@ def test_read_json_bad_files(tmp_path, content, message):
     path.write_text(content)
     with pytest.raises(ValueError, match=message):
         read_json(path)
+
+
+def test_read_json_with_a_late_repeated_key_in_time(tmp_path):
+    path = tmp_path / "x.json"
+    path.write_text("{" + ", ".join(f'"{n}": 0' for n in [*range(50_000), 49_999]) + "}")
+    start = time.process_time()
+    with pytest.raises(ValueError, match=r"the key '49999' appears twice\.$"):
+        read_json(path)
+    assert time.process_time() - start < 5
+
+
+def names(folder):
+    return sorted(entry.name for entry in folder.iterdir())
 
 
 def test_write_text_leaves_the_old_file_when_it_fails(tmp_path, monkeypatch):
@@ -37,30 +51,69 @@ def test_write_text_leaves_the_old_file_when_it_fails(tmp_path, monkeypatch):
     with pytest.raises(OSError, match=r"^cannot write .*kept.txt: disk gone$"):
         write_text(path, "new")
     assert path.read_text(encoding="utf-8") == "old ✓"
-    assert [entry.name for entry in tmp_path.iterdir()] == ["kept.txt"]
+    assert names(tmp_path) == ["kept.txt"]
 
 
-def test_read_json_with_a_late_repeated_key_in_time(tmp_path):
-    path = tmp_path / "x.json"
-    path.write_text("{" + ", ".join(f'"{n}": 0' for n in [*range(50_000), 49_999]) + "}")
-    start = time.process_time()
-    with pytest.raises(ValueError, match=r"the key '49999' stands there twice\.$"):
-        read_json(path)
-    assert time.process_time() - start < 5
+def test_write_bytes_flushes_the_file_before_its_renaming_and_the_folder_after(tmp_path, monkeypatch):
+    calls = []
+    fsync, replace = os.fsync, os.replace
+
+    def noted_fsync(number):
+        calls.append("folder" if stat.S_ISDIR(os.fstat(number).st_mode) else f"{os.fstat(number).st_size} bytes")
+        fsync(number)
+
+    def noted_replace(*paths):
+        calls.append("renaming")
+        replace(*paths)
+
+    monkeypatch.setattr(os, "fsync", noted_fsync)
+    monkeypatch.setattr(os, "replace", noted_replace)
+    write_bytes(tmp_path / "x", b"12345")
+    assert calls == ["5 bytes", "renaming", "folder"]
 
 
-def test_write_text_names_the_file_it_cannot_write(tmp_path):
-    with pytest.raises(IsADirectoryError, match=rf"^cannot write {re.escape(str(tmp_path))}: Is a directory$"):
-        write_text(tmp_path, "new")
+def test_write_bytes_keeps_the_mode_of_the_file_it_replaces(tmp_path):
+    old, new = tmp_path / "old", tmp_path / "new"
+    old.write_bytes(b"")
+    write_bytes(new, b"")
+    assert new.stat().st_mode == old.stat().st_mode  # a new file has that of any other
+    for mode in (0o600, 0o444, 0o751):
+        old.chmod(mode)
+        write_bytes(old, b"secret")
+        assert stat.S_IMODE(old.stat().st_mode) == mode
 
 
 def test_write_text_goes_through_a_symbolic_link(tmp_path):
     target, link = tmp_path / "target.txt", tmp_path / "link.txt"
-    target.write_text("old")
     link.symlink_to(target)
-    write_text(link, "new")
-    assert link.is_symlink()
-    assert target.read_text() == "new"
+    for text in ("new", "newer"):  # at first the link leads nowhere
+        write_text(link, text)
+        assert link.is_symlink()
+        assert target.read_text() == text
+
+
+def test_write_bytes_replaces_nothing_but_regular_files(tmp_path):
+    pipe, loop = tmp_path / "pipe", tmp_path / "loop"
+    os.mkfifo(pipe)
+    loop.symlink_to(loop)
+    (tmp_path / "link").symlink_to(pipe)
+    for name in ("pipe", "link", "loop"):
+        with pytest.raises(OSError, match=rf"^cannot write .*{name}: it exists and is not a regular file"):
+            write_bytes(tmp_path / name, b"new")
+    assert pipe.is_fifo()
+    with pytest.raises(IsADirectoryError, match=rf"^cannot write {re.escape(str(tmp_path))}: it exists and is not a"):
+        write_text(tmp_path, "new")
+    assert names(tmp_path) == ["link", "loop", "pipe"]
+
+
+def test_write_bytes_removes_what_killed_writers_left(tmp_path):
+    two_hours_ago = time.time() - 7200
+    for name in (".plainformer-1.part", ".plainformer-2.part", "mine.part"):
+        (tmp_path / name).write_bytes(b"half")
+        if name != ".plainformer-2.part":
+            os.utime(tmp_path / name, (two_hours_ago, two_hours_ago))
+    write_bytes(tmp_path / "x", b"")
+    assert names(tmp_path) == [".plainformer-2.part", "mine.part", "x"]  # another writer may be at work on the second
 
 
 def test_write_text_into_no_folder(tmp_path):

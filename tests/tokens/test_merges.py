@@ -5,7 +5,7 @@ from collections import Counter
 import pytest
 from hypothesis import given, strategies as st
 
-from plainformer.tokens.merges import byte_alphabet, count_pairs, learn_merges, merge_pair, pre_tokenise
+from plainformer.tokens.merges import apply_merges, byte_alphabet, count_pairs, learn_merges, merge_pair, pre_tokenise
 
 
 def test_byte_alphabet_is_gpt2s():
@@ -107,3 +107,26 @@ def test_learn_merges_equals_counting_everything_again(pieces):
         merges.append(best)
         now = new
     assert learn_merges(pieces, 1000) == merges
+
+
+# Applying
+
+
+@pytest.mark.equation("eq-tokens-encode")
+def test_apply_merges_by_hand():
+    # 1 and 2 make 8; 2 and 3 make 9, but were learned later; 8 and 8 make 10.
+    rules = {(1, 2): (0, 8), (2, 3): (1, 9), (8, 8): (2, 10)}
+    assert apply_merges([1, 2, 3, 2, 3], rules) == [8, 3, 9]
+    assert apply_merges([1, 2, 1, 2, 1, 2], rules) == [10, 8]
+    assert apply_merges([3, 1], rules) == [3, 1]
+    assert apply_merges([], rules) == []
+
+
+@pytest.mark.equation("eq-tokens-encode")
+@given(st.lists(st.integers(0, 3), max_size=12).map(tuple), st.lists(st.integers(0, 3), max_size=12))
+def test_apply_merges_equals_applying_each_in_order(text, piece):
+    merges = learn_merges({text: 1}, 100)
+    expected = piece
+    for n, pair in enumerate(merges):
+        expected = merge_pair(expected, pair, 256 + n)
+    assert apply_merges(piece, {pair: (n, 256 + n) for n, pair in enumerate(merges)}) == expected

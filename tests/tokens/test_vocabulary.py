@@ -1,5 +1,7 @@
 """Chapter 01: vocabularies of words and of characters."""
 
+import json
+
 import numpy as np
 import pytest
 from hypothesis import given, strategies as st
@@ -120,3 +122,44 @@ def test_vocabulary_refuses_tokens_that_its_separator_would_cut():
 def test_vocabulary_decode_bad_ids(ids, error, message):
     with pytest.raises(error, match=message):
         Vocabulary("abc").decode(ids)
+
+
+@given(st.text(min_size=1), st.sampled_from([(), ("<e>",), ("<u>", "<e>")]))
+def test_vocabulary_save_then_load_is_the_same_vocabulary(tmp_path_factory, text, special):
+    path = tmp_path_factory.getbasetemp() / "vocabulary.json"
+    unknown = "<u>" if "<u>" in special else None
+    for build in (Vocabulary.from_words, Vocabulary.from_characters):
+        vocabulary = build("x" + text, special=special, unknown=unknown)
+        vocabulary.save(path)
+        assert vars(Vocabulary.load(path)) == vars(vocabulary)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"unknown": "b"}, r"x.json: unknown is 'b'; expected one of the special tokens"),
+        ({"separator": 3}, r"x.json: separator is 3; expected a string, such as ' '"),
+        ({"special": 3}, r"x.json: special is 3; expected a collection of names"),
+        ({"tokens": [["a"]]}, r"x.json: tokens holds \['a'\]; expected strings"),
+        ({"tokens": ["ab"]}, r"x.json: Token 'ab' is not a single character"),
+        (
+            {"merges": []},
+            r"x.json has the keys \['merges', .*expected tokens, special, unknown, separator, as a",
+        ),
+    ],
+)
+def test_vocabulary_load_corrupt_file(tmp_path, unchecked, change, message):
+    content = json.dumps({"tokens": ["a"], "special": [], "unknown": None, "separator": ""} | change)
+    (tmp_path / "x.json").write_text(content)
+    with pytest.raises(ValueError, match=message):
+        Vocabulary.load(tmp_path / "x.json")
+    (tmp_path / "x.json").write_text(content[:-1])
+    with pytest.raises(ValueError, match=r"x.json is not valid JSON: .*cut short"):
+        Vocabulary.load(tmp_path / "x.json")
+
+
+def test_vocabulary_load_and_save_nowhere(tmp_path):
+    with pytest.raises(FileNotFoundError, match=r"There is no file"):
+        Vocabulary.load(tmp_path / "none.json")
+    with pytest.raises(FileNotFoundError, match=r"There is no folder"):
+        Vocabulary("abc").save(tmp_path / "none" / "x.json")
