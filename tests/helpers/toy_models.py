@@ -1,10 +1,11 @@
-"""Language models small enough to know by heart, with the methods that sampling and beam search ask for."""
+"""Language models small enough to know by heart, and drawn ones, with what sampling and beam search ask of them."""
 
 import dataclasses
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 
 @dataclasses.dataclass(frozen=True)
@@ -35,7 +36,7 @@ class Bigram(eqx.Module):
     def __call__(self, tokens):
         return self.table[tokens]
 
-    def new_cache(self, capacity, *, num_texts=1):
+    def make_cache(self, capacity=None, *, batch=()):
         return ()
 
     def extend(self, tokens, cache, positions):
@@ -44,3 +45,11 @@ class Bigram(eqx.Module):
 
     def logits(self, rows):
         return rows @ self.table
+
+
+def drawn(kind, config, seed=0):
+    """A model with all its parameters drawn by NumPy, for which nothing is compiled; a seed is a number or a key."""
+    seed = jax.random.key_data(seed) if isinstance(seed, jax.Array) else seed
+    numbers = np.random.default_rng(np.asarray(seed))
+    shapes = eqx.filter_eval_shape(lambda key: kind(config, key=key), jax.random.key(0))
+    return jax.tree.map(lambda leaf: jnp.asarray(0.5 * numbers.normal(size=leaf.shape), float), shapes)

@@ -3,7 +3,9 @@
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-from redraw import redrawn
+import numpy as np
+from flat import seq2seq_config
+from toy_models import drawn
 
 import plainformer as pf
 
@@ -11,15 +13,15 @@ VOCAB, SOURCE_VOCAB, CONTEXT, SOURCE_LEN, D_MODEL, HEADS, D_FF, ENCODERS, LAYERS
 START, STOP = 9, 4
 OWN = {"source_vocab_size": SOURCE_VOCAB, "tied_embedding": False}
 KINDS = {
-    "learned": {"positions": "learned"},
-    "learned-post-own": {"positions": "learned", "placement": "post", **OWN},
-    "sinusoidal-own": {"positions": "sinusoidal", **OWN},
-    "sinusoidal-post": {"positions": "sinusoidal", "placement": "post", "activation": "relu"},
-    "rotary-modern": {"positions": "rotary", "norm": "rms", "activation": "swiglu", "use_bias": False},
-    "rotary-post": {"positions": "rotary", "placement": "post", "source_vocab_size": SOURCE_VOCAB},
-    "relative": {"positions": "relative", "tied_embedding": False},
-    "alibi-post": {"positions": "alibi", "placement": "post"},
-    "none": {"positions": "none"},
+    "learned": {"position_scheme": "learned"},
+    "learned-post-own": {"position_scheme": "learned", "norm_placement": "post", **OWN},
+    "sinusoidal-own": {"position_scheme": "sinusoidal", **OWN},
+    "sinusoidal-post": {"position_scheme": "sinusoidal", "norm_placement": "post", "activation": "relu"},
+    "rotary-modern": {"position_scheme": "rotary", "norm": "rms", "activation": "swiglu", "use_bias": False},
+    "rotary-post": {"position_scheme": "rotary", "norm_placement": "post", "source_vocab_size": SOURCE_VOCAB},
+    "relative": {"position_scheme": "relative", "tied_embedding": False},
+    "alibi-post": {"position_scheme": "alibi", "norm_placement": "post"},
+    "none": {"position_scheme": "none"},
 }
 # Three sources and targets of unequal lengths, the targets with the start token.
 SOURCES = [[2, 7, 1, 8, 5], [6, 10], [3, 1, 4, 1]]
@@ -40,17 +42,17 @@ def new_config(kind="learned", **options):
         "num_heads": HEADS,
         "d_ff": D_FF,
     }
-    return pf.Seq2SeqConfig(**sizes | KINDS[kind] | options)
+    return seq2seq_config(**sizes | KINDS[kind] | options)
 
 
 def new_model(key=None, kind="learned", **options):
     """All parameters are drawn: biases of zero would hide a slip, small positions an offset."""
-    key = jax.random.key(5) if key is None else key
-    return redrawn(pf.Seq2Seq(new_config(kind, **options), key=key), key)
+    return drawn(pf.Seq2Seq, new_config(kind, **options), jax.random.key(5) if key is None else key)
 
 
 def padded():
     """Sources, which of their ids are tokens, and targets, padded on the right with an ordinary token."""
-    source, is_source = pf.pad_texts(SOURCES, SOURCE_LEN)
-    target, is_target = pf.pad_texts(TARGETS)
-    return jnp.where(is_source, source, 7), is_source, jnp.where(is_target, target, 7), is_target
+    source, is_source = map(np.asarray, pf.data.pad_texts(SOURCES, SOURCE_LEN))
+    target, is_target = map(np.asarray, pf.data.pad_texts(TARGETS))
+    filled = np.where(is_source, source, 7), is_source, np.where(is_target, target, 7), is_target
+    return tuple(map(jnp.asarray, filled))
