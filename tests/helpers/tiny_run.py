@@ -18,7 +18,7 @@ CONFIG = TrainingConfig(
     clip_norm=4.0,
     evaluate_every=5,
     checkpoint_every=4,
-    keep=2,
+    max_to_keep=2,
 )
 
 

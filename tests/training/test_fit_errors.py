@@ -1,7 +1,8 @@
-"""What the training loop refuses: numbers that are none, and checkpoints of other runs."""
+"""What the training loop refuses: losses that are not numbers, and checkpoints of other runs."""
 
 import dataclasses
-import shutil
+import os
+from typing import Any
 
 import equinox as eqx
 import jax.numpy as jnp
@@ -9,8 +10,8 @@ import numpy as np
 import pytest
 from tiny_run import CONFIG, Line, batch_at, run, without_key
 
-from plainformer.training.checkpoints import list_checkpoints, load_checkpoint, save_checkpoint
-from plainformer.training.optimiser import new_optimiser
+from plainformer.training.optimiser import make_optimiser
+from plainformer.training.saving import list_checkpoints, load_checkpoint, save_checkpoint
 
 
 def spoilt(step, number):
@@ -24,23 +25,26 @@ def spoilt(step, number):
 
 
 @pytest.mark.parametrize(("number", "name"), [(np.nan, "nan"), (1e30, "inf")])
-def test_fit_stops_at_once_when_the_loss_is_no_number(tmp_path, number, name):
+def test_fit_stops_at_once_when_the_loss_is_not_a_number(tmp_path, number, name):
     config = dataclasses.replace(CONFIG, checkpoint_every=2)
     # Step 8 is one at which a checkpoint is saved.
     with pytest.raises(FloatingPointError) as stopped:
         run(config, directory=tmp_path, batches=spoilt(7, number), loss=without_key)
     said = str(stopped.value)
-    assert f"The loss is {name} at step 8; the last good checkpoint is {tmp_path / '6'}. Try a smaller" in said
+    assert (
+        f"The loss is {name} at step 8; the last good checkpoint is {tmp_path}/000006.safetensors. Try a smaller"
+        in said
+    )
     assert said.endswith(", in another directory: a run goes on with its old configuration only.")
     assert list_checkpoints(tmp_path) == [4, 6]
-    (weights, _), notes, _ = load_checkpoint(tmp_path, (Line(), new_optimiser(config).init(Line())))
+    (weights, _), metadata, _ = load_checkpoint(tmp_path, (Line(), make_optimiser(config).init(Line())))
     assert jnp.isfinite(weights.weight).all()
-    assert len(notes["metrics"]) == 6
+    assert len(metadata["metrics"]) == 6
     assert (tmp_path / "metrics.csv").read_text().count("\n") == 1 + 8  # the bad step included
     assert len(run(config, directory=tmp_path, loss=without_key).metrics) == 12
 
 
-def test_fit_stops_at_a_gradient_that_is_no_number_before_it_is_saved(tmp_path):
+def test_fit_stops_at_a_gradient_that_is_not_a_number_before_it_is_saved(tmp_path):
     def root_of_zero(model, batch, key):
         return jnp.sqrt(0 * model.weight.sum())  # 0, with an infinite slope times 0
 
@@ -49,20 +53,23 @@ def test_fit_stops_at_a_gradient_that_is_no_number_before_it_is_saved(tmp_path):
     assert list_checkpoints(tmp_path) == []
 
 
-@pytest.mark.parametrize(("every", "before"), [(1, "the one before is {}/1"), (2, "there is none before")])
-def test_fit_names_the_checkpoint_whose_weights_gave_no_number(tmp_path, every, before):
+@pytest.mark.parametrize(
+    ("every", "before"), [(1, "the one before is {}/000001.safetensors"), (2, "there is none before")]
+)
+def test_fit_names_the_checkpoint_whose_weights_gave_nan(tmp_path, every, before):
     config = dataclasses.replace(CONFIG, checkpoint_every=every)
     with pytest.raises(FloatingPointError) as stopped:
         run(config, directory=tmp_path, batches=spoilt(2, np.nan), loss=without_key)
-    newest = f"the weights in the newest checkpoint, {tmp_path}/2, gave it, and {before.format(tmp_path)}. Try"
-    assert f"The loss is nan at step 3; {newest}" in str(stopped.value)
+    newest = f"the weights in the newest checkpoint, {tmp_path}/000002.safetensors, gave it"
+    assert f"The loss is nan at step 3; {newest}, and {before.format(tmp_path)}. Try" in str(stopped.value)
 
 
-def test_fit_stops_at_a_validation_loss_that_is_no_number_before_it_is_saved(tmp_path):
+def test_fit_stops_at_a_validation_loss_that_is_not_a_number_before_it_is_saved(tmp_path):
     config = dataclasses.replace(CONFIG, evaluate_every=4)
     losses = iter([1.0, float("inf")])
     with pytest.raises(
-        FloatingPointError, match=rf"^The validation_loss is inf at step 8; the last .* is {tmp_path}/4\."
+        FloatingPointError,
+        match=rf"^The validation_loss is inf at step 8; the last .* is {tmp_path}/000004.safetensors\.",
     ):
         run(config, directory=tmp_path, evaluate=lambda model: next(losses))
     assert list_checkpoints(tmp_path) == [4]
@@ -123,7 +130,7 @@ class Shape:
 class Shaped(Line):
     """A line with a configuration."""
 
-    config: Shape = eqx.field(static=True)
+    config: Any = eqx.field(static=True)
 
     def __init__(self, config):
         super().__init__()
@@ -139,6 +146,17 @@ def test_fit_compares_configurations_of_model_and_training_each_with_its_own(tmp
     run(directory=tmp_path, model=Shaped(Shape(seed=0)))
     with pytest.raises(ValueError, match=r"of another run: seed was 0 and is 7\. Train into another directory"):
         run(directory=tmp_path, model=Shaped(Shape(seed=7)))
+
+
+def test_fit_names_what_differs_within_a_nested_configuration(tmp_path):
+    @dataclasses.dataclass(frozen=True)
+    class Nested:
+        width: int
+        inner: Shape
+
+    run(directory=tmp_path, model=Shaped(Nested(width=3, inner=Shape(seed=0))))
+    with pytest.raises(ValueError, match=r"another run: width was 3 and is 4, inner\.seed was 0 and is 7\. Train into"):
+        run(directory=tmp_path, model=Shaped(Nested(width=4, inner=Shape(seed=7))))
 
 
 def test_fit_names_what_the_old_run_had_and_the_new_one_has_not(tmp_path):
@@ -164,17 +182,18 @@ def test_fit_names_batches_of_another_run(finished):
 
 
 def test_fit_refuses_checkpoints_that_it_did_not_write(tmp_path):
-    save_checkpoint(tmp_path, 4, (Line(), new_optimiser(CONFIG).init(Line())), {"mine": 1})
+    save_checkpoint(tmp_path, 4, (Line(), make_optimiser(CONFIG).init(Line())), {"mine": 1})
     with pytest.raises(ValueError, match=r"The checkpoints in .* are not of fit; train into another directory"):
         run(directory=tmp_path)
 
 
 def test_fit_goes_on_from_an_older_checkpoint_once_a_damaged_one_is_deleted(tmp_path):
     whole = run(directory=tmp_path)
-    shutil.rmtree(tmp_path / "12" / "notes")
-    with pytest.raises(ValueError, match=rf"{tmp_path}/12 is damaged: .*there: \[8\].*delete the folder"):
+    newest = tmp_path / "000012.safetensors"
+    newest.write_bytes(b"")
+    with pytest.raises(ValueError, match=rf"{newest} is damaged: .*there: \[8\].*delete the file"):
         run(directory=tmp_path)
-    shutil.rmtree(tmp_path / "12")
+    newest.unlink()
     assert run(directory=tmp_path).metrics == whole.metrics
     assert list_checkpoints(tmp_path) == [8, 12]
 
@@ -186,3 +205,31 @@ def test_fit_names_a_directory_that_cannot_be_written(tmp_path):
         with pytest.raises(OSError, match=rf"Cannot write in {directory}: .*Expected a folder .*is a file in the way"):
             run(directory=directory, loss=lambda *_: steps.append(0))
     assert not steps
+
+
+@pytest.mark.parametrize("directory", ["", "gs://bucket/run"])
+def test_fit_refuses_what_is_no_folder_of_this_machine(directory, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(ValueError, match=rf"^directory is '{directory}'; expected a folder of this machine, such as"):
+        run(directory=directory)
+    assert not list(tmp_path.iterdir())
+
+
+def test_fit_finds_out_before_it_goes_on_that_the_disk_is_full(tmp_path, monkeypatch):
+    def stops(step):
+        if step == 9:
+            raise ConnectionError
+        return batch_at(step)
+
+    def refuse(*_):
+        raise OSError(28, os.strerror(28))
+
+    with pytest.raises(ConnectionError):
+        run(directory=tmp_path, batches=stops)
+    steps = []
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "replace", refuse)
+        with pytest.raises(OSError, match=rf"^Cannot write in {tmp_path}: .*No space left"):
+            run(directory=tmp_path, batches=lambda step: steps.append(step) or batch_at(step))
+    assert steps == [0]  # the first batch alone, to tell the data by
+    assert len(run(directory=tmp_path).metrics) == 12

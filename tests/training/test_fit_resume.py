@@ -8,9 +8,9 @@ import threading
 import pytest
 from tiny_run import CONFIG, Line, batch_at, numbers_of, run, validation
 
-from plainformer.training.checkpoints import list_checkpoints, load_checkpoint
 from plainformer.training.fit import TrainingInterrupted
-from plainformer.training.optimiser import new_optimiser
+from plainformer.training.optimiser import make_optimiser
+from plainformer.training.saving import list_checkpoints, load_checkpoint
 
 
 @pytest.fixture(scope="module")
@@ -69,8 +69,7 @@ def test_fit_returns_a_finished_run_from_a_folder_that_cannot_be_written(tmp_pat
     def refuse(*_, **__):
         raise OSError(30, os.strerror(30))
 
-    for name in ("write_text", "tempfile.TemporaryFile"):
-        monkeypatch.setattr(f"plainformer.training.fit.{name}", refuse)
+    monkeypatch.setattr(os, "replace", refuse)
     check_same(run(directory=tmp_path, evaluate=validation), tmp_path, whole)
     with pytest.raises(OSError, match=rf"Cannot write in {tmp_path}/new: .*Read-only file system.*folder read-only\?"):
         run(directory=tmp_path / "new")
@@ -88,7 +87,11 @@ def test_fit_goes_by_where_the_directory_was_at_the_start(tmp_path, monkeypatch)
 
 def test_fit_may_save_and_evaluate_at_other_intervals_when_it_goes_on(tmp_path, whole):
     with pytest.raises(ConnectionError):
-        run(dataclasses.replace(CONFIG, checkpoint_every=2, keep=1), directory=tmp_path, batches=stops_at(7, fail))
+        run(
+            dataclasses.replace(CONFIG, checkpoint_every=2, max_to_keep=1),
+            directory=tmp_path,
+            batches=stops_at(7, fail),
+        )
     assert list_checkpoints(tmp_path) == [6]
     found = run(
         dataclasses.replace(CONFIG, evaluate_every=9, checkpoint_every=3), directory=tmp_path, evaluate=validation
@@ -111,14 +114,14 @@ def test_fit_stops_at_ctrl_c_saves_and_goes_on_bit_for_bit(tmp_path, whole):
     assert list_checkpoints(tmp_path) == [4, 7]
     result = stopped.value.result
     assert result.metrics == whole[0].metrics[:7]
-    (weights, _), notes, step = load_checkpoint(tmp_path, load_like())
-    assert (numbers_of(weights), notes["metrics"], step) == (numbers_of(result.model), result.metrics, 7)
+    (weights, _), metadata, step = load_checkpoint(tmp_path, load_like())
+    assert (numbers_of(weights), metadata["metrics"], step) == (numbers_of(result.model), result.metrics, 7)
     check_same(run(directory=tmp_path, evaluate=validation), tmp_path, whole)
 
 
 def load_like():
     """The state of a run of the line: its weights and what the optimiser remembers."""
-    return Line(), new_optimiser(CONFIG).init(Line())
+    return Line(), make_optimiser(CONFIG).init(Line())
 
 
 def test_fit_stopped_where_it_would_save_anyway_saves_once(tmp_path):

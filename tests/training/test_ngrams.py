@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-import plainformer as pf
+from plainformer.training.ngrams import NgramModel
 
 TEXT = [0, 1, 0, 1, 2, 0, 1]  # "abababc…": pairs 01 three times, 10 once, 12 once, 20 once
 
@@ -14,7 +14,7 @@ TEXT = [0, 1, 0, 1, 2, 0, 1]  # "abababc…": pairs 01 three times, 10 once, 12 
 def test_ngram_model_by_hand():
     # Before 0, 1, 2 stand {1, 2}, {0}, {1}: four kinds of pairs, so the unigram level counts 2, 1, 1 of 4.
     unigram = [(2 - 0.5 + 0.5 * 3 / 4) / 4, (1 - 0.5 + 0.5 * 3 / 4) / 4, (1 - 0.5 + 0.5 * 3 / 4) / 4, 0.5 * 3 / 4 / 4]
-    model = pf.NgramModel(TEXT, 2, 4, discount=0.5)
+    model = NgramModel(TEXT, 2, 4, discount=0.5)
     # After 1: once 0 and once 2, two kinds out of two.
     assert model.probability(0, (1,)) == pytest.approx((1 - 0.5 + 0.5 * 2 * unigram[0]) / 2)
     assert model.probability(1, (1,)) == pytest.approx(0.5 * 2 * unigram[1] / 2)
@@ -26,7 +26,7 @@ def test_ngram_model_by_hand():
 
 @pytest.mark.equation("eq-decoder-kneser-ney")
 def test_ngram_model_of_order_one_counts_tokens():
-    model = pf.NgramModel(TEXT, 1, 5, discount=0.25)
+    model = NgramModel(TEXT, 1, 5, discount=0.25)
     expected = [(count - 0.25 * (count > 0) + 0.25 * 3 / 5) / 7 for count in (3, 3, 1, 0, 0)]
     np.testing.assert_allclose([model.probability(token, (2, 0)) for token in range(5)], expected)
 
@@ -35,7 +35,7 @@ def test_ngram_model_of_order_one_counts_tokens():
 @pytest.mark.parametrize("order", [1, 2, 3, 5])
 def test_ngram_model_probabilities_sum_to_one(order):
     text = np.random.default_rng(0).integers(6, size=60)
-    model = pf.NgramModel(text, order, 7)
+    model = NgramModel(text, order, 7)
     for context in [(), (3,), (6,), (0, 1), (5, 4, 3, 2, 1), (0, 6, 2, 2)]:
         probabilities = [model.probability(token, context) for token in range(7)]
         assert sum(probabilities) == pytest.approx(1)
@@ -44,13 +44,13 @@ def test_ngram_model_probabilities_sum_to_one(order):
 
 def test_ngram_model_looks_at_order_minus_one_tokens():
     text = np.random.default_rng(1).integers(4, size=80)
-    model = pf.NgramModel(text, 3, 4)
+    model = NgramModel(text, 3, 4)
     assert model.probability(2, (0, 3, 1)) == model.probability(2, (2, 3, 1))
     assert model.probability(2, (0, 3, 1)) != model.probability(2, (0, 2, 1))
 
 
 def test_ngram_model_loss_is_the_mean_surprise():
-    model = pf.NgramModel(TEXT, 3, 4)
+    model = NgramModel(TEXT, 3, 4)
     text = [1, 2, 0, 3]
     pairs = [(2, (1,)), (0, (1, 2)), (3, (2, 0))]
     expected = -sum(math.log(model.probability(token, context)) for token, context in pairs) / 3
@@ -59,7 +59,7 @@ def test_ngram_model_loss_is_the_mean_surprise():
 
 def test_ngram_model_learns_what_repeats():
     text = [0, 1, 2, 3, 4] * 40
-    losses = [pf.NgramModel(text, order, 5).loss(text) for order in (1, 2)]
+    losses = [NgramModel(text, order, 5).loss(text) for order in (1, 2)]
     assert losses[0] == pytest.approx(math.log(5), abs=0.01)
     assert losses[1] < 0.05
 
@@ -75,9 +75,9 @@ def test_ngram_model_learns_what_repeats():
 )
 def test_ngram_model_refuses_bad_arguments(tokens, order, options, message):
     with pytest.raises(ValueError, match=message):
-        pf.NgramModel(tokens, order, 4, **options)
+        NgramModel(tokens, order, 4, **options)
 
 
 def test_ngram_model_loss_needs_two_tokens():
     with pytest.raises(ValueError, match="The text has 1 tokens; expected at least 2"):
-        pf.NgramModel(TEXT, 2, 4).loss([1])
+        NgramModel(TEXT, 2, 4).loss([1])

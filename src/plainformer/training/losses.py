@@ -8,66 +8,57 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Integer
 
 from plainformer.attention.self_attention import at_least_float32
-from plainformer.checks import as_floats, as_number, check_axes, check_fraction, check_positive
+from plainformer.checks import as_number, check_fraction, check_positive, checked, refuse
 
 
+@checked
 def cross_entropy(
-    logits: Float[Array, "*seq vocab_size"],
-    targets: Integer[Array, "*seq"],
-    is_token: Bool[Array, "*seq"] | None = None,
+    logits: Float[Array, "*batch vocab_size"],
+    targets: Integer[Array, "*batch"],
+    is_token: Bool[Array, "*batch"] | None = None,
     *,
     label_smoothing: float = 0.0,
 ) -> Float[Array, ""]:
-    r"""Give the mean surprise at the targets, in nats.
+    r"""Return the mean surprise at the targets, in nats.
 
     Implements `eq-decoder-cross-entropy`; Bengio et al. (2003), section 2, as a negative log-likelihood; with label
     smoothing `eq-seq2seq-label-smoothing`; Szegedy et al. (2016), section 7.
 
     **Arguments**
 
-    - `logits`: one row per token, `(seq, vocab_size)`, or with axes for batches before.
-    - `targets`: the token that did come, `(seq,)`, with the same axes before.
-    - `is_token`: `True` where the target counts, `False` for padding, of the same shape as targets; `None` for all.
+    - `logits`: one row per token; for a text `(seq, vocab_size)`, for several `(batch, seq, vocab_size)`.
+    - `targets`: the token that did come, one per row.
+    - `is_token`: `True` where the target counts, `False` for padding; `None` for all.
     - `label_smoothing`: the share of each target that is spread evenly over the vocabulary, at least 0 and below 1.
 
-    **Returns** the mean over what counts, a scalar; 0 if nothing does.
-
-    What is padding reaches neither the mean nor a gradient, whatever its logits and targets hold.
+    **Returns** the mean over what counts; 0 if nothing does. What is padding reaches neither the mean nor a gradient,
+    whatever its logits and targets hold.
 
     **Raises** `ValueError` if shapes differ, `label_smoothing` is out of range, or a target that counts is, which a
-    compiled function finds when it runs; `TypeError` if `logits` are no floats, or `is_token` is not Boolean.
+    compiled function finds when it runs; `TypeError` if `logits` are not floats, or `is_token` is not Boolean.
     """
     check_fraction(label_smoothing=label_smoothing)
-    logits = at_least_float32(as_floats("logits", logits))
-    axes = {f"axis_{number}": size for number, size in enumerate(logits.shape[:-1])}
-    check_axes("targets", targets, "One target per row of logits.", **axes)
     is_token = jnp.ones(targets.shape, bool) if is_token is None else is_token
-    check_axes("is_token", is_token, "One for each target.", **axes)
-    if is_token.dtype != jnp.bool_:
-        raise TypeError(f"is_token holds {is_token.dtype}; expected bool, True for a token. Try targets != padding_id.")
+    targets = _in_range(targets, is_token, logits.shape[-1])
     # Cleared before, not after: a NaN times a gradient of 0 would be NaN.
-    logits = jnp.where(is_token[..., None], logits, 0)
-    targets = _in_range(jnp.where(is_token, targets, 0).astype(jnp.int32), logits.shape[-1])
+    logits = jnp.where(is_token[..., None], at_least_float32(logits), 0)
     log_probs = jax.nn.log_softmax(logits)
     surprise = -jnp.take_along_axis(log_probs, targets[..., None], axis=-1)[..., 0]
     if label_smoothing:
         surprise = (1 - label_smoothing) * surprise - label_smoothing * log_probs.mean(axis=-1)
-    return jnp.where(is_token, surprise, 0).sum() / jnp.maximum(is_token.sum(), 1).astype(surprise.dtype)
+    return surprise.sum(where=is_token) / jnp.maximum(is_token.sum(), 1).astype(surprise.dtype)
 
 
-def _in_range(targets, vocab_size: int):
-    """Targets that can be looked up: a negative one would be counted from the end, silently."""
-    outside = (targets < 0) | (targets >= vocab_size)
-    message = f"expected 0 to {vocab_size - 1}, as there are {vocab_size} logits. To leave one out, use is_token."
-    if isinstance(outside, jax.core.Tracer):  # no values to look at yet, so the check goes into the compiled function
-        return eqx.error_if(targets, outside, f"A target is out of range; {message}")
-    if outside.any():
-        raise ValueError(f"A target is {targets[outside][0]}; {message}")
-    return targets
+def _in_range(targets, is_token, vocab_size: int):
+    """The targets, and 0 for padding; a negative one would be counted from the end, silently."""
+    largest = min(vocab_size - 1, jnp.iinfo(targets.dtype).max)  # there may be more tokens than 8 bits can count
+    outside = is_token & ((targets < 0) | (targets > largest))
+    expected = f"0 to {vocab_size - 1}, as there are {vocab_size} logits. To leave one out, use is_token."
+    return jnp.where(is_token, refuse(targets, outside, "targets", expected), 0)
 
 
 def next_token_loss(model, batch: tuple, key=None) -> Float[Array, ""]:
-    r"""Give the mean cross-entropy of a language model on a batch of texts, in nats per token.
+    r"""Return the mean cross-entropy of a language model on a batch of texts, in nats per token.
 
     Implements `eq-decoder-loss`; Radford et al. (2018), equation 1, as a mean.
 
@@ -77,23 +68,21 @@ def next_token_loss(model, batch: tuple, key=None) -> Float[Array, ""]:
     - `batch`: inputs and targets, each `(batch, seq)`, and perhaps `is_token`, of the same shape, `False` where the
       target is padding.
     - `key`: random key for dropout; `None` for none.
-
-    **Returns** a scalar.
     """
     inputs, *rest = batch
     return cross_entropy(model(inputs, key=key), *rest)
 
 
-def mean_next_token_loss(model, windows: tuple, *, batch_size: int = 64) -> float:
-    r"""Give the mean cross-entropy of a language model on a whole text, in nats per token.
+def corpus_loss(model, windows: tuple, *, batch_size: int = 64) -> float:
+    r"""Return the mean cross-entropy of a language model on a whole text, in nats per token.
 
-    **Arguments** the model; windows as `all_windows` gives them: inputs, targets and `is_token`, each
+    **Arguments** the model; windows as `consecutive_windows` returns them: inputs, targets and `is_token`, each
     `(windows, seq)`; how many of them to read at a time. **Returns** the mean over all tokens. **Raises** `ValueError`
     if there are no windows, or nothing but padding in them; `TypeError` if they are not three arrays.
     """
     if len(windows) != 3:
         raise TypeError(
-            f"windows are {len(windows)} arrays; expected 3, inputs, targets and is_token: see all_windows."
+            f"windows are {len(windows)} arrays; expected 3, inputs, targets and is_token: see consecutive_windows."
         )
     check_positive(windows=len(windows[0]), batch_size=batch_size)
     total, count = 0.0, 0
@@ -107,11 +96,12 @@ def mean_next_token_loss(model, windows: tuple, *, batch_size: int = 64) -> floa
     return total / count
 
 
+mean_next_token_loss = corpus_loss  # renamed: remove
 _compiled_loss = eqx.filter_jit(next_token_loss)
 
 
 def perplexity(nats_per_token: float) -> float:
-    r"""Say between how many equally likely tokens a model might as well have chosen blindly.
+    r"""Return the number of equally likely tokens among which a model might as well have chosen blindly.
 
     Implements `eq-decoder-perplexity`; Jelinek et al. (1977). **Arguments** the mean cross-entropy, in nats per token.
     **Returns** infinity if it is too large for a float, beyond 709 nats.
@@ -124,7 +114,7 @@ def perplexity(nats_per_token: float) -> float:
 
 
 def bits_per_character(nats_per_token: float, num_tokens: int, num_characters: int) -> float:
-    r"""Turn nats per token into bits per character, which compares models whatever their tokens are.
+    r"""Return the loss in bits per character, which compares models whatever their tokens are.
 
     Implements `eq-decoder-bits`. **Arguments** the mean cross-entropy, in nats per token, and how many tokens and how
     many characters the text has that it was measured on. **Raises** `ValueError` if a number is below 1.

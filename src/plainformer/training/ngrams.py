@@ -43,7 +43,7 @@ class NgramModel:
                 self.kinds[ngram[:-1]] += 1
 
     def probability(self, token: int, context: tuple[int, ...]) -> float:
-        """Give the probability of `token` after `context`, of which the last `order - 1` tokens count."""
+        """Return the probability of `token` after `context`, of which the last `order - 1` tokens count."""
         context = tuple(context)[-(self.order - 1) :] if self.order > 1 else ()
         probability = 1 / self.vocab_size
         for length in range(len(context) + 1):
@@ -56,7 +56,7 @@ class NgramModel:
         return probability
 
     def loss(self, tokens) -> float:
-        r"""Give the mean surprise at every token of a text but the first, in nats, as `mean_next_token_loss` does."""
+        r"""Return the mean surprise at every token of a text but the first, in nats, as `corpus_loss` does."""
         ids = check_token_ids(tokens, self.vocab_size)
         if len(ids) < 2:
             raise ValueError(f"The text has {len(ids)} tokens; expected at least 2, a token and the next one.")

@@ -1,4 +1,4 @@
-"""How weights are changed: a configuration, a schedule for the learning rate, an optimiser (chapter 06)."""
+"""How weights are changed: a configuration, a learning-rate schedule, an optimiser (chapter 06)."""
 
 import dataclasses
 import math
@@ -19,36 +19,36 @@ class TrainingConfig:
 
     - `num_steps`: how many times the weights are changed.
     - `learning_rate`: the largest, reached after `warmup_steps`; from there it falls along half a cosine to
-      `final_fraction` of it at the end: `learning_rate_schedule`.
+      `min_lr_ratio` of it at the end: `learning_rate_schedule`.
     - `weight_decay`: of all matrices, none of vectors; `beta_1`, `beta_2`: of Adam's two averages (AdamW, Loshchilov
       and Hutter, 2019).
     - `clip_norm`: a gradient longer than this is shortened to it; `None` for no limit.
-    - `accumulate`: into how many equal parts a batch is cut, to save memory. Losses and gradients are means over the
-      parts: with padding each part counts the same, however many tokens it has.
+    - `accumulation_steps`: into how many equal parts a batch is cut, to save memory. Losses and gradients are means
+      over the parts: with padding each part counts the same, however many tokens it has.
     - `precision`: `"float32"`, or `"bfloat16"` to compute losses and gradients with weights rounded to 16 bits, while
       the weights that are trained keep 32; this helps on accelerators, not on most processors.
     - `seed`: for dropout, at least 0. Batches have a seed of their own.
     - `evaluate_every`, `checkpoint_every`: after how many steps; both happen after the last step, too.
-    - `keep`: how many checkpoints stay.
+    - `max_to_keep`: how many checkpoints stay.
     """
 
     num_steps: int
     learning_rate: float = 1e-3
     warmup_steps: int = 100
-    final_fraction: float = 0.1
+    min_lr_ratio: float = 0.1
     weight_decay: float = 0.1
     beta_1: float = 0.9
     beta_2: float = 0.99
     clip_norm: float | None = 1.0
-    accumulate: int = 1
+    accumulation_steps: int = 1
     precision: str = "float32"
     seed: int = 0
     evaluate_every: int = 250
     checkpoint_every: int = 250
-    keep: int = 3
+    max_to_keep: int = 3
 
     def __post_init__(self):
-        counts = ("num_steps", "accumulate", "evaluate_every", "checkpoint_every", "keep")
+        counts = ("num_steps", "accumulation_steps", "evaluate_every", "checkpoint_every", "max_to_keep")
         check_positive(**{name: getattr(self, name) for name in counts})
         for name in ("warmup_steps", "seed"):
             count = getattr(self, name)
@@ -66,17 +66,17 @@ class TrainingConfig:
             raise ValueError(f"clip_norm is {self.clip_norm}; expected a finite number above 0, or None for no limit.")
         if not 0 <= as_number("weight_decay", self.weight_decay, "0.1") < math.inf:
             raise ValueError(f"weight_decay is {self.weight_decay}; expected a finite number, at least 0.")
-        if not 0 <= as_number("final_fraction", self.final_fraction, "0.1") <= 1:
-            raise ValueError(f"final_fraction is {self.final_fraction}; expected a number from 0 to 1.")
+        if not 0 <= as_number("min_lr_ratio", self.min_lr_ratio, "0.1") <= 1:
+            raise ValueError(f"min_lr_ratio is {self.min_lr_ratio}; expected a number from 0 to 1.")
         if self.warmup_steps >= self.num_steps:
             raise ValueError(
-                f"warmup_steps is {self.warmup_steps}; expected fewer than num_steps={self.num_steps}, or it never ends: "
-                f"such as warmup_steps={self.num_steps // 10}."
+                f"warmup_steps is {self.warmup_steps}; expected fewer than num_steps={self.num_steps}, or it never "
+                f"ends. Try warmup_steps={self.num_steps // 10}."
             )
 
 
 def learning_rate_schedule(config: TrainingConfig) -> Callable:
-    r"""Give the function from the number of steps done to the learning rate of the next.
+    r"""Return the function from the number of steps done to the learning rate of the next.
 
     Implements `eq-decoder-schedule`; Loshchilov and Hutter (2017), equation 5, after a linear warm-up.
     """
@@ -87,13 +87,13 @@ def learning_rate_schedule(config: TrainingConfig) -> Callable:
         peak_value=config.learning_rate,
         warmup_steps=config.warmup_steps,
         decay_steps=config.num_steps,
-        end_value=config.learning_rate * config.final_fraction,
+        end_value=config.learning_rate * config.min_lr_ratio,
     )
     return _promoting(schedule)
 
 
-def new_optimiser(config: TrainingConfig):
-    r"""Make the optimiser that `fit` uses: gradients are clipped, then AdamW follows the schedule."""
+def make_optimiser(config: TrainingConfig):
+    r"""Return the optimiser that `fit` uses: gradients are clipped, then AdamW follows the schedule."""
     import optax
 
     clip = optax.identity() if config.clip_norm is None else optax.clip_by_global_norm(config.clip_norm)

@@ -1,4 +1,4 @@
-"""Modules as arrays with names."""
+"""Modules as what they are to a file: arrays with names, a configuration as JSON, and a sum over all."""
 
 import dataclasses
 
@@ -7,19 +7,18 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from toy_saved import Toy, ToyConfig
 
-from plainformer.models.decoder import Decoder, DecoderConfig
-from plainformer.training.trees import config_dict, differences, digest, named_arrays, with_arrays
+from plainformer.training.saving import differences, digest, named_arrays, to_json, with_arrays
 
 TREE = {"list": [np.arange(3), None, "no array"], "pair": (np.ones((2, 4), np.float32), 7)}
 
 
 def test_named_arrays_are_named_by_their_place(key):
     assert list(named_arrays(TREE)) == ["list.0", "pair.0"]
-    config = DecoderConfig(vocab_size=7, context_len=5, d_model=6, num_layers=2, num_heads=3)
-    model = eqx.filter_eval_shape(lambda: Decoder(config, key=key))  # shapes without numbers count as arrays
+    model = eqx.filter_eval_shape(lambda: Toy(ToyConfig(), key=key))  # shapes without numbers count as arrays
     names = named_arrays(model)
-    assert names["blocks.1.attention.query_weight"] is model.blocks[1].attention.query_weight
+    assert names["layers.1.weight"] is model.layers[1]["weight"]
     assert len(names) == len(jax.tree.leaves(model))
 
 
@@ -44,7 +43,8 @@ def test_digest_changes_with_anything_but_the_order():
         {"c": arrays["a"], "b": arrays["b"]},
         {"a": arrays["a"]},
     ]
-    digests = [digest(arrays), digest(arrays, "text"), digest(arrays, "text "), *map(digest, others)]
+    texts = [(), ("text",), ("text ",), ("te", "xt"), ("text", "")]
+    digests = [*(digest(arrays, *each) for each in texts), *map(digest, others)]
     assert len(set(digests)) == len(digests)
 
 
@@ -58,20 +58,23 @@ def test_differences_are_named():
     assert differences(expected, dict(reversed(expected.items()))) == ""
     found = {"a": np.ones(2, np.float16), "c": np.ones(1, np.float32)}
     assert differences(found, expected) == (
-        "a is (2,) float16, expected (2,) float32; b is missing, expected (2, 3) float32; c is (1,) float32, expected none"
+        "a is (2,) float16, expected (2,) float32; "
+        "b is missing, expected (2, 3) float32; c is (1,) float32, expected none"
     )
     many = {f"layer {number}": np.ones(1, np.float32) for number in range(5)}
     assert differences({}, many).endswith("; and 2 more")
 
 
 @pytest.mark.parametrize("number", [3, np.int64(3), jnp.int32(3)])
-def test_config_dict_holds_pythons_own_numbers(number):
+def test_to_json_holds_pythons_own_numbers(number):
     @dataclasses.dataclass
     class Config:
         size: int
         name: str = "x"
-        limit: float | None = None
+        inner: object = None
 
-    found = config_dict(Config(number))
-    assert found == {"size": 3, "name": "x", "limit": None}
-    assert type(found["size"]) is int
+    assert to_json(Config(number, inner=Config(2))) == (
+        '{"size": 3, "name": "x", "inner": {"size": 2, "name": "x", "inner": null}}'
+    )
+    with pytest.raises(TypeError, match=r"^\{1\} is not JSON serializable; expected numbers, strings, lists and dict"):
+        to_json(Config(3, inner={1}))

@@ -1,0 +1,108 @@
+"""One step of training: in parts, in 16 bits, with a random key of its own."""
+
+import dataclasses
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import optax
+import pytest
+from tiny_run import CONFIG, Line, batch_at, run, squared_error, without_key
+
+from plainformer.training.losses import cross_entropy
+from plainformer.training.optimiser import TrainingConfig, learning_rate_schedule, make_optimiser
+from plainformer.training.step import make_train_step
+
+
+@pytest.fixture(scope="module")
+def plain():
+    """The run without dropout, which several tests compare with."""
+    return run(loss=without_key)
+
+
+def test_train_step_is_what_the_chapter_shows():
+    """Loss, gradients, update: one after the other, not compiled, with optax alone."""
+    params, batch, key = Line(), batch_at(5), jax.random.fold_in(jax.random.key(CONFIG.seed), 5)
+    optimiser = make_optimiser(CONFIG)
+    loss, grads = jax.value_and_grad(squared_error)(params, batch, key)
+    updates, _ = optimiser.update(grads, optimiser.init(params), params)
+    expected = optax.apply_updates(params, updates)
+    static = jax.tree.map(lambda _: None, params)
+    train_step = make_train_step(squared_error, static, CONFIG)
+    found, opt_state, metrics = train_step(params, optimiser.init(params), batch, 5)
+    for one, other in zip(jax.tree.leaves(found), jax.tree.leaves(expected), strict=True):
+        np.testing.assert_allclose(one, other, atol=1e-6)
+    expected = {
+        "loss": loss,
+        "gradient_norm": optax.tree.norm(grads),
+        "learning_rate": learning_rate_schedule(CONFIG)(5),
+    }
+    for name, number in expected.items():
+        np.testing.assert_allclose(metrics[name], number, rtol=1e-6)
+    assert jax.tree.structure(opt_state) == jax.tree.structure(optimiser.init(found))
+
+
+def test_fit_in_parts_equals_fit_on_whole_batches(plain):
+    whole = plain
+    parts = run(dataclasses.replace(CONFIG, accumulation_steps=3), loss=without_key)
+    for one, other in zip(whole.metrics, parts.metrics, strict=True):
+        assert one == pytest.approx(other, rel=1e-5, abs=1e-6)
+    for one, other in zip(jax.tree.leaves(whole.model), jax.tree.leaves(parts.model), strict=True):
+        np.testing.assert_allclose(one, other, atol=2e-6)
+
+
+def test_fit_in_parts_counts_each_part_the_same_however_many_tokens_it_has():
+    """The first part has a single token that counts, and the second has four."""
+    config = TrainingConfig(num_steps=2, warmup_steps=0, accumulation_steps=2)
+    logits = jnp.log(jnp.array([[0.5, 0.3, 0.2]]))
+    is_token = np.array([[1, 0, 0, 0], [1, 1, 1, 1]], bool)
+    targets = np.where(is_token, [[0], [2]], 1)
+
+    def loss(model, batch, key):
+        targets, is_token = batch
+        return cross_entropy(jnp.broadcast_to(logits + 0 * model.weight.sum(), (*targets.shape, 3)), targets, is_token)
+
+    found = run(config, loss=loss, batches=lambda step: (jnp.asarray(targets), jnp.asarray(is_token)))
+    assert found.metrics[0]["loss"] == pytest.approx(-(np.log(0.5) + np.log(0.2)) / 2)
+
+
+def test_fit_cuts_batches_into_equal_parts_only():
+    with pytest.raises(ValueError, match=r"^A batch of 12 cannot be cut into accumulation_steps=5 equal parts"):
+        run(dataclasses.replace(CONFIG, accumulation_steps=5))
+
+
+def test_fit_in_16_bits_is_near(plain):
+    dtypes = []
+
+    def noting(model, batch, key):
+        dtypes.append(model.weight.dtype)
+        return without_key(model, batch, key)
+
+    half = run(dataclasses.replace(CONFIG, precision="bfloat16"), loss=noting)
+    assert set(dtypes) == {jnp.dtype("bfloat16")}
+    assert half.model.weight.dtype == half.model.bias.dtype == jnp.float32
+    losses = [[row["loss"] for row in found.metrics] for found in (plain, half)]
+    np.testing.assert_allclose(*losses, rtol=0.05, atol=0.05)
+    assert losses[0] != losses[1]
+
+
+def random_number(model, batch, key):
+    """A loss that is the step's random number, so that keys can be seen."""
+    return jax.random.uniform(key) + 0 * model.weight.sum()
+
+
+def test_fit_draws_another_key_each_step():
+    config = dataclasses.replace(CONFIG, seed=4)
+    losses = [row["loss"] for row in run(config, loss=random_number).metrics]
+    key = jax.random.key(4)
+    assert losses == [float(jax.random.uniform(jax.random.fold_in(key, step))) for step in range(12)]
+
+
+def test_fit_draws_another_key_for_each_part():
+    def of_parts(key, parts):
+        return float(jnp.mean(jnp.stack([jax.random.uniform(jax.random.fold_in(key, part)) for part in range(parts)])))
+
+    config = dataclasses.replace(CONFIG, num_steps=4, accumulation_steps=3)
+    steps = [jax.random.fold_in(jax.random.key(0), step) for step in range(4)]
+    losses = [row["loss"] for row in run(config, loss=random_number).metrics]
+    assert losses == pytest.approx([of_parts(key, 3) for key in steps], rel=1e-6)
