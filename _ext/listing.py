@@ -4,7 +4,7 @@
     ```
 
 shows these definitions one below the other, and below them a link to the full source of each. A name may be as short
-as is unique: `attend`, `layers.dropout`. The answers to the exercises are no candidates.
+as is unique, a method's with its class: `attend`, `layers.dropout`. Answers to exercises are no candidates.
 """
 
 import ast
@@ -30,11 +30,16 @@ class Listing(NamedTuple):
     place: Place
 
     @property
+    def owner(self) -> str:
+        """The class of a method; empty for all else."""
+        owner = self.place.name.split(".")[-2]
+        return "" if owner == Path(self.place.file).stem else owner
+
+    @property
     def title(self) -> str:
         """The source's file within the package, for a method with its class: `Decoder in models/decoder.py`."""
-        file = Path(*Path(self.place.file).parts[2:])
-        owner = self.place.name.split(".")[-2]
-        return f"{'' if owner == file.stem else f'{owner} in '}{file.as_posix()}"
+        file = Path(*Path(self.place.file).parts[2:]).as_posix()
+        return f"{self.owner} in {file}" if self.owner else file
 
 
 class ListingDirective(SphinxDirective):
@@ -64,12 +69,13 @@ class ListingDirective(SphinxDirective):
 
 def find(root: Path, name: str) -> Listing:
     """Look up the definition whose full name ends with `name`; raise `LookupError` if there is none, or several."""
-    last = name.split(".")[-1]
+    *path, last = name.split(".")
     alike = list(definitions(root, last))
-    found = [listing for listing in alike if f".{listing.place.name}".endswith(f".{name}")]
+    # Without a class in front, a name means no method.
+    found = [at for at in alike if f".{at.place.name}".endswith(f".{name}") and (path or not at.owner)]
     if len(found) == 1:
         return found[0]
-    candidates = ", ".join(listing.place.name for listing in found or alike)
+    candidates = ", ".join(at.place.name for at in found or alike)
     if found:
         raise LookupError(f"{name} may be any of {candidates}: write more of the name")
     raise LookupError(f"the package defines no {name}; " + (f"it has {candidates}" if alike else f"nor any {last}"))

@@ -33,6 +33,9 @@ class Adder:
         return root(x)
 
     def root(self): ...
+
+
+def twice(x): ...
 '''
 CONF = f"""\
 import sys
@@ -165,10 +168,10 @@ def test_counter_counts_what_computes():
 def root(tmp_path) -> Path:
     files = {
         "src/toy/rooms/roots.py": MODULE,
-        "src/toy/other.py": "from toy.rooms.roots import Adder\n\ndef outer():\n    def add(): ...\n",
+        "src/toy/other.py": "from toy.rooms.roots import Adder\n\ndef outer():\n    def add(): ...\n\ndef twice(): ...\n",
         "src/toy/exercises/roots.py": "def outer(): ...\n",
         "conf.py": CONF,
-        "index.md": "# Toy\n\n```{listing} roots.root Adder.add\n```\n",
+        "index.md": "# Toy\n\n```{listing} root Adder.add\n```\n",
     }
     for name, text in files.items():
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
@@ -180,8 +183,8 @@ def root(tmp_path) -> Path:
     ("name", "full"),
     [
         ("Adder", "toy.rooms.roots.Adder"),
-        ("add", "toy.rooms.roots.Adder.add"),
-        ("roots.root", "toy.rooms.roots.root"),
+        ("root", "toy.rooms.roots.root"),
+        ("Adder.add", "toy.rooms.roots.Adder.add"),
         ("toy.rooms.roots.Adder.root", "toy.rooms.roots.Adder.root"),
         ("outer", "toy.other.outer"),
     ],
@@ -194,13 +197,14 @@ def test_find_knows_place_and_code(root):
     method = find(root, "Adder.add")
     assert (method.code, method.place.line) == ("def add(self, x):\n    return root(x)", 17)
     assert method.title == "Adder in rooms/roots.py"
-    assert find(root, "roots.root").title == "rooms/roots.py"
+    assert find(root, "root").title == "rooms/roots.py"
 
 
 @pytest.mark.parametrize(
     ("name", "message"),
     [
-        ("root", "root may be any of toy.rooms.roots.root, toy.rooms.roots.Adder.root: write more of the name"),
+        ("twice", "twice may be any of toy.other.twice, toy.rooms.roots.twice: write more of the name"),
+        ("add", "the package defines no add; it has toy.rooms.roots.Adder.add"),
         ("other.add", "the package defines no other.add; it has toy.rooms.roots.Adder.add"),
         ("sqrt", "the package defines no sqrt"),
     ],
