@@ -10,13 +10,6 @@ import numpy as np
 
 from plainformer.checks import check_list, check_positive
 from plainformer.data.languages import locales, plain
-from plainformer.data.names import (  # moved: remove
-    LabelledName as LabelledName,
-    NameSplits as NameSplits,
-    name_splits as name_splits,
-    names_by_language as names_by_language,
-)
-from plainformer.data.numbers import number_words as number_words  # moved: remove
 from plainformer.data.windows import check_seed
 
 # With these, no date means two days: Croatian, in which "listopad" is October, cannot stand beside Polish and Czech, in

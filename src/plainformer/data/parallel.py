@@ -4,10 +4,7 @@ import os
 import tarfile
 from typing import NamedTuple
 
-from plainformer.data.digits import Digits as Digits, DigitSplits as DigitSplits, digits as digits  # moved: remove
 from plainformer.data.files import download, read_text
-from plainformer.data.labelled import label_ids as label_ids, load_labelled as load_labelled  # moved: remove
-from plainformer.data.padding import pad_texts as pad_texts  # moved: remove
 
 # The server of the shared task of 2016 is gone; these are the copies that torchtext names, with their SHA-256.
 MULTI30K = "https://raw.githubusercontent.com/neychev/small_DL_repo/master/datasets/Multi30k/"
