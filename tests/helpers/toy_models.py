@@ -50,6 +50,6 @@ class Bigram(eqx.Module):
 def drawn(kind, config, seed=0):
     """A model with all its parameters drawn by NumPy, for which nothing is compiled; a seed is a number or a key."""
     seed = jax.random.key_data(seed) if isinstance(seed, jax.Array) else seed
-    numbers = np.random.default_rng(np.asarray(seed))
+    numbers = np.random.default_rng(np.ravel(seed))
     shapes = eqx.filter_eval_shape(lambda key: kind(config, key=key), jax.random.key(0))
     return jax.tree.map(lambda leaf: jnp.asarray(0.5 * numbers.normal(size=leaf.shape), float), shapes)
