@@ -143,8 +143,9 @@ def test_date_splits_depend_on_the_seed():
         (lambda: date_pairs(["ja"]), ValueError, r"^In 'ja' no format of a date has the month as a word; leave it out"),
         (lambda: date_pairs(["vi"]), ValueError, r"^In 'vi' no format of a date has the month as a word"),
         (lambda: date_pairs(["en"], 1987), TypeError, r"^years is 1987; expected a list of years"),
-        (lambda: date_pairs(["en"], ["1987"]), TypeError, r"^years holds '1987'; expected whole numbers"),
-        (lambda: date_pairs(["en"], [0]), ValueError, r"^years holds 0; expected 1 to 9999"),
+        (lambda: date_pairs(["en"], ["1987"]), TypeError, r"^year is '1987'; expected a whole number, at least 1"),
+        (lambda: date_pairs(["en"], [0]), ValueError, r"^year is 0; expected at least 1"),
+        (lambda: date_pairs(["en"], [10_000]), ValueError, r"^year .*10000"),
         (lambda: date_pairs(["en"], [1987, 1987]), ValueError, r"^years holds one of them twice"),
         (lambda: date_pairs(["en"], []), ValueError, r"but the years have 0 days"),
         (

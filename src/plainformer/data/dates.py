@@ -129,13 +129,8 @@ def _days_of(years: Sequence[int]) -> np.ndarray:
     """The days of the years, as ordinals."""
     check_list("years", years, "years")
     for year in years:
-        if isinstance(year, bool) or not isinstance(year, int | np.integer):
-            raise TypeError(f"years holds {year!r}; expected whole numbers.")
-        if not datetime.MINYEAR <= year <= datetime.MAXYEAR:
-            raise ValueError(f"years holds {year}; expected {datetime.MINYEAR} to {datetime.MAXYEAR}.")
+        check_positive(year=year)
     if len(set(years)) < len(years):
         raise ValueError("years holds one of them twice; expected each once.")
-    ends = [
-        (datetime.date(year, 1, 1).toordinal(), datetime.date(year, 12, 31).toordinal()) for year in map(int, years)
-    ]
-    return np.array([day for first, last in ends for day in range(first, last + 1)], np.int64)
+    ends = [(datetime.date(int(year), 1, 1), datetime.date(int(year), 12, 31)) for year in years]
+    return np.array([day for first, last in ends for day in range(first.toordinal(), last.toordinal() + 1)], np.int64)
