@@ -5,9 +5,6 @@ import zlib
 from functools import cache
 
 from plainformer.data.files import download, read_text
-from plainformer.data.windows import consecutive_windows, random_windows
-
-all_windows, windows_at = consecutive_windows, random_windows  # moved: remove
 
 TINY_SHAKESPEARE = "https://raw.githubusercontent.com/karpathy/char-rnn/master/data/tinyshakespeare/input.txt"
 TINY_SHAKESPEARE_SHA256 = "86c4e6aa9db7c042ec79f339dcb96d42b0075e16b8fc2e86bf0ca57e2dc565ed"
