@@ -1,43 +1,55 @@
 """Chapter 04, the whole block: where the norm stands, what passes untouched, which tokens reach which."""
 
+import dataclasses
+import functools
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 import reference
+from flat import make_block
 from jax.test_util import check_grads
-from redraw import redrawn
+from toy_models import drawn
 
 import plainformer as pf
 
-SEQ, KV_SEQ, D_MODEL, HEADS, D_FF = 5, 7, 12, 3, 10
+SEQ, KV_SEQ, D_MODEL, HEADS, D_FF, BATCH = 5, 7, 12, 3, 10, (2, 3)
 CLOSE = {"rtol": 1e-3, "atol": 1e-4}
+NUMBERS = np.random.default_rng(4)
+X = jnp.asarray(NUMBERS.normal(size=(SEQ, D_MODEL)) + 1, float)
+CONTEXT = jnp.asarray(NUMBERS.normal(size=(KV_SEQ, D_MODEL)), float)
+# A mask for the context with a row that sees nothing.
+CONTEXT_MASK = jnp.asarray((NUMBERS.random((SEQ, KV_SEQ)) < 0.6) & (np.arange(SEQ) != 1)[:, None])
+CAUSAL = jnp.asarray(np.tri(SEQ, dtype=bool))
+KEY = jax.random.key(20170612)
+both_placements = pytest.mark.parametrize("norm_placement", ["pre", "post"])
+call = eqx.filter_jit(lambda block, x, mask=None, **more: block(x, mask, **more))
 
 
-@pytest.fixture
-def x(key):
-    """Five tokens."""
-    return jax.random.normal(key, (SEQ, D_MODEL)) + 1
+def new_block(num_heads=HEADS, d_ff=D_FF, *, cross_attention=False, d_model=D_MODEL, **fields):
+    """A block with all its parameters drawn: biases of zero would hide a slip."""
+    config = pf.StackConfig(d_model=d_model, num_heads=num_heads, d_ff=d_ff, **fields)
+    return drawn(functools.partial(pf.make_block, cross_attention=cross_attention), config)
 
 
-@pytest.fixture
-def context(key):
-    """Seven other tokens."""
-    return jax.random.normal(jax.random.fold_in(key, 1), (KV_SEQ, D_MODEL))
+@functools.cache
+def made_block():
+    return make_block(D_MODEL, HEADS, D_FF, cross_attention=True, key=KEY)
 
 
-@pytest.fixture
-def context_mask(key):
-    """A mask for the context with a row that sees nothing."""
-    return jax.random.bernoulli(key, 0.6, (SEQ, KV_SEQ)).at[1].set(False).at[0, 0].set(True)
+def block_of(norm_placement="pre", *, cross_attention=False, dropout_rate=0.0):
+    """A block as it is made, the same one for many tests, so that it is made once."""
+    kinds = {"norm_placement": norm_placement, "dropout_rate": dropout_rate}
+    without = {} if cross_attention else {"cross_norm": None, "cross_attention": None}
+    return dataclasses.replace(made_block(), **kinds, **without)
 
 
 def silenced(block):
     """The block with zeros in the last matrix of every sublayer, which therefore adds nothing."""
-    ends = [block.attention.output_weight, block.feed_forward.out_weight]
     return eqx.tree_at(
-        lambda m: [m.attention.output_weight, m.feed_forward.out_weight], block, [jnp.zeros_like(w) for w in ends]
+        lambda m: [m.attention.output.weight, m.feed_forward.down.weight], block, replace_fn=jnp.zeros_like
     )
 
 
@@ -50,25 +62,24 @@ def test_pre_norm_and_post_norm_by_hand():
 
 
 @pytest.mark.equation("eq-blocks-pre-norm", "eq-blocks-block")
-def test_transformer_block_with_silent_sublayers_is_the_identity_only_with_pre_norm(x, key):
-    before, after = (pf.TransformerBlock(D_MODEL, HEADS, placement=p, key=key) for p in ("pre", "post"))
-    np.testing.assert_array_equal(silenced(before)(x), x)
-    np.testing.assert_allclose(silenced(after)(x), pf.standardise(x), atol=1e-4)
+def test_transformer_block_with_silent_sublayers_is_the_identity_only_with_pre_norm():
+    before, after = (block_of(norm_placement) for norm_placement in ("pre", "post"))
+    np.testing.assert_array_equal(silenced(before)(X), X)
+    np.testing.assert_allclose(silenced(after)(X), pf.standardise(X), atol=1e-4)
 
 
 @pytest.mark.equation("eq-blocks-pre-norm")
-def test_pre_norm_takes_the_skip_from_the_token_not_from_its_normalised_form(x):
-    from_token = pf.pre_norm(x, pf.standardise, jnp.zeros_like)
-    from_norm = pf.standardise(x) + jnp.zeros_like(x)
-    np.testing.assert_array_equal(from_token, x)
-    assert np.abs(from_norm - x).max() > 0.5
+def test_pre_norm_takes_the_skip_from_the_token_not_from_its_normalised_form():
+    from_token = pf.pre_norm(X, pf.standardise, jnp.zeros_like)
+    np.testing.assert_array_equal(from_token, X)
+    assert np.abs(pf.standardise(X) - X).max() > 0.5
 
 
 @pytest.mark.equation("eq-blocks-block", "eq-blocks-pre-norm", "eq-blocks-post-norm")
 @pytest.mark.parametrize("cross_attention", [False, True])
 @pytest.mark.parametrize("norm", ["layer", "rms"])
 @pytest.mark.parametrize(
-    ("placement", "activation", "num_kv_heads", "use_bias"),
+    ("norm_placement", "activation", "num_kv_heads", "use_bias"),
     [
         ("pre", "gelu", None, True),
         ("pre", "swiglu", 2, False),
@@ -79,97 +90,90 @@ def test_pre_norm_takes_the_skip_from_the_token_not_from_its_normalised_form(x):
     ],
 )
 def test_transformer_block_agrees_with_a_loop_in_float64(
-    placement, activation, num_kv_heads, use_bias, norm, cross_attention, x, context, context_mask, key
+    norm_placement, activation, num_kv_heads, use_bias, norm, cross_attention
 ):
-    block = pf.TransformerBlock(
-        D_MODEL,
-        4,
-        D_FF,
-        placement=placement,
-        norm=norm,
-        activation=activation,
-        num_kv_heads=num_kv_heads,
-        cross_attention=cross_attention,
-        use_bias=use_bias,
-        key=key,
-    )
-    block, mask = redrawn(block, key), pf.causal_mask(SEQ)
-    more = {"context": context, "context_mask": context_mask} if cross_attention else {}
-    np.testing.assert_allclose(block(x, mask, **more), reference.block(x, block, mask, **more), **CLOSE)
+    kinds = {"norm_placement": norm_placement, "norm": norm, "activation": activation, "use_bias": use_bias}
+    block = new_block(4, num_kv_heads=num_kv_heads, cross_attention=cross_attention, norm_eps=0.1, **kinds)
+    more = {"context": CONTEXT, "context_mask": CONTEXT_MASK} if cross_attention else {}
+    rows, expected = reference.inside_block(X, block, CAUSAL, **more)
+    np.testing.assert_allclose(block(X, CAUSAL, **more), rows, **CLOSE)
+    own, cross = block.attention_weights(X, CAUSAL, **more)
+    for weights, of_loop in zip([own, cross] if cross_attention else [own], expected, strict=True):
+        np.testing.assert_allclose(weights, of_loop, atol=1e-5)
+    assert (cross is None) == (not cross_attention)
 
 
 @pytest.mark.equation("eq-blocks-block")
-@pytest.mark.parametrize("name", ["sinusoidal", "learned", "rotary", "relative", "alibi"])
-def test_transformer_block_takes_every_position_scheme(name, x, key):
-    position = {
-        "sinusoidal": lambda: pf.SinusoidalPositions(D_MODEL),
-        "learned": lambda: pf.LearnedPositions(9, D_MODEL, key=key),
-        "rotary": lambda: pf.RotaryPositions(base=100.0),
-        "relative": lambda: redrawn(pf.RelativePositions(HEADS, num_buckets=4, max_distance=3, key=key), key),
-        "alibi": lambda: pf.AlibiPositions(HEADS),
-    }[name]()
-    block = redrawn(pf.TransformerBlock(D_MODEL, HEADS, D_FF, key=key), key)
-    rows = position.embed(x)
-    output = block(rows, position=position)
-    np.testing.assert_allclose(output, reference.block(rows, block, position=position), **CLOSE)
-    assert np.abs(output - block(x)).max() > 0.01
+@pytest.mark.parametrize(
+    "scheme",
+    [
+        pf.SinusoidalPositions(D_MODEL),
+        drawn(functools.partial(pf.LearnedPositions, 9), D_MODEL),
+        pf.RotaryPositions(base=100.0),
+        drawn(functools.partial(pf.RelativePositions, num_buckets=4, max_distance=3), HEADS),
+        pf.AlibiPositions(HEADS),
+    ],
+    ids=lambda scheme: type(scheme).__name__,
+)
+def test_transformer_block_takes_every_position_scheme(scheme):
+    block = new_block()
+    rows = scheme.embed(X)
+    output = block(rows, scheme=scheme)
+    np.testing.assert_allclose(output, reference.block(rows, block, scheme=scheme), **CLOSE)
+    assert np.abs(output - block(X)).max() > 0.01
 
 
 @pytest.mark.equation("eq-blocks-block")
-@pytest.mark.parametrize("placement", ["pre", "post"])
-def test_transformer_block_follows_a_permutation_of_its_tokens_and_ignores_one_of_the_context(
-    placement, x, context, key
-):
-    order, other = jnp.array([3, 0, 4, 1, 2]), jnp.array([6, 1, 5, 0, 2, 4, 3])
-    block = pf.TransformerBlock(D_MODEL, HEADS, placement=placement, cross_attention=True, key=key)
-    expected = block(x, context=context)[order]
-    np.testing.assert_allclose(block(x[order], context=context[other]), expected, rtol=1e-4, atol=1e-5)
-    causal = block(x[order], pf.causal_mask(SEQ), context=context)
-    assert np.abs(causal - block(x, pf.causal_mask(SEQ), context=context)[order]).max() > 0.01
+@both_placements
+def test_transformer_block_follows_a_permutation_of_its_tokens_and_ignores_one_of_the_context(norm_placement):
+    order, other = np.array([3, 0, 4, 1, 2]), np.array([6, 1, 5, 0, 2, 4, 3])
+    block = block_of(norm_placement, cross_attention=True)
+    expected = block(X, context=CONTEXT)[order]
+    np.testing.assert_allclose(block(X[order], context=CONTEXT[other]), expected, rtol=1e-4, atol=1e-5)
+    causal = block(X[order], CAUSAL, context=CONTEXT)
+    assert np.abs(causal - block(X, CAUSAL, context=CONTEXT)[order]).max() > 0.01
 
 
-@pytest.mark.parametrize("placement", ["pre", "post"])
-def test_transformer_block_lets_no_gradient_back_from_the_future(placement, x, key):
-    block = pf.TransformerBlock(D_MODEL, HEADS, placement=placement, key=key)
-    jacobian = jax.jacobian(lambda x: block(x, pf.causal_mask(SEQ), position=pf.RotaryPositions()))(x)
+@both_placements
+def test_transformer_block_lets_no_gradient_back_from_the_future(norm_placement):
+    block = block_of(norm_placement)
+    jacobian = jax.jit(jax.jacobian(lambda x: block(x, CAUSAL, scheme=pf.RotaryPositions())))(X)
     reach = np.abs(jacobian).sum(axis=(1, 3))
     assert (reach[np.triu_indices(SEQ, 1)] == 0.0).all()
     assert (reach[np.tril_indices(SEQ)] > 0).all()
 
 
-@pytest.mark.parametrize("placement", ["pre", "post"])
-def test_transformer_block_ignores_padding(placement, x, context, key):
-    block = pf.TransformerBlock(D_MODEL, HEADS, placement=placement, cross_attention=True, key=key)
-    padded = jnp.concatenate([x, jnp.full((2, D_MODEL), 99.0)])
-    rest = jnp.concatenate([context, jnp.full((4, D_MODEL), -99.0)])
+@both_placements
+def test_transformer_block_ignores_padding(norm_placement):
+    block = block_of(norm_placement, cross_attention=True)
+    padded = jnp.asarray(np.pad(X, ((0, 2), (0, 0)), constant_values=99))
+    rest = jnp.asarray(np.pad(CONTEXT, ((0, 4), (0, 0)), constant_values=-99))
     mask = pf.padding_mask(jnp.arange(SEQ + 2) < SEQ)
     context_mask = pf.padding_mask(jnp.arange(KV_SEQ + 4) < KV_SEQ, SEQ + 2)
-    output = block(padded, mask, context=rest, context_mask=context_mask)
-    np.testing.assert_allclose(output[:SEQ], block(x, context=context), rtol=1e-4, atol=1e-5)
+    output = call(block, padded, mask, context=rest, context_mask=context_mask)
+    np.testing.assert_allclose(output[:SEQ], block(X, context=CONTEXT), rtol=1e-4, atol=1e-5)
 
 
 @pytest.mark.equation("eq-blocks-block", "eq-blocks-dropout")
-def test_transformer_block_without_key_or_rate_drops_nothing(x, key):
-    block = pf.TransformerBlock(D_MODEL, HEADS, dropout_rate=0.5, key=key)
-    plain = pf.TransformerBlock(D_MODEL, HEADS, key=key)
-    np.testing.assert_array_equal(block(x), plain(x))
-    np.testing.assert_array_equal(plain(x, key=key), plain(x))
-    assert np.abs(block(x, key=key) - block(x)).max() > 0.1
-    np.testing.assert_array_equal(block(x, key=key), block(x, key=key))
+def test_transformer_block_without_key_or_rate_drops_nothing():
+    block, plain = block_of(dropout_rate=0.5), block_of()
+    np.testing.assert_array_equal(block(X), plain(X))
+    np.testing.assert_array_equal(plain(X, key=KEY), plain(X))
+    assert np.abs(block(X, key=KEY) - block(X)).max() > 0.1
+    np.testing.assert_array_equal(block(X, key=KEY), block(X, key=KEY))
 
 
 @pytest.mark.equation("eq-blocks-dropout")
-def test_transformer_block_drops_each_sublayer_by_a_mask_of_its_own(key):
+def test_transformer_block_drops_each_sublayer_by_a_mask_of_its_own():
     wide = 40
-    block = pf.TransformerBlock(wide, 4, cross_attention=True, dropout_rate=0.5, key=key)
+    block = new_block(4, d_model=wide, cross_attention=True, dropout_rate=0.5)
     # Three sublayers that return 1, 100 and 10,000 everywhere: the digits of the sum say which of them was dropped.
     biases = [jnp.full(wide, size) for size in (1.0, 100.0, 10_000.0)]
-    block = jax.tree.map(jnp.zeros_like, block)
+    block = jax.tree.map(lambda leaf: jnp.asarray(np.zeros(leaf.shape, np.float32)), block)
     block = eqx.tree_at(
-        lambda m: [m.attention.output_bias, m.cross_attention.output_bias, m.feed_forward.out_bias], block, biases
+        lambda m: [m.attention.output.bias, m.cross_attention.output.bias, m.feed_forward.down.bias], block, biases
     )
-    x = jnp.zeros((50, wide))
-    dropped = np.asarray(block(x, context=jnp.zeros((3, wide)), key=key))
+    dropped = np.asarray(call(block, jnp.zeros((50, wide)), context=jnp.zeros((3, wide)), key=KEY))
     kept = [dropped % 100 == 2, dropped // 100 % 100 == 2, dropped // 10_000 == 2]
     np.testing.assert_array_equal(dropped, sum(2 * size * k for size, k in zip((1, 100, 10_000), kept, strict=True)))
     for n, mask in enumerate(kept):
@@ -179,17 +183,17 @@ def test_transformer_block_drops_each_sublayer_by_a_mask_of_its_own(key):
 
 
 @pytest.mark.equation("eq-blocks-dropout")
-def test_transformer_block_dropout_keeps_the_mean_of_what_the_last_sublayer_adds(x, key):
-    block = silenced(pf.TransformerBlock(D_MODEL, HEADS, dropout_rate=0.25, key=key))
-    block = eqx.tree_at(lambda m: m.feed_forward.out_bias, block, jnp.arange(D_MODEL, dtype=jnp.float32))
-    outputs = jax.vmap(lambda key: block(x, key=key))(jax.random.split(key, 2000))
-    np.testing.assert_allclose(outputs.mean(axis=0), block(x), atol=0.6)
+def test_transformer_block_dropout_keeps_the_mean_of_what_the_last_sublayer_adds():
+    block = silenced(block_of(dropout_rate=0.25))
+    block = eqx.tree_at(lambda m: m.feed_forward.down.bias, block, jnp.arange(D_MODEL, dtype=float))
+    outputs = jax.jit(jax.vmap(lambda key: block(X, key=key)))(jax.random.split(KEY, 2000))
+    np.testing.assert_allclose(np.asarray(outputs).mean(axis=0), block(X), atol=0.6)
 
 
-def test_transformer_block_starts_without_two_equal_weights(key):
-    block = pf.TransformerBlock(D_MODEL, HEADS, D_MODEL, cross_attention=True, activation="swiglu", key=key)
-    stack = [pf.TransformerBlock(D_MODEL, HEADS, D_MODEL, key=k) for k in jax.random.split(key, 2)]
-    matrices = [w for w in jax.tree.leaves((block, stack)) if w.ndim == 2]
+def test_transformer_block_starts_without_two_equal_weights():
+    block = make_block(D_MODEL, HEADS, D_MODEL, cross_attention=True, activation="swiglu", key=KEY)
+    plain = [make_block(D_MODEL, HEADS, D_MODEL, key=key) for key in jax.random.split(KEY, 2)]
+    matrices = [np.asarray(w) for w in jax.tree.leaves((block, plain)) if w.ndim == 2]
     assert len(matrices) == 11 + 2 * 6
     assert all(w.shape == (D_MODEL, D_MODEL) for w in matrices)
     for n, matrix in enumerate(matrices):
@@ -197,49 +201,171 @@ def test_transformer_block_starts_without_two_equal_weights(key):
 
 
 @pytest.mark.equation("eq-blocks-parameters")
-def test_count_parameters_of_a_block(key):
+def test_count_parameters_of_a_block():
+    def count(**fields):
+        return pf.count_parameters(eqx.filter_eval_shape(make_block, D_MODEL, HEADS, key=KEY, **fields))
+
     attention, norm, feed_forward = 4 * (144 + 12), 24, 12 * 48 + 48 + 48 * 12 + 12
-    block = pf.TransformerBlock(D_MODEL, HEADS, key=key)
-    assert pf.count_parameters(block) == attention + feed_forward + 2 * norm
-    crossed = pf.TransformerBlock(D_MODEL, HEADS, cross_attention=True, key=key)
-    assert pf.count_parameters(crossed) == 2 * attention + feed_forward + 3 * norm
-    bare = pf.TransformerBlock(D_MODEL, HEADS, norm="rms", use_bias=False, key=key)
-    assert pf.count_parameters(bare) == 4 * 144 + 2 * 12 * 48 + 2 * 12
+    assert count() == attention + feed_forward + 2 * norm
+    assert count(cross_attention=True) == 2 * attention + feed_forward + 3 * norm
+    assert count(norm="rms", use_bias=False) == 4 * 144 + 2 * 12 * 48 + 2 * 12
 
 
-@pytest.mark.parametrize("placement", ["pre", "post"])
-def test_transformer_block_has_right_gradients(placement, x64, key):
-    block = pf.TransformerBlock(4, 2, 5, placement=placement, cross_attention=True, num_kv_heads=1, key=key)
-    parameters, rest = eqx.partition(redrawn(block, key), eqx.is_array)
-    x = jax.random.normal(key, (3, 4), jnp.float64)
-    context = jax.random.normal(jax.random.fold_in(key, 1), (2, 4), jnp.float64)
+@both_placements
+def test_transformer_block_has_right_gradients(norm_placement, x64):
+    block = new_block(2, 5, d_model=4, norm_placement=norm_placement, cross_attention=True, num_kv_heads=1)
+    parameters, rest = eqx.partition(block, eqx.is_array)
+    x, context = (jnp.asarray(NUMBERS.normal(size=(seq, 4)), float) for seq in (3, 2))
 
     def output(parameters, x, context):  # check_grads hands over NumPy arrays
         parameters, x, context = jax.tree.map(jnp.asarray, (parameters, x, context))
-        return eqx.combine(parameters, rest)(x, pf.causal_mask(3), context=context, key=key)
+        return eqx.combine(parameters, rest)(x, pf.causal_mask(3), context=context, key=KEY)
 
     check_grads(jax.jit(output), (parameters, x, context), order=1, modes=("rev",))
 
 
 @pytest.mark.equation("eq-blocks-block")
-@pytest.mark.parametrize("placement", ["pre", "post"])
-def test_transformer_block_of_several_texts_is_each_text_alone(placement, context_mask, key):
-    block = pf.TransformerBlock(D_MODEL, HEADS, D_FF, placement=placement, cross_attention=True, key=key)
-    block, num_texts = redrawn(block, key), 2
-    x = jax.random.normal(key, (num_texts, SEQ, D_MODEL))
-    contexts = jax.random.normal(key, (num_texts, KV_SEQ, D_MODEL))
-
-    def one_by_one(block, x, contexts):
-        mask = pf.causal_mask(SEQ)
-        return jax.vmap(lambda x, c: block(x, mask, context=c, context_mask=context_mask))(x, contexts)
+@both_placements
+def test_transformer_block_of_a_batch_is_each_text_alone(norm_placement):
+    block = new_block(norm_placement=norm_placement, cross_attention=True)
+    x, contexts, slopes = (
+        jnp.asarray(NUMBERS.normal(size=(*BATCH, seq, D_MODEL)), float) for seq in (SEQ, KV_SEQ, SEQ)
+    )
+    seen = jnp.asarray(NUMBERS.random((*BATCH, SEQ, KV_SEQ)) < 0.6)
 
     def together(block, x, contexts):
-        rows, context = x.reshape(-1, D_MODEL), contexts.reshape(-1, D_MODEL)
-        options = {"context": context, "context_mask": context_mask, "num_texts": num_texts}
-        return block(rows, pf.causal_mask(SEQ), **options).reshape(x.shape)
+        return block(x, CAUSAL, context=contexts, context_mask=seen)
 
-    (expected, wanted_back), (found, back) = (jax.vjp(jax.jit(f), block, x, contexts) for f in (one_by_one, together))
-    np.testing.assert_allclose(found, expected, **CLOSE)
-    slopes = jax.random.normal(key, x.shape)
-    for mine, other in zip(jax.tree.leaves(back(slopes)), jax.tree.leaves(wanted_back(slopes)), strict=True):
-        np.testing.assert_allclose(mine, other, **CLOSE)
+    def one_by_one(block, x, contexts):
+        def one(x, context, mask):
+            return block(x, CAUSAL, context=context, context_mask=mask)
+
+        return jax.vmap(jax.vmap(one))(x, contexts, seen)
+
+    @eqx.filter_jit
+    def forth_and_back(f):
+        found, back = eqx.filter_vjp(f, block, x, contexts)
+        return jax.tree.leaves((found, back(slopes)))
+
+    for found, expected in zip(forth_and_back(together), forth_and_back(one_by_one), strict=True):
+        np.testing.assert_allclose(found, expected, **CLOSE)
+    one = reference.block(x[1, 2], block, CAUSAL, contexts[1, 2], seen[1, 2])
+    np.testing.assert_allclose(call(block, x, CAUSAL, context=contexts, context_mask=seen)[1, 2], one, **CLOSE)
+
+
+@pytest.mark.equation("eq-blocks-block")
+@both_placements
+def test_transformer_block_extend_is_a_causal_call(norm_placement):
+    block = new_block(norm_placement=norm_placement, cross_attention=True)
+    scheme = pf.RotaryPositions()
+    kept = block.cross_attention.cache_context(CONTEXT)
+    cache, pieces = block.attention.make_cache(SEQ), []
+    for start, end in [(0, 3), (3, 4), (4, 5)]:
+        rows, cache = block.extend(X[start:end], cache, jnp.arange(start, end), context=kept, scheme=scheme)
+        pieces.append(rows)
+    expected = block(X, CAUSAL, context=CONTEXT, scheme=scheme)
+    np.testing.assert_allclose(np.concatenate(pieces), expected, **CLOSE)
+
+
+# --- at its edges -------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("dtype", [jnp.float16, jnp.bfloat16])
+@both_placements
+def test_transformer_block_in_half_precision_keeps_the_dtype(norm_placement, dtype):
+    block = block_of(norm_placement, cross_attention=True, dropout_rate=0.1)
+    half = jax.tree.map(lambda w: w.astype(dtype), block)
+    x, context = X.astype(dtype), CONTEXT.astype(dtype)
+    output = call(half, x, context=context, scheme=pf.RotaryPositions())
+    assert output.dtype == dtype
+    expected = call(block, X, context=CONTEXT, scheme=pf.RotaryPositions())
+    np.testing.assert_allclose(output.astype(jnp.float32), expected, atol=0.1)
+    assert eqx.filter_eval_shape(half, x, context=context, key=KEY).dtype == dtype
+
+
+def test_transformer_block_takes_no_tokens_and_no_context():
+    block = block_of(cross_attention=True)
+    assert block(X[:0], context=CONTEXT).shape == (0, D_MODEL)
+    assert np.isfinite(block(X, context=CONTEXT[:0])).all()
+
+
+def test_transformer_block_takes_tokens_of_one_number():
+    assert np.isfinite(call(new_block(1, d_model=1), jnp.array([[2.0], [-3.0]]))).all()
+
+
+def test_transformer_block_is_the_same_compiled_and_by_vmap():
+    block, traced = block_of(dropout_rate=0.5), []
+
+    @eqx.filter_jit
+    def compiled(block, batch, keys):
+        traced.append(batch.shape)
+        return jax.vmap(lambda rows, key: block(rows, CAUSAL, key=key))(batch, keys)
+
+    batch, keys = jnp.stack([X, -X, 2 * X]), jax.random.split(KEY, 3)
+    outputs = compiled(block, batch, keys)
+    compiled(block, 2 * batch, keys[::-1])
+    assert len(traced) == 1  # new values and keys, no new trace
+    for output, rows, key in zip(outputs, batch, keys, strict=True):
+        np.testing.assert_allclose(output, block(rows, CAUSAL, key=key), rtol=1e-4, atol=1e-5)
+
+
+def cross_block():
+    return block_of(cross_attention=True)
+
+
+def parts():
+    plain = block_of()
+    return {name: getattr(plain, name) for name in ("attention_norm", "attention", "feed_forward_norm", "feed_forward")}
+
+
+@pytest.mark.parametrize(
+    ("make", "error", "message"),
+    [
+        (lambda: pf.TransformerBlock(**parts(), norm_placement="before"), ValueError, r"expected one of 'pre', 'post'"),
+        (
+            lambda: pf.TransformerBlock(**parts(), dropout_rate=1.0),
+            ValueError,
+            r"dropout_rate is 1\.0; expected a prob",
+        ),
+        (
+            lambda: pf.TransformerBlock(**parts(), cross_attention=parts()["attention"]),
+            ValueError,
+            r"cross_attention and cross_norm belong together; expected both of them, or neither",
+        ),
+        (
+            lambda: block_of()(jnp.ones((5, 8))),
+            ValueError,
+            r"x has shape \(5, 8\); expected \(\.\.\., seq, d_model=12\)",
+        ),
+        (lambda: block_of()(X.T), ValueError, r"x has .*swapped.*x\.mT"),
+        (lambda: block_of()(X, CAUSAL[:, :4]), ValueError, r"mask has .*expected \(seq=5, seq=5\)"),
+        (lambda: block_of()(X, jnp.ones((5, 5))), TypeError, r"mask is an array of float32; expected a Boolean"),
+        (lambda: block_of()(X, context=CONTEXT), ValueError, r"takes no context; make it with cross_attention=True"),
+        (lambda: block_of()(X, context_mask=CONTEXT_MASK), ValueError, r"takes no context; make it with cross_attent"),
+        (lambda: cross_block()(X), ValueError, r"needs a context: pass context=, \(kv_seq, d_model\)"),
+        (
+            lambda: cross_block()(X, context=jnp.ones((7, 8))),
+            ValueError,
+            r"context has shape \(7, 8\); expected \(kv_seq, d_model=12\)",
+        ),
+        (
+            lambda: cross_block()(X, context=CONTEXT, context_mask=CONTEXT_MASK.T),
+            ValueError,
+            r"context_mask has shape \(7, 5\); expected \(seq=5, kv_seq=7\).*context_mask\.mT",
+        ),
+        (
+            lambda: cross_block()(X, context=CONTEXT, context_mask=jnp.ones((5, 7))),
+            TypeError,
+            r"^context_mask is an array of float32; expected a Boolean.*context_mask == 0",
+        ),
+        (
+            lambda: cross_block().extend(X, cross_block().attention.make_cache(9), jnp.arange(5)),
+            ValueError,
+            r"needs a context: pass context=, as its cross_attention\.cache_context makes it",
+        ),
+        (lambda: cross_block().attention_weights(X), ValueError, r"needs a context: pass context="),
+    ],
+)
+def test_bad_input_is_named(make, error, message):
+    with pytest.raises(error, match=message):
+        make()

@@ -91,7 +91,7 @@ class TransformerBlock(eqx.Module):
         `context_mask`. A position `scheme` (chapter 05) acts in the self-attention. With a random `key`, as in
         training, dropout is on. Raises `ValueError` if a `context` is missing or not expected.
         """
-        self._check_context(context is not None, "context=, (kv_seq, d_model)")
+        self._check_context("context=, (kv_seq, d_model)", context, context_mask)
 
         def attend(rows):
             return self.attention(rows, mask, scheme=scheme)
@@ -116,7 +116,7 @@ class TransformerBlock(eqx.Module):
         As `MultiHeadAttention.extend`, whose arguments these are. A block with cross-attention needs a `context`, which
         its `cross_attention.cache_context` made. The network sees each token alone anyway.
         """
-        self._check_context(context is not None, "context=, as its cross_attention.cache_context makes it")
+        self._check_context("context=, as its cross_attention.cache_context makes it", context)
 
         def attend(rows):
             nonlocal cache
@@ -139,7 +139,7 @@ class TransformerBlock(eqx.Module):
         scheme: PositionScheme = NO_POSITIONS,
     ) -> tuple[Float[Array, "*batch heads seq seq"], Float[Array, "*batch heads seq kv_seq"] | None]:
         """Return the weights of the self-attention, and those of the cross-attention or `None`; as for a call."""
-        self._check_context(context is not None, "context=, (kv_seq, d_model)")
+        self._check_context("context=, (kv_seq, d_model)", context, context_mask)
         own = cross = None
 
         def attend(rows):
@@ -155,10 +155,10 @@ class TransformerBlock(eqx.Module):
         self.connect(x, attend, read)
         return own, cross
 
-    def _check_context(self, has_context: bool, expected: str) -> None:
-        if has_context and self.cross_attention is None:
+    def _check_context(self, expected: str, context, context_mask=None) -> None:
+        if self.cross_attention is None and not (context is None and context_mask is None):
             raise ValueError(
                 "This block has no cross-attention and takes no context; make it with cross_attention=True."
             )
-        if self.cross_attention is not None and not has_context:
+        if self.cross_attention is not None and context is None:
             raise ValueError(f"This block has cross-attention and needs a context: pass {expected}.")
