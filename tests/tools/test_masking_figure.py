@@ -6,6 +6,7 @@ import masking_figure
 import numpy as np
 
 import plainformer as pf
+from plainformer.models.stored import load_pretrained
 
 
 def stored():
@@ -13,7 +14,7 @@ def stored():
 
 
 def test_masking_figure_has_the_stored_models_probabilities():
-    model = pf.load_model(masking_figure.MODELS / "encoder.safetensors", pf.MaskedLanguageModel)
+    model, _ = load_pretrained("encoder")
     assert {name["text"]: name["language"] for name in stored()} == masking_figure.NAMES
     for name in stored():
         both, left = masking_figure.guesses(model, name["text"])
@@ -38,7 +39,7 @@ def test_masking_figure_has_the_right_letter_of_every_place():
 
 
 def test_masking_figure_hides_names_that_the_model_has_not_seen():
-    splits = pf.name_splits()
+    splits = pf.data.name_splits()
     seen = {name.text for name in splits.training}
     held_out = {name.text for name in splits.test}
     assert set(masking_figure.NAMES) <= held_out - seen

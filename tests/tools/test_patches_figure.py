@@ -8,11 +8,12 @@ import patches_figure
 import pytest
 
 import plainformer as pf
+from plainformer.models.stored import load_pretrained
 
 
 @pytest.fixture(scope="module")
 def model():
-    return pf.load_model(patches_figure.MODELS / "vision.safetensors", pf.ViT)
+    return load_pretrained("vision")[0]
 
 
 @pytest.fixture(scope="module")
@@ -33,7 +34,7 @@ def test_patches_figure_has_what_the_stored_model_makes_of_the_digits(model, sto
 
 
 def test_patches_figure_variants_are_whole_and_with_each_patch_hidden(model, stored):
-    image = pf.digits().test.images[stored["images"][0]["number"]]
+    image = pf.data.digits().test.images[stored["images"][0]["number"]]
     variants = patches_figure.with_each_patch_hidden(image, model)
     assert variants.shape == (17, 8, 8, 1)
     np.testing.assert_array_equal(variants[0], image)

@@ -5,13 +5,12 @@ import json
 import numpy as np
 import sampling_figure
 
-import plainformer as pf
+from plainformer.models.stored import load_pretrained
 
 
 def test_sampling_figure_has_the_stored_models_logits():
     stored = json.loads(sampling_figure.NUMBERS.read_text("utf-8"))
-    model = pf.load_model(sampling_figure.MODELS / "decoder.safetensors", pf.Decoder)
-    made = sampling_figure.sampling_numbers(model)
+    made = sampling_figure.sampling_numbers(*load_pretrained("decoder"))
     assert stored["vocabulary"] == made["vocabulary"]
     assert [prompt["text"] for prompt in stored["prompts"]] == sampling_figure.PROMPTS
     for old, new in zip(stored["prompts"], made["prompts"], strict=True):

@@ -7,8 +7,9 @@ import pytest
 import translation_figure
 
 import plainformer as pf
+from plainformer.models.stored import load_pretrained
 
-PARTS = pf.date_splits()
+PARTS = pf.data.date_splits()
 
 
 @pytest.fixture(scope="module")
@@ -17,8 +18,7 @@ def stored():
 
 
 def test_translation_figure_has_the_stored_models_weights_and_probabilities(stored):
-    model = pf.load_model(translation_figure.MODELS / "seq2seq.safetensors", pf.Seq2Seq)
-    made = translation_figure.translation_numbers(model)
+    made = translation_figure.translation_numbers(*load_pretrained("seq2seq"))
     assert stored["heads"] == made["heads"]
     assert {date["text"]: date["language"] for date in stored["dates"]} == translation_figure.DATES
     for old, new in zip(stored["dates"], made["dates"], strict=True):

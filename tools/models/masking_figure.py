@@ -11,9 +11,10 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from train_encoder import MASKING, MODELS, ROOT, VOCABULARY
+from train_encoder import MASKING, ROOT, VOCABULARY
 
 import plainformer as pf
+from plainformer.models.stored import load_pretrained
 
 NUMBERS = ROOT / "widgets" / "masking.json"
 # Held-out names, in which now one side tells a letter and now the other.
@@ -58,7 +59,7 @@ def masking_numbers(model: pf.MaskedLanguageModel) -> dict:
 
 def write(path: Path = NUMBERS) -> None:
     """Write the numbers of the stored model."""
-    numbers = masking_numbers(pf.load_model(MODELS / "encoder.safetensors", pf.MaskedLanguageModel))
+    numbers = masking_numbers(load_pretrained("encoder")[0])
     path.write_text(json.dumps(numbers, ensure_ascii=False) + "\n", encoding="utf-8")
 
 

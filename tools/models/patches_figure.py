@@ -11,9 +11,11 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from train_vision import MODELS, ROOT, bright
+from train_vision import ROOT, bright
 
 import plainformer as pf
+from plainformer.data.digits import Digits
+from plainformer.models.stored import load_pretrained
 
 NUMBERS = ROOT / "widgets" / "patches.json"
 NUM_SHOWN, NUM_MISREAD = 8, 2
@@ -28,7 +30,7 @@ def with_each_patch_hidden(image, model: pf.ViT):
     return image[None] * pixels[:, :, :, None]
 
 
-def chosen(model: pf.ViT, test: pf.Digits) -> list[int]:
+def chosen(model: pf.ViT, test: Digits) -> list[int]:
     """Which test images: first some that are misread, then of each digit one that a single patch decides, if any."""
 
     @eqx.filter_jit
@@ -51,13 +53,13 @@ def patches_numbers(model: pf.ViT) -> dict:
 
     Weights are in thousandths, probabilities in hundred-thousandths, whole numbers: the file stays small.
     """
-    test = pf.digits().test
+    test = pf.data.digits().test
 
     @eqx.filter_jit
     def of_image(image):
         variants = bright(with_each_patch_hidden(image, model))
-        weights = jax.vmap(model.weights)(variants)
-        rollout = jax.vmap(pf.attention_rollout)(weights)
+        weights = model.attention_weights(variants)
+        rollout = pf.attention_rollout(weights)
         return weights[:, :, :, 0], rollout[:, 0], jax.nn.softmax(model(variants), axis=1)
 
     def whole(array, unit):
@@ -79,7 +81,7 @@ def patches_numbers(model: pf.ViT) -> dict:
 
 def write(path: Path = NUMBERS) -> None:
     """Write the numbers of the stored model."""
-    numbers = patches_numbers(pf.load_model(MODELS / "vision.safetensors", pf.ViT))
+    numbers = patches_numbers(load_pretrained("vision")[0])
     path.write_text(json.dumps(numbers, separators=(",", ":")) + "\n", encoding="utf-8")
 
 

@@ -8,18 +8,18 @@ from pathlib import Path
 
 import jax.numpy as jnp
 import numpy as np
-from train_models import MODELS, ROOT, character_vocabulary
+from train_decoder import ROOT
 
 import plainformer as pf
+from plainformer.models.stored import load_pretrained
 
 NUMBERS = ROOT / "widgets" / "sampling.json"
 # After these the model is nearly certain, hesitates between a few letters, and hesitates between many.
 PROMPTS = ["The for statem", "The object is a", "The for statement is used to "]
 
 
-def sampling_numbers(model: pf.Decoder) -> dict:
+def sampling_numbers(model: pf.Decoder, vocabulary: pf.Vocabulary) -> dict:
     """The vocabulary, one string per id, and the logits after each prompt, to four decimals."""
-    vocabulary = character_vocabulary()
 
     def logits_after(prompt: str) -> list[float]:
         row = model(jnp.asarray(vocabulary.encode(prompt)))[-1]
@@ -33,7 +33,7 @@ def sampling_numbers(model: pf.Decoder) -> dict:
 
 def write(path: Path = NUMBERS) -> None:
     """Write the numbers of the stored model."""
-    numbers = sampling_numbers(pf.load_model(MODELS / "decoder.safetensors", pf.Decoder))
+    numbers = sampling_numbers(*load_pretrained("decoder"))
     path.write_text(json.dumps(numbers, ensure_ascii=False) + "\n", encoding="utf-8")
 
 

@@ -8,6 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 
 import plainformer as pf
+from plainformer.data.names import LabelledName
 
 ROOT = Path(__file__).resolve().parents[2]
 MODELS = ROOT / "models"
@@ -24,17 +25,10 @@ FRACTION = 0.3
 ENCODER = pf.EncoderConfig(
     vocab_size=len(VOCABULARY),
     context_len=40,
-    d_model=96,
-    num_layers=3,
-    num_heads=4,
-    d_ff=192,
-    positions="rotary",
-    class_token=True,
-    dropout_rate=0.1,
+    stack=pf.StackConfig(d_model=96, num_layers=3, num_heads=4, d_ff=192, position_scheme="rotary", dropout_rate=0.1),
+    use_class_token=True,
 )
-ENCODER_TRAINING = pf.TrainingConfig(
-    num_steps=4000, learning_rate=3e-3, warmup_steps=100, final_fraction=0.02, weight_decay=0.02
-)
+TRAINING = pf.TrainingConfig(num_steps=4000, learning_rate=3e-3, warmup_steps=100, min_lr_ratio=0.02, weight_decay=0.02)
 BATCH_SIZE = 48
 
 
@@ -48,7 +42,7 @@ def line_of(names: list[list[int]], rng: np.random.Generator) -> list[int]:
 
 def encode(texts: list[str], length: int) -> tuple[jax.Array, jax.Array]:
     """Ids of the texts, cut and padded to a length, and where there are any."""
-    return pf.pad_texts([VOCABULARY.encode(text[:length]) for text in texts], length)
+    return pf.data.pad_texts([VOCABULARY.encode(text[:length]) for text in texts], length)
 
 
 @eqx.filter_jit
@@ -59,7 +53,7 @@ def masked(tokens, is_token, seed, step):
     return corrupted, tokens, is_selected, is_token
 
 
-def masked_batches(names: list[pf.LabelledName], batch_size: int = BATCH_SIZE, seed: int = 0):
+def masked_batches(names: list[LabelledName], batch_size: int = BATCH_SIZE, seed: int = 0):
     """From the number of the step to a batch of lines, each of names from one list, hidden anew each time."""
     lists: dict[str, list[list[int]]] = {}
     for name in names:
@@ -76,7 +70,7 @@ def masked_batches(names: list[pf.LabelledName], batch_size: int = BATCH_SIZE, s
     return batch_at
 
 
-def masked_results(model: pf.MaskedLanguageModel, names: list[pf.LabelledName]) -> tuple[float, float]:
+def masked_results(model: pf.MaskedLanguageModel, names: list[LabelledName]) -> tuple[float, float]:
     """Loss, and share of letters guessed right, at the selected letters of names, each by itself."""
     corrupted, tokens, is_selected, is_token = masked(*encode([name.text for name in names], 20), 1, 0)
     logits = eqx.filter_jit(model)(corrupted, is_token)
@@ -84,18 +78,18 @@ def masked_results(model: pf.MaskedLanguageModel, names: list[pf.LabelledName]) 
     return float(pf.cross_entropy(logits, tokens, is_selected)), float(right.sum() / is_selected.sum())
 
 
-def train_encoder() -> None:
-    """Train the masked language model of chapter 07 on names, and write its card."""
-    splits = pf.name_splits()
+def train() -> None:
+    """Train the masked language model, and write it with its card."""
+    splits = pf.data.name_splits()
     model, metrics = pf.fit(
         pf.MaskedLanguageModel(ENCODER, key=jax.random.key(0)),
         pf.masked_token_loss,
         masked_batches(splits.training),
-        ENCODER_TRAINING,
+        TRAINING,
         directory=ROOT / "build" / "models" / "encoder",
     )
-    pf.save_model(MODELS / "encoder.safetensors", model)
-    loss, share = masked_results(pf.load_model(MODELS / "encoder.safetensors", pf.MaskedLanguageModel), splits.test)
+    pf.save_model(MODELS / "encoder.safetensors", model, VOCABULARY)
+    loss, share = masked_results(model, splits.test)
     training_loss = float(np.mean([step["loss"] for step in metrics[-100:]]))
     languages = len({name.language for name in splits.training})
     card = f"""# The encoder of chapter 07
@@ -104,14 +98,14 @@ A character-level masked language model of names in {languages} languages. It gu
 encoder is what the chapter tunes to tell languages with a few labels, and what its live figure shows. It knows names of
 countries, languages, months and weekdays, and nothing else.
 
-- **Data.** The training part of `plainformer.name_splits()`, which is from CLDR through Babel:
+- **Data.** The training part of `plainformer.data.name_splits()`, which is from CLDR through Babel:
   {len(splits.training):,} names, without their languages. A text is a line of {ENCODER.context_len} characters: names
   drawn from one language's list, one behind the other; the model is not told which list. The names of the things held
-  out, {len(splits.test):,}, are not among them. One token per character, as `tools/models/train_encoder.py` says.
+  out, {len(splits.test):,}, are not among them. One token per character: the vocabulary is in the file, too.
 - **Model.** `encoder.json`, {pf.count_parameters(model):,} parameters.
-- **Training.** {ENCODER_TRAINING.num_steps:,} steps of {BATCH_SIZE} texts, {FRACTION:.0%} of the characters selected,
+- **Training.** {TRAINING.num_steps:,} steps of {BATCH_SIZE} texts, {FRACTION:.0%} of the characters selected,
   of these 80 % hidden, 10 % replaced and 10 % left alone, anew in each step; seed 0 for weights, batches and
-  dropout; AdamW, learning rate up to {ENCODER_TRAINING.learning_rate:g}. All settings stand in
+  dropout; AdamW, learning rate up to {TRAINING.learning_rate:g}. All settings stand in
   `tools/models/train_encoder.py`; `make models` trains it again.
 - **Result.** In the last hundred steps a loss of {training_loss:.3f} nats per selected character. On the held-out
   names, each by itself, of 20 characters at most, with as many selected: loss {loss:.3f} nats per selected character,
@@ -119,3 +113,7 @@ countries, languages, months and weekdays, and nothing else.
 - **Licence.** The weights are Apache-2.0, as the code; the names are CLDR's, under the Unicode License.
 """
     (MODELS / "encoder.md").write_text(card, encoding="utf-8")
+
+
+if __name__ == "__main__":
+    train()

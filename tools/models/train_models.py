@@ -1,82 +1,25 @@
-"""Train the small models that later chapters and live figures use, and write each with its card into `models/`.
+"""Train the small models that later chapters and live figures use, and write what is made from them.
 
-`make models` runs it. Training is checkpointed under `build/models`, so that a run that was stopped goes on.
+`make models` runs it: every `train_*.py` beside it writes models with their card into `models/`, then every
+`*_figure.py` writes what a live figure shows of them into `widgets/`. Training is checkpointed under `build/models`, so
+that a run that was stopped goes on.
 """
 
-import sys
+from importlib import import_module
 from pathlib import Path
 
-import jax
-import train_encoder
-import train_seq2seq
-import train_vision
-
-import plainformer as pf
-
-ROOT = Path(__file__).resolve().parents[2]
-MODELS = ROOT / "models"
-
-DECODER = pf.DecoderConfig(
-    vocab_size=97,
-    context_len=128,
-    d_model=128,
-    num_layers=4,
-    num_heads=4,
-    d_ff=344,
-    norm="rms",
-    activation="swiglu",
-    positions="rotary",
-    use_bias=False,
-    dropout_rate=0.05,
-)
-DECODER_TRAINING = pf.TrainingConfig(num_steps=1600, learning_rate=3e-3, warmup_steps=100, final_fraction=0.02)
-BATCH_SIZE = 16
+import checksums
 
 
-def character_vocabulary() -> pf.Vocabulary:
-    """The line break and the printable characters of ASCII; all others are one token."""
-    characters = "\n" + "".join(map(chr, range(32, 127)))
-    return pf.Vocabulary.from_characters(characters, special=["<other>"], unknown="<other>")
-
-
-def train_decoder() -> None:
-    """Train the decoder of chapter 06 on the Python reference."""
-    vocabulary = character_vocabulary()
-    training, validation = (vocabulary.encode(text) for text in pf.python_reference_splits())
-    windows = pf.all_windows(validation, DECODER.context_len)
-    model, metrics = pf.fit(
-        pf.Decoder(DECODER, key=jax.random.key(0)),
-        pf.next_token_loss,
-        pf.windows_at(training, DECODER.context_len, BATCH_SIZE),
-        DECODER_TRAINING,
-        evaluate=lambda model: pf.mean_next_token_loss(model, windows),
-        directory=ROOT / "build" / "models" / "decoder",
-    )
-    pf.save_model(MODELS / "decoder.safetensors", model)
-    five_gram = pf.NgramModel(training, 5, DECODER.vocab_size).loss(validation)
-    python = f"{sys.version_info.major}.{sys.version_info.minor}"
-    card = f"""# The decoder of chapter 06
-
-A character-level language model of the Python reference, small enough to run anywhere. It writes plausible lines of
-documentation and knows nothing: use it to study decoding, not to learn Python.
-
-- **Data.** `plainformer.python_reference_splits()` of Python {python}: {len(training):,} characters to train on,
-  {len(validation):,} held out (whole topics; no paragraph is in both). One token per printable ASCII character, one for
-  all others, as `tools/models/train_models.py` says.
-- **Model.** `decoder.json`, {pf.count_parameters(model):,} parameters.
-- **Training.** {DECODER_TRAINING.num_steps:,} steps of {BATCH_SIZE} windows of {DECODER.context_len} tokens, seed 0 for
-  weights, batches and dropout; AdamW, learning rate up to {DECODER_TRAINING.learning_rate:g}. All settings stand in
-  `tools/models/train_models.py`; `make models` trains it again.
-- **Result.** Validation loss {metrics[-1]["validation_loss"]:.3f} nats per character. A smoothed 5-gram model,
-  counted on the same text, has {five_gram:.3f} on the same characters. On other versions of Python the text differs a
-  little, and so do both.
-- **Licence.** The weights are Apache-2.0, as the code; the text is part of CPython and has its licence.
-"""
-    (MODELS / "decoder.md").write_text(card, encoding="utf-8")
+def scripts(pattern: str) -> list:
+    """The modules beside this one whose names fit a pattern."""
+    here = Path(__file__)
+    return [import_module(path.stem) for path in sorted(here.parent.glob(pattern)) if path.stem != here.stem]
 
 
 if __name__ == "__main__":
-    train_decoder()
-    train_encoder.train_encoder()
-    train_seq2seq.train_seq2seq()
-    train_vision.train_vision()
+    for script in scripts("train_*.py"):
+        script.train()
+    checksums.write()
+    for script in scripts("*_figure.py"):
+        script.write()

@@ -8,7 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 
 import plainformer as pf
-from plainformer.data.dates import DATE_LANGUAGES, HELD_OUT_LANGUAGES
+from plainformer.data.dates import DATE_LANGUAGES, HELD_OUT_LANGUAGES, DatePair
 
 ROOT = Path(__file__).resolve().parents[2]
 MODELS = ROOT / "models"
@@ -18,14 +18,14 @@ TRAINING: dict[str, Any] = {
     "num_steps": 700,
     "learning_rate": 4e-3,
     "warmup_steps": 50,
-    "final_fraction": 0.02,
+    "min_lr_ratio": 0.02,
     "weight_decay": 0.5,
 }
 DROPOUT_RATE = 0.1
 BATCH_SIZE = 64
 
 
-def date_vocabulary(pairs: list[pf.DatePair]) -> pf.Vocabulary:
+def date_vocabulary(pairs: list[DatePair]) -> pf.Vocabulary:
     """The characters of sources and targets, and one token for all others."""
     characters = "".join(sorted({character for pair in pairs for character in pair.source + pair.target}))
     return pf.Vocabulary.from_characters(characters, special=["<start>", "<stop>", "<other>"], unknown="<other>")
@@ -33,32 +33,30 @@ def date_vocabulary(pairs: list[pf.DatePair]) -> pf.Vocabulary:
 
 def seq2seq_config(vocabulary: pf.Vocabulary) -> pf.Seq2SeqConfig:
     """Sizes of the stored models."""
+    stack = pf.StackConfig(
+        d_model=64, num_layers=2, num_heads=4, d_ff=128, position_scheme="rotary", dropout_rate=DROPOUT_RATE
+    )
     return pf.Seq2SeqConfig(
         vocab_size=len(vocabulary),
         context_len=11,
         source_len=40,
         start_token=vocabulary.special["<start>"],
         stop_token=vocabulary.special["<stop>"],
-        d_model=64,
-        num_encoder_layers=2,
-        num_decoder_layers=2,
-        num_heads=4,
-        d_ff=128,
-        positions="rotary",
-        dropout_rate=DROPOUT_RATE,
+        encoder=stack,
+        decoder=stack,
     )
 
 
-def date_match(model, vocabulary: pf.Vocabulary, pairs: list[pf.DatePair]) -> float:
+def date_match(model, vocabulary: pf.Vocabulary, pairs: list[DatePair]) -> float:
     """The share of dates that greedy search translates exactly."""
     sources = [vocabulary.encode(pair.source) for pair in pairs]
     found = pf.translate(model, sources, batch_size=len(sources))
     return pf.exact_match([vocabulary.decode(tokens) for tokens in found], [pair.target for pair in pairs])
 
 
-def train_seq2seq() -> None:
-    """Train the encoder–decoder of chapter 08 on dates, three times."""
-    splits = pf.date_splits()
+def train() -> None:
+    """Train the encoder–decoder three times, and write all with one card."""
+    splits = pf.data.date_splits()
     vocabulary = date_vocabulary(splits.training)
     config = seq2seq_config(vocabulary)
     pairs = [(vocabulary.encode(pair.source), vocabulary.encode(pair.target)) for pair in splits.training]
@@ -77,7 +75,7 @@ def train_seq2seq() -> None:
             pf.TrainingConfig(**TRAINING, seed=seed),
             directory=ROOT / "build" / "models" / name,
         )
-        pf.save_model(MODELS / f"{name}.safetensors", model)
+        pf.save_model(MODELS / f"{name}.safetensors", model, vocabulary)
         years, languages = (date_match(model, vocabulary, part) for part in splits[1:])
         matches.append(years)
         lines.append(f"| {seed} | `{name}.safetensors` | {years:.2%} | {languages:.2%} |")
@@ -87,10 +85,10 @@ They translate dates, written out in one of {len(DATE_LANGUAGES)} languages, int
 There are three, which differ by their seed only, so that the spread can be seen. A dictionary and a regular expression
 do it better: use them to study encoder–decoders.
 
-- **Data.** `plainformer.date_splits()`: {len(splits.training):,} pairs to train on,
+- **Data.** `plainformer.data.date_splits()`: {len(splits.training):,} pairs to train on,
   {len(splits.held_out_years):,} of years held out, and {len(splits.held_out_language):,} of these years
   in languages held out, {" and ".join(HELD_OUT_LANGUAGES)}. The texts are from the Unicode CLDR, by Babel.
-  One token per character of the training texts, one for all others.
+  One token per character of the training texts, one for all others: the vocabulary is in each file, too.
 - **Model.** `seq2seq.json`, {pf.count_parameters(model):,} parameters.
 - **Training.** {TRAINING["num_steps"]:,} steps of {BATCH_SIZE} pairs, seeds 0 to 2 for weights, batches and dropout;
   AdamW, learning rate up to {TRAINING["learning_rate"]:g}, weight decay {TRAINING["weight_decay"]:g}, dropout
@@ -107,4 +105,4 @@ do it better: use them to study encoder–decoders.
 
 
 if __name__ == "__main__":
-    train_seq2seq()
+    train()

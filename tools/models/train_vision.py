@@ -1,4 +1,4 @@
-"""Train the vision transformer of chapter 09 on scikit-learn's digits; `make models` runs it."""
+"""Train the vision transformer of chapter 09 on scikit-learn's digits, and write it with its card."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -9,6 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 
 import plainformer as pf
+from plainformer.data.digits import Digits
 
 ROOT = Path(__file__).resolve().parents[2]
 MODELS = ROOT / "models"
@@ -17,13 +18,9 @@ VISION = pf.ViTConfig(
     image_size=8,
     patch_size=2,
     num_classes=10,
-    d_model=64,
-    num_layers=3,
-    num_heads=4,
-    d_ff=128,
-    positions="sinusoidal_2d",
+    stack=pf.StackConfig(d_model=64, num_layers=3, num_heads=4, d_ff=128, position_scheme="sinusoidal_2d"),
 )
-VISION_TRAINING = pf.TrainingConfig(num_steps=3000, learning_rate=4e-3, warmup_steps=60, final_fraction=0.01)
+TRAINING = pf.TrainingConfig(num_steps=3000, learning_rate=4e-3, warmup_steps=60, min_lr_ratio=0.01)
 BATCH_SIZE = 64
 
 
@@ -32,7 +29,7 @@ def bright(images):
     return 2 * images
 
 
-def shifted_batches(training: pf.Digits, batch_size: int, seed: int = 0) -> Callable[[int], tuple]:
+def shifted_batches(training: Digits, batch_size: int, seed: int = 0) -> Callable[[int], tuple]:
     """Batches of digits, each moved by 0 or 1 pixel in both directions; as in the chapter, but without noise."""
     padded = np.pad(np.asarray(bright(training.images)), ((0, 0), (1, 1), (1, 1), (0, 0)))
     labels = np.asarray(training.labels)
@@ -47,19 +44,19 @@ def shifted_batches(training: pf.Digits, batch_size: int, seed: int = 0) -> Call
     return batch_at
 
 
-def vision_accuracy(model, digits: pf.Digits) -> float:
+def vision_accuracy(model, digits: Digits) -> float:
     """The share of digits that the model names."""
     return float((eqx.filter_jit(model)(bright(digits.images)).argmax(axis=1) == digits.labels).mean())
 
 
-def train_vision() -> None:
-    """Train the vision transformer of chapter 09, and write it with its card."""
-    training, test = pf.digits()
+def train() -> None:
+    """Train the vision transformer, and write it with its card."""
+    training, test = pf.data.digits()
     model, _ = pf.fit(
         pf.ViT(VISION, key=jax.random.key(0)),
         pf.classification_loss,
         shifted_batches(training, BATCH_SIZE),
-        VISION_TRAINING,
+        TRAINING,
         directory=ROOT / "build" / "models" / "vision",
     )
     pf.save_model(MODELS / "vision.safetensors", model)
@@ -69,12 +66,12 @@ def train_vision() -> None:
 It names handwritten digits of 8 × 8 pixels, and is small enough to look into: use it to study what a vision transformer
 does with patches. To tell digits apart, the support-vector machine of the chapter does about as well, and is simpler.
 
-- **Data.** `plainformer.digits()`, the digits that ship with scikit-learn: {len(training.labels):,} images to train
-  on, {len(test.labels)} held out, by the same writers. While training, each image is moved by at most a pixel down or
-  up, and right or left. Pixels are doubled, to lie from 0 to 2.
+- **Data.** `plainformer.data.digits()`, the digits that ship with scikit-learn: {len(training.labels):,} images to
+  train on, {len(test.labels)} held out, by the same writers. While training, each image is moved by at most a pixel
+  down or up, and right or left. Pixels are doubled, to lie from 0 to 2.
 - **Model.** `vision.json`, {pf.count_parameters(model):,} parameters: 16 patches of 2 × 2 pixels and a class token.
-- **Training.** {VISION_TRAINING.num_steps:,} steps of {BATCH_SIZE} images, seed 0 for weights and batches; AdamW,
-  learning rate up to {VISION_TRAINING.learning_rate:g}. All settings stand in `tools/models/train_vision.py`;
+- **Training.** {TRAINING.num_steps:,} steps of {BATCH_SIZE} images, seed 0 for weights and batches; AdamW,
+  learning rate up to {TRAINING.learning_rate:g}. All settings stand in `tools/models/train_vision.py`;
   `make models` trains it again.
 - **Result.** Test accuracy {accuracy:.2%}. The settings were not chosen on the test images alone, but these were looked
   at while the chapter was written: take the last few tenths of a percent with a grain of salt.
@@ -84,4 +81,4 @@ does with patches. To tell digits apart, the support-vector machine of the chapt
 
 
 if __name__ == "__main__":
-    train_vision()
+    train()

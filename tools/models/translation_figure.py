@@ -11,9 +11,10 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from train_seq2seq import MODELS, ROOT, date_vocabulary
+from train_seq2seq import ROOT
 
 import plainformer as pf
+from plainformer.models.stored import load_pretrained
 
 NUMBERS = ROOT / "widgets" / "translation.json"
 # Dates of held-out years, with the year in front, at the end and in the middle; Spanish is held out, too.
@@ -34,19 +35,19 @@ STOP = "■"
 def readings(model: pf.Seq2Seq, vocabulary: pf.Vocabulary, text: str) -> tuple[list[int], np.ndarray, np.ndarray]:
     """What the model writes, the stop token included; the weights, `(heads, steps, source)`; and the probabilities of
     all tokens at each step, `(steps, vocab_size)`."""
-    source, is_source = pf.pad_texts([vocabulary.encode(text)], model.config.source_len)  # one program for all texts
+    # All texts are padded to one length: one program for all.
+    source, is_source = pf.data.pad_texts([vocabulary.encode(text)], model.config.source_len)
     start, stop = model.config.start_token, model.config.stop_token
-    given = model.given(source, is_source)
+    given = model.condition_on(source, is_source)
     (found,) = pf.generate(given, [[start]], model.config.context_len, temperature=0.0, stop_tokens=[stop])
     pair = source[0], jnp.asarray([start, *found.tokens[:-1]]), is_source[0]
-    weights = np.asarray(eqx.filter_jit(model.cross_weights)(*pair), np.float64)[..., : len(text)]
+    weights = np.asarray(eqx.filter_jit(model.cross_attention_weights)(*pair), np.float64)[..., : len(text)]
     probabilities = np.asarray(jax.nn.softmax(eqx.filter_jit(model)(*pair)), np.float64)
     return found.tokens, weights.reshape(-1, *weights.shape[2:]), probabilities
 
 
-def translation_numbers(model: pf.Seq2Seq) -> dict:
+def translation_numbers(model: pf.Seq2Seq, vocabulary: pf.Vocabulary) -> dict:
     """For each date what is written, the weights in thousandths, and the likeliest characters of each step."""
-    vocabulary = date_vocabulary(pf.date_splits().training)
 
     def visible(token: int) -> str:
         return STOP if token == model.config.stop_token else vocabulary.decode([token])
@@ -69,14 +70,14 @@ def translation_numbers(model: pf.Seq2Seq) -> dict:
                 ],
             }
         )
-    layers, heads = model.config.num_decoder_layers, model.config.num_heads
+    layers, heads = model.config.decoder.num_layers, model.config.decoder.num_heads
     names = [f"block {layer + 1}, head {head + 1}" for layer in range(layers) for head in range(heads)]
     return {"heads": names, "dates": dates}
 
 
 def write(path: Path = NUMBERS) -> None:
     """Write the numbers of the stored model."""
-    numbers = translation_numbers(pf.load_model(MODELS / "seq2seq.safetensors", pf.Seq2Seq))
+    numbers = translation_numbers(*load_pretrained("seq2seq"))
     path.write_text(json.dumps(numbers, ensure_ascii=False, separators=(",", ":")) + "\n", encoding="utf-8")
 
 

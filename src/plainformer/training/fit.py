@@ -10,7 +10,7 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import NamedTuple
+from typing import Generic, NamedTuple, TypeVar
 
 import equinox as eqx
 import jax
@@ -30,13 +30,14 @@ from plainformer.training.saving import (
 )
 from plainformer.training.step import make_train_step
 
+Model = TypeVar("Model", bound=eqx.Module)
 FREE = {"evaluate_every", "checkpoint_every", "max_to_keep"}  # what may change between runs, as it changes no numbers
 
 
-class FitResult(NamedTuple):
+class FitResult(NamedTuple, Generic[Model]):
     """What `fit` returns: the trained `model`, and `metrics`, one dictionary per step."""
 
-    model: eqx.Module
+    model: Model
     metrics: list[dict]
 
 
@@ -49,7 +50,7 @@ class TrainingInterrupted(KeyboardInterrupt):
 
 
 def fit(
-    model,
+    model: Model,
     loss_function: Callable,
     batch_at: Callable[[int], tuple],
     config: TrainingConfig,
@@ -57,7 +58,7 @@ def fit(
     evaluate: Callable | None = None,
     directory: Location | None = None,
     progress: bool = True,
-) -> FitResult:
+) -> FitResult[Model]:
     r"""Train a model.
 
     **Arguments**

@@ -1,0 +1,81 @@
+"""Where the book's own models are found: in the repository, at hand, or where pip got the package from."""
+
+import json
+import shutil
+from pathlib import Path
+from typing import ClassVar
+
+import pytest
+
+from plainformer.models import stored
+from plainformer.models.stored import CLASSES, SHA256, load_pretrained
+
+MODELS = Path(__file__).resolve().parents[2] / "models"
+FILE = "vision.safetensors"  # the smallest
+
+
+@pytest.fixture
+def installed(tmp_path, monkeypatch):
+    """The package as it is without a repository: in another folder, from an address that pip noted."""
+    monkeypatch.setattr(stored, "__file__", str(tmp_path / "lib" / "a" / "b" / "c" / "d.py"))
+    (tmp_path / "work").mkdir()
+    monkeypatch.chdir(tmp_path / "work")
+
+    class Noted:
+        origin: ClassVar[dict] = {"url": "https://example.org/book.git", "vcs_info": {"commit_id": "12ab"}}
+
+        def read_text(self, name):
+            assert name == "direct_url.json"
+            return json.dumps(self.origin)
+
+    monkeypatch.setattr(stored, "distribution", lambda name: Noted())
+    return Noted
+
+
+def test_load_pretrained_reads_the_repositorys_own_file(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    model, tokenizer = load_pretrained("vision")
+    assert isinstance(model, CLASSES["vision"])
+    assert tokenizer is None
+    assert set(CLASSES) == set(SHA256)
+
+
+@pytest.mark.parametrize("folder", ["models", "../models"])
+def test_load_pretrained_reads_the_same_file_at_hand_and_no_other(installed, monkeypatch, folder):
+    monkeypatch.setattr(stored, "download", lambda url, sha256, name: MODELS / name)
+    Path(folder).mkdir()
+    (Path(folder) / FILE).write_bytes(b"a model of the reader's own, of the same name")
+    assert stored._path("vision") == MODELS / FILE
+    shutil.copy(MODELS / FILE, folder)
+    assert stored._path("vision") == Path(folder) / FILE
+
+
+def test_load_pretrained_downloads_from_the_commit_of_the_package(installed, monkeypatch):
+    asked = []
+
+    def download(*arguments):
+        asked.append(arguments)
+        return str(MODELS / FILE)
+
+    monkeypatch.setattr(stored, "download", download)
+    model, _ = load_pretrained("vision")
+    assert isinstance(model, CLASSES["vision"])
+    assert asked == [(f"https://example.org/book/raw/12ab/models/{FILE}", SHA256["vision"], FILE)]
+
+
+def test_load_pretrained_says_what_to_do_where_there_is_no_model(installed, monkeypatch):
+    def download(url, *_):
+        raise OSError(f"Cannot download {url}: no network.")
+
+    monkeypatch.setattr(stored, "download", download)
+    with pytest.raises(
+        FileNotFoundError, match=rf"^models/{FILE} cannot be downloaded: .*no network\. Work in the fold"
+    ):
+        load_pretrained("vision")
+    installed.origin = {"url": "file:///somewhere", "dir_info": {}}
+    with pytest.raises(
+        FileNotFoundError, match=rf"^There is no models/{FILE} here, and no address to .* put {FILE} of t"
+    ):
+        load_pretrained("vision")
+    with pytest.raises(ValueError, match=r"^name is 'gpt'; expected one of 'decoder', 'encoder', 'seq2seq'"):
+        load_pretrained("gpt")
