@@ -5,6 +5,7 @@ import functools
 import inspect
 from collections.abc import Callable, Collection, Sequence
 from contextvars import ContextVar
+from types import NoneType, UnionType
 from typing import TypeVar, cast, get_args
 
 import equinox as eqx
@@ -15,42 +16,49 @@ import numpy as np
 Function = TypeVar("Function", bound=Callable)
 
 MASK = "a Boolean array, True where a query may attend to a key."
-# What to try, by the argument's name, where its shape alone does not tell.
+# What to try, by the argument's name, where its shape or its type alone does not tell.
 HINTS = {
     "mask": "For padding use padding_mask(is_token, q_seq); for causal order use causal_mask(seq_len).",
     "context_mask": "For padding use padding_mask(is_token, q_seq).",
-    "bias": "It is added to the scores.",
+    "bias": "It is added to the scores: one row per query, one column per key.",
     "image": "For a grey image, pass image[:, :, None].",
-    "is_token": "One for each token.",
-    "is_source": "One for each token.",
-    "is_maskable": "One for each token.",
-    "segments": "One for each token.",
+    **dict.fromkeys(["is_token", "is_source", "is_maskable", "segments"], "One for each token."),
     "targets": "One target per row of logits.",
+    "scheme": "Pass one of chapter 05, such as RotaryPositions(), or NoPositions() for none.",
 }
 _inside: ContextVar[bool] = ContextVar("_inside", default=False)
 
 
 def checked(function: Function) -> Function:
-    """Hold a function's array arguments to their annotations, such as `Float[Array, "*batch seq d_model"]`.
+    """Hold a function's arguments to their annotations, such as `Float[Array, "*batch seq d_model"]`.
 
     Axes of one name have one size; where `self` has an attribute of that name, or a field with such an axis, it is
     that size. What the function calls in turn is not checked again. NumPy's arrays become JAX's.
 
-    **Raises** `ValueError` for another shape, `TypeError` for another kind of numbers, each with the likely cause.
+    **Raises** `ValueError` for another shape, `TypeError` for another kind of numbers or of object, each with the
+    likely cause.
     """
     signature = inspect.signature(function)
-    found = {name: _array_type(parameter.annotation) for name, parameter in signature.parameters.items()}
-    types = {name: kind for name, kind in found.items() if kind is not None and name != "key"}
+    kinds = {name: _kind(parameter.annotation) for name, parameter in signature.parameters.items() if name != "key"}
 
     @functools.wraps(function)
     def call(*args, **kwargs):
         if _inside.get():
             return function(*args, **kwargs)
-        given = signature.bind(*args, **kwargs)
-        sizes = _Sizes(given.arguments.get("self"))
-        for name, kind in types.items():
-            if given.arguments.get(name) is not None:
-                given.arguments[name] = _fitting(name, given.arguments[name], kind, sizes)
+        try:
+            given = signature.bind(*args, **kwargs)
+        except TypeError as error:
+            raise TypeError(f"{function.__qualname__}(): {error}") from None
+        sizes = _sizes_of(given.arguments.get("self"), kinds)
+        for name, argument in given.arguments.items():
+            kind, optional = kinds.get(name, (None, True))
+            if kind is None or (optional and argument is None):
+                continue
+            if hasattr(kind, "dim_str"):
+                sizes = _sized(name, argument, kind.dim_str.split(), sizes, kind.dtypes)
+                given.arguments[name] = _as_jax(name, argument)
+            else:
+                _check_part(name, argument, kind)
         mark = _inside.set(True)
         try:
             return function(*given.args, **given.kwargs)
@@ -60,41 +68,81 @@ def checked(function: Function) -> Function:
     return cast(Function, call)
 
 
-class _Sizes(dict):
-    """The size of each axis by its name, or `None`; an object's attributes and arrays tell what they know."""
-
-    def __init__(self, module=None):
-        super().__init__()
-        self.module = module
-        for field in dataclasses.fields(module) if dataclasses.is_dataclass(module) else ():
-            kind, shape = _array_type(field.type), getattr(getattr(module, field.name, None), "shape", ())
-            if kind is not None and len(axes := kind.dim_str.split()) == len(shape):
-                self.update(zip(axes, shape, strict=True))
-
-    def __missing__(self, axis: str):
-        size = getattr(self.module, axis, None)
-        return size if isinstance(size, int) else None
+def _kind(annotation):
+    """What `X` or `X | None` asks for, a jaxtyping type or a module's class or else `None`; and if `None` will do."""
+    options = get_args(annotation) if isinstance(annotation, UnionType) else (annotation,)
+    kind, *others = [each for each in options if each is not NoneType]
+    known = hasattr(kind, "dim_str") or (isinstance(kind, type) and issubclass(kind, eqx.Module))
+    return kind if known and not others else None, NoneType in options
 
 
-def _array_type(annotation):
-    """The jaxtyping type in an annotation `X` or `X | None`; `None` if there is none."""
-    return next((each for each in (annotation, *get_args(annotation)) if hasattr(each, "dim_str")), None)
+def _sizes_of(module, kinds: dict) -> dict:
+    """The sizes that an object knows of the axes in these kinds, by its attributes and by its own arrays."""
+    axes = {axis for kind, _ in kinds.values() for axis in getattr(kind, "dim_str", "").split()}
+    sizes = {axis: size for axis in axes if isinstance(size := getattr(module, axis, None), int)}
+    for field in dataclasses.fields(module) if dataclasses.is_dataclass(module) else ():
+        kind, _ = _kind(field.type)
+        array = getattr(module, field.name, None)
+        if hasattr(kind, "dim_str") and array is not None:
+            sizes = _bound(array.shape, kind.dim_str.split(), sizes) or sizes
+    return sizes
 
 
-def _fitting(name: str, array, kind, sizes: _Sizes):
-    """The array, after a look at its numbers and its shape; the sizes of its axes are kept for the next argument."""
-    axes = kind.dim_str.split()
-    if not hasattr(array, "shape") or not hasattr(array, "dtype"):
+def _bound(shape: tuple[int, ...], axes: list[str], sizes: dict) -> dict | None:
+    """The sizes with those of a shape that has these axes; `None` if it has others.
+
+    `*batch` are any number of axes, in front of all others, and `*#batch` those that broadcast to the batch.
+    """
+    sizes, lead = dict(sizes), axes[0] if axes and axes[0].startswith("*") else ""
+    names = axes[1:] if lead else axes
+    batch, rows = shape[: len(shape) - len(names)], shape[len(shape) - len(names) :]
+    if len(rows) != len(names) or (batch and not lead):
+        return None
+    if "#" in lead:
+        if not _broadcasts(batch, sizes.get(lead[2:], batch)):
+            return None
+    elif lead and sizes.setdefault(lead[1:], batch) != batch:
+        return None
+    fits = [sizes.setdefault(name, size) == size for name, size in zip(names, rows, strict=True)]
+    return sizes if all(fits) else None
+
+
+def _broadcasts(batch: tuple[int, ...], to: tuple[int, ...]) -> bool:
+    pairs = zip(reversed(batch), reversed(to), strict=False)
+    return len(batch) <= len(to) and all(size in (1, other) for size, other in pairs)
+
+
+def _sized(name: str, array, axes: list[str], sizes: dict, dtypes=(), hint: str = "") -> dict:
+    """The sizes with those of an array's axes, after a look at its numbers and its shape."""
+    if not isinstance(array, jax.Array | np.ndarray | np.generic):
         expected = MASK if "mask" in name else f"an array with axes {_spell(axes, sizes)}."
         hint = "Encode it first: vocabulary.encode(…)." if isinstance(array, str) else f"Try jnp.asarray({name})."
         raise TypeError(f"{name} is a {type(array).__name__}; expected {expected} {hint}")
-    if str(array.dtype) not in kind.dtypes:
-        raise TypeError(_wrong_numbers(name, array.dtype, kind.dtypes))
-    shape = tuple(array.shape)
-    if not _fits(shape, axes, sizes):
-        hint = f"{_likely_cause(name, shape, axes, sizes)} {HINTS.get(name, '')}".strip()
-        raise ValueError(f"{name} has shape {shape}; expected {_spell(axes, sizes)}. {hint}".rstrip())
-    return jnp.asarray(array) if isinstance(array, np.ndarray) else array
+    if dtypes and str(array.dtype) not in dtypes:
+        raise TypeError(_wrong_numbers(name, array.dtype, dtypes))
+    found = _bound(array.shape, axes, sizes)
+    if found is None:
+        hint = hint or _likely_cause(name, array.shape, axes, sizes)
+        raise ValueError(f"{name} has shape {array.shape}; expected {_spell(axes, sizes)}. {hint}".rstrip())
+    return found
+
+
+def _as_jax(name: str, array) -> jax.Array:
+    """NumPy's array as one of JAX's, which has as many bits as JAX is set to, and wraps what they do not hold."""
+    found = jnp.asarray(array)
+    if isinstance(array, np.ndarray) and array.dtype.kind in "iu":
+        refuse(array, np.asarray(found) != array, name, f"whole numbers that {found.dtype} holds.")
+    return found
+
+
+def _check_part(name: str, part, kind: type) -> None:
+    """Raise `TypeError` unless a part has the methods of its kind, whichever class it is of."""
+    if isinstance(part, type):
+        what = part.__name__
+        raise TypeError(f"{name} is the class {what}; expected an object of it: make one first, by {what}(…).")
+    if not all(hasattr(part, method) for method in vars(kind) if not method.startswith("_")):
+        what, hint = type(part).__name__, HINTS.get(name, "")
+        raise TypeError(f"{name} is of type {what}; expected a {kind.__name__}. {hint}".rstrip())
 
 
 def _wrong_numbers(name: str, dtype, dtypes) -> str:
@@ -114,38 +162,11 @@ def _wrong_numbers(name: str, dtype, dtypes) -> str:
     return f"{name} holds {dtype}; expected bool, True for a token, False for padding. Try {name} == 1."
 
 
-def _fits(shape: tuple[int, ...], axes: list[str], sizes: _Sizes) -> bool:
-    """Whether a shape has these axes: `*batch` are any number of them, `*#batch` those that broadcast to the batch."""
-    found: dict[str, int | tuple[int, ...]] = {}
-    if axes and axes[0].startswith("*"):
-        lead, axes = axes[0], axes[1:]
-        cut = max(len(shape) - len(axes), 0)
-        batch, shape, known = shape[:cut], shape[cut:], sizes[lead.strip("*#")]
-        if known is not None and not (_broadcasts(batch, known) if "#" in lead else batch == known):
-            return False
-        if "#" not in lead:
-            found[lead.strip("*")] = batch
-    if len(shape) != len(axes):
-        return False
-    for axis, size in zip(axes, shape, strict=True):
-        if found.get(axis, sizes[axis]) not in (None, size):
-            return False
-        found[axis] = size
-    sizes.update(found)
-    return True
-
-
-def _broadcasts(batch: tuple[int, ...], known: tuple[int, ...]) -> bool:
-    return len(batch) <= len(known) and all(
-        size in (1, other) for size, other in zip(reversed(batch), reversed(known), strict=False)
-    )
-
-
-def _spell(axes: list[str], sizes: _Sizes) -> str:
+def _spell(axes: list[str], sizes: dict) -> str:
     """The axes in words, with the sizes that are known: `(..., seq, d_model=12)`."""
     words: list[str] = []
     for axis in axes:
-        size = sizes[axis.strip("*#")]
+        size = sizes.get(axis.strip("*#"))
         if axis.startswith("*"):
             words += ["..."] if size is None or (size and "#" in axis) else map(str, size)
         else:
@@ -153,20 +174,19 @@ def _spell(axes: list[str], sizes: _Sizes) -> str:
     return f"({', '.join(words)}{',' if len(words) == 1 else ''})"
 
 
-def _likely_cause(name: str, shape: tuple[int, ...], axes: list[str], sizes: _Sizes) -> str:
-    rows = [axis for axis in axes if not axis.startswith("*")]
-    has_batch = len(rows) < len(axes)
-    if len(shape) > len(rows) and (not has_batch or sizes[axes[0].strip("*#")] == ()):
+def _likely_cause(name: str, shape: tuple[int, ...], axes: list[str], sizes: dict) -> str:
+    rows, hint = [axis for axis in axes if not axis.startswith("*")], HINTS.get(name, "")
+    swapped = (*shape[:-2], *shape[:-3:-1])
+    if len(rows) == 2 <= len(shape) and _bound(swapped, axes, sizes) is not None:
+        return f"The axes look swapped: rows are tokens, so try {name}.mT. {hint}"
+    if hint:
+        return hint
+    if rows != axes and _bound(shape[len(shape) - len(rows) :], rows, sizes) is not None:
+        return "What stands in front is a batch: make it the same for all arguments, or map over one with jax.vmap."
+    if rows == axes and len(shape) == len(rows) + 1:
         return "There is one axis too many: if the first one is a batch, map over it with jax.vmap."
     if len(shape) == len(rows) - 1:
         return f"There is one axis too few: for a single row, pass {name}[None]."
-    last = [sizes[axis] for axis in rows[-2:]]
-    if (
-        len(shape) >= 2
-        and len(rows) == 2
-        and all(size in (None, got) for size, got in zip(last, reversed(shape[-2:]), strict=True))
-    ):
-        return f"The axes look swapped: rows are tokens, so try {name}.mT."
     return ""
 
 
@@ -178,12 +198,22 @@ def refuse(array, bad, name: str, expected: str):
     """
     if isinstance(bad, jax.core.Tracer) or isinstance(array, jax.core.Tracer):
         return eqx.error_if(array, bad, f"An entry of {name} is not allowed; expected {expected}")
-    bad = np.asarray(bad)
-    if bad.any():
-        place = tuple(int(each) for each in np.argwhere(bad)[0])
-        value = f" is {np.asarray(array)[place]}" if bad.shape == np.shape(array) else " is not allowed"
+    places = np.argwhere(bad)
+    if len(places):
+        place = tuple(places[0].tolist())
+        value = f" is {np.asarray(array)[place]}" if np.ndim(bad) == np.ndim(array) else " is not allowed"
         raise ValueError(f"{name}{list(place) if place else ''}{value}; expected {expected}")
     return array
+
+
+def check_axes(name: str, array, hint: str = "", **axes: int | tuple[int, ...] | None) -> None:
+    """Raise unless `array` has the named axes, in this order, each of the given size; `None` for any.
+
+    For what an annotation cannot say. **Raises** `ValueError` with the `hint`, or else the likely cause; `TypeError`
+    if it is not an array at all.
+    """
+    sizes = {axis.strip("*"): size for axis, size in axes.items() if size is not None}
+    _sized(name, array, list(axes), sizes, hint=hint)
 
 
 def check_length(name: str, length: int, longest: int, limit: str) -> None:
@@ -191,24 +221,6 @@ def check_length(name: str, length: int, longest: int, limit: str) -> None:
     if not 1 <= length <= longest:
         hint = "Cut it, or make a model that reads more." if length else "Start with at least one token."
         raise ValueError(f"{name} has {length} tokens; expected 1 to {limit}={longest}. {hint}")
-
-
-def check_axes(name: str, array, hint: str = "", **axes: int | None) -> None:
-    """Raise unless `array` has the named axes, in this order, each of the given size; `None` for any.
-
-    For what an annotation cannot say. **Raises** `ValueError` with the likely cause, or else the `hint`; `TypeError`
-    if it is not an array at all.
-    """
-    sizes = _Sizes()
-    sizes.update(axes)
-    if not hasattr(array, "shape"):
-        spelt = _spell(list(axes), sizes)
-        raise TypeError(
-            f"{name} is a {type(array).__name__}; expected an array with axes {spelt}. Try jnp.asarray({name})."
-        )
-    if not _fits(shape := tuple(array.shape), list(axes), sizes):
-        cause = hint or _likely_cause(name, shape, list(axes), sizes)
-        raise ValueError(f"{name} has shape {shape}; expected {_spell(list(axes), sizes)}. {cause}".rstrip())
 
 
 def as_floats(name: str, array, **axes: int | None) -> jax.Array:
@@ -222,7 +234,7 @@ def as_floats(name: str, array, **axes: int | None) -> jax.Array:
 
 
 def as_number(name: str, number, example: str) -> float:
-    """Give a number as Python's own; raise `TypeError` if it is none, or if it is traced and has no value yet."""
+    """Return a number as Python's own; raise `TypeError` if it is not one, or is traced and has no value yet."""
     if isinstance(number, jax.core.Tracer):
         raise TypeError(
             f"{name} is traced, so that it has no value yet; expected a number known before compiling, such as "
@@ -291,17 +303,10 @@ def check_names(what: str, names: Collection[str], *, ordered: bool = True) -> N
 
 
 def check_token_ids(ids, vocab_size: int | None = None) -> list[int]:
-    """Return token ids as a list of Python integers, or raise if one of them is out of range.
+    """Return token ids, a sequence or an array of one axis, as a list of Python integers.
 
-    **Arguments**
-
-    - `ids`: a sequence or array of whole numbers, one axis.
-    - `vocab_size`: every id must be at least 0 and below this; `None` for all that int32 holds.
-
-    **Returns** the ids.
-
-    **Raises** `ValueError` that names the first bad id and its place, or the wrong shape; `TypeError` if the ids are
-    not whole numbers.
+    **Raises** `ValueError` that names the first id that is not below `vocab_size`, or, without one, that int32 does not
+    hold; or for a batch of sequences. `TypeError` if ids are not whole numbers.
     """
     if isinstance(ids, str):
         raise TypeError("ids is a string; expected token ids. Encode it first: vocabulary.encode(…).")
@@ -318,48 +323,7 @@ def check_token_ids(ids, vocab_size: int | None = None) -> list[int]:
         array = np.asarray(ids, dtype=object)  # whole numbers, but of more bits than NumPy's own integers have
     elif array.dtype.kind not in "iu":
         raise TypeError(f"ids are {array.dtype}; expected whole numbers, such as encode() returns.")
-    end = 2**31 if vocab_size is None else vocab_size
-    outside = np.flatnonzero((array < 0) | (array >= end))
-    if outside.size:
-        place = outside[0]
-        reason = (
-            "the whole numbers that int32 holds."
-            if vocab_size is None
-            else f"as there are {vocab_size} tokens. Were these ids made by another vocabulary?"
-        )
-        raise ValueError(f"ids[{place}] is {array[place]}; expected 0 to {end - 1}, {reason}")
-    return array.tolist()
-
-
-# TEMP
-def check_mask(mask, name: str = "mask", **axes: int | None) -> None:
-    """Raise unless `mask` is `None` or a Boolean array with the named axes.
-
-    **Raises** `TypeError` if it is not Boolean, `ValueError` if it has the wrong shape.
-    """
-    if mask is None:
-        return
-    expected = "expected a Boolean array, True where a query may attend to a key."
-    if not hasattr(mask, "dtype"):
-        raise TypeError(f"{name} is a {type(mask).__name__}; {expected} Try jnp.asarray({name}).")
-    if mask.dtype != np.bool_:
-        raise TypeError(
-            f"{name} is an array of {mask.dtype}; {expected} "
-            f"If yours holds 0 and -inf, pass {name} == 0; if it holds 0 and 1, pass {name} == 1."
-        )
-    swapped = ""
-    hint = "For padding use padding_mask(is_token, q_seq); for causal order use causal_mask(seq_len)."
-    check_axes(name, mask, f"{swapped} {hint}".lstrip(), **axes)
-
-
-
-def check_bias(bias, **axes: int | None) -> None:
-    """Raise `ValueError` unless `bias` has the named axes, `TypeError` if it is a mask rather than numbers to add."""
-    hint = "It is added to the scores of one head; for all heads, map over it with jax.vmap."
-    check_axes("bias", bias, hint, **axes)
-    if bias.dtype == np.bool_:
-        raise TypeError(
-            "bias is an array of bool; expected numbers to add to the scores. To hide keys, pass it as mask."
-        )
-
-
+    end, reason = 2**31, "the whole numbers that int32 holds."
+    if vocab_size is not None:
+        end, reason = vocab_size, f"as there are {vocab_size} tokens. Were these ids made by another vocabulary?"
+    return refuse(array, (array < 0) | (array >= end), "ids", f"0 to {end - 1}, {reason}").tolist()

@@ -37,6 +37,9 @@ class KeyValueCache(eqx.Module):
         self, num_kv_heads: int, capacity: int, d_k: int, d_v: int, *, batch: tuple[int, ...] = (), dtype=None
     ):
         check_positive(num_kv_heads=num_kv_heads, capacity=capacity, d_k=d_k, d_v=d_v)
+        if not isinstance(batch, tuple | list):
+            raise TypeError(f"batch is {batch!r}; expected the sizes of the axes in front, as (3,) for three texts.")
+        check_positive(**{f"batch[{axis}]": size for axis, size in enumerate(batch)})
         self.keys = jnp.zeros((*batch, num_kv_heads, d_k, capacity), dtype)
         self.values = jnp.zeros((*batch, num_kv_heads, capacity, d_v), dtype)
         self.positions = jnp.full((*batch, capacity), -1, jnp.int32)
@@ -99,8 +102,11 @@ class KeyValueCache(eqx.Module):
         slots = self.positions[..., None, :]
         return (slots >= 0) & (slots <= positions[..., :, None])
 
-    def select(self, rows: Integer[Array, " selected"]) -> "KeyValueCache":
+    @checked
+    def select(self, rows: Integer[Array, "*selected"]) -> "KeyValueCache":
         """Return the cache of the texts with these numbers, in this order; a text may be taken more than once."""
+        if not self.batch:
+            raise ValueError("This cache is of a single text; expected one of a batch, to select texts from.")
         return self._replace(self.keys[rows], self.values[rows], self.positions[rows], self.length)
 
 

@@ -1,9 +1,11 @@
 """Several attention heads side by side: as a sum, as a concatenation, and as one layer (chapter 03)."""
 
+from typing import Any
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Bool, Float, Integer, PRNGKeyArray
+from jaxtyping import Array, Bool, Float, Integer, Num, PRNGKeyArray
 
 from plainformer.attention.cache import KeyValueCache, attend_to_cache
 from plainformer.attention.self_attention import attend, attention_weights
@@ -64,7 +66,7 @@ def _head_outputs(x, query_weights, key_weights, value_weights, mask) -> list[Fl
 
 
 @checked
-def split_heads(x: Float[Array, "*batch seq width"], num_heads: int) -> Float[Array, "*batch heads seq d_head"]:
+def split_heads(x: Num[Array, "*batch seq width"], num_heads: int) -> Num[Array, "*batch heads seq d_head"]:
     r"""Cut each row into `num_heads` equal pieces and stack the pieces of each head into a matrix.
 
     Implements `eq-multi-head-split`; the columns of head h are those from h d_head to (h + 1) d_head, counted from 0.
@@ -79,7 +81,7 @@ def split_heads(x: Float[Array, "*batch seq width"], num_heads: int) -> Float[Ar
 
 
 @checked
-def merge_heads(heads: Float[Array, "*batch heads seq d_head"]) -> Float[Array, "*batch seq width"]:
+def merge_heads(heads: Num[Array, "*batch heads seq d_head"]) -> Num[Array, "*batch seq width"]:
     r"""Lay the heads' rows side by side again: the inverse of `split_heads`.
 
     Implements `eq-multi-head-merge`.
@@ -205,8 +207,20 @@ class MultiHeadAttention(eqx.Module):
 
     def make_cache(self, capacity: int, *, batch: tuple[int, ...] = ()) -> KeyValueCache:
         """Make an empty cache with room for `capacity` tokens, of each text of a batch (chapter 07)."""
-        d_k, d_v = (linear.weight.shape[1] // self.num_kv_heads for linear in (self.key, self.value))
+        d_k, d_v = self._head_widths()
         return KeyValueCache(self.num_kv_heads, capacity, d_k, d_v, batch=batch, dtype=self.key.weight.dtype)
+
+    def _head_widths(self) -> tuple[int, int]:
+        """Width of a key and of a value in one head."""
+        return self.key.weight.shape[1] // self.num_kv_heads, self.value.weight.shape[1] // self.num_kv_heads
+
+    def _check_cache(self, cache: KeyValueCache, batch: tuple[int, ...]) -> None:
+        """Raise `ValueError` unless a cache is of this layer and of these texts: `append` looks when called alone."""
+        d_k, d_v = self._head_widths()
+        shared: dict[str, Any] = {"*batch": batch, "kv_heads": self.num_kv_heads}
+        hint = f"The cache is of another layer or of other texts: make it by this one's make_cache(…, batch={batch})."
+        check_axes("cache.keys", cache.keys, hint, **shared, d_k=d_k, capacity=None)
+        check_axes("cache.values", cache.values, hint, **shared, capacity=None, d_v=d_v)
 
     @checked
     def extend(
@@ -222,6 +236,7 @@ class MultiHeadAttention(eqx.Module):
         `positions` says where the tokens stand in their text, -1 for padding. Returns what a causal call on the whole
         text would give for these tokens, and the longer cache.
         """
+        self._check_cache(cache, x.shape[:-2])
         queries = scheme.rotate(split_heads(self.query(x), self.num_heads), positions[..., None, :])
         keys = scheme.rotate(split_heads(self.key(x), self.num_kv_heads), positions[..., None, :])
         values = split_heads(self.value(x), self.num_kv_heads)
@@ -250,6 +265,7 @@ class MultiHeadAttention(eqx.Module):
         self, x: Float[Array, "*batch seq d_model"], cache: KeyValueCache, positions: Integer[Array, "*batch seq"]
     ) -> Float[Array, "*batch seq d_model"]:
         """Attend from each token to a context that `cache_context` keeps; padding, at position -1, to nothing."""
+        self._check_cache(cache, x.shape[:-2])
         queries = split_heads(self.query(x), self.num_heads)
         return self.output(merge_heads(attend_to_cache(queries, cache, positions)))
 

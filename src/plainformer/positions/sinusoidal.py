@@ -45,10 +45,10 @@ def shift_matrix(offset: int, d_model: int, *, base: float = 10_000.0) -> Float[
 
     **Returns** the matrix, with blocks of 2 x 2 on its diagonal and zeros elsewhere.
     """
-    offset = jnp.asarray(offset)
-    if not jnp.issubdtype(offset.dtype, jnp.integer):
+    positions = jnp.asarray(offset)[None]
+    if positions.ndim > 1 or not jnp.issubdtype(positions.dtype, jnp.integer):
         raise TypeError(f"offset is {offset}; expected a whole number of positions.")
-    angles = clock_angles(offset[None], d_model, base)[0]
+    angles = clock_angles(positions, d_model, base)[0]
     sines, cosines = jnp.sin(angles), jnp.cos(angles)
     blocks = jnp.stack([jnp.stack([cosines, -sines], axis=1), jnp.stack([sines, cosines], axis=1)], axis=1)
     return jax.scipy.linalg.block_diag(*blocks)

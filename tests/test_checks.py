@@ -1,0 +1,299 @@
+"""Arguments held to their annotations, and values refused at once or when a compiled function runs."""
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from jaxtyping import Array, Bool, Float, Integer
+
+from plainformer.checks import check_axes, checked, refuse
+from plainformer.positions.positions import NoPositions, PositionScheme
+from plainformer.positions.rotary import RotaryPositions
+
+X, W = np.ones((5, 12), np.float32), np.ones((12, 7), np.float32)
+
+
+@checked
+def mix(
+    x: Float[Array, "*batch seq d_model"],
+    weight: Float[Array, "d_model d_out"] | None = None,
+    mask: Bool[Array, "*#batch seq seq"] | None = None,
+    ids: Integer[Array, "*batch seq"] | None = None,
+):
+    """What came through."""
+    return x, weight, mask, ids
+
+
+@checked
+def compare(rows: Float[Array, "rows d"], bias: Float[Array, " d"] | None = None, image=None):
+    return rows
+
+
+@checked
+def attend(
+    x: Float[Array, "*batch seq d_model"],
+    bias: Float[Array, "*#batch seq seq"] | None = None,
+    scheme: PositionScheme = NoPositions(),  # noqa: B008
+    positions: Integer[Array, "*batch seq"] | None = None,
+    is_token: Bool[Array, "*batch seq"] | None = None,
+):
+    return scheme
+
+
+class Room(eqx.Module):
+    """An object with arrays and attributes that know sizes; `bias` may be missing."""
+
+    weight: Float[Array, "*batch d_model d_out"]
+    bias: Float[Array, " d_out"] | None = None
+    num_heads: int = eqx.field(static=True, default=3)
+
+    @property
+    def heads(self):
+        return self.num_heads
+
+    @checked
+    def __call__(self, rows: Float[Array, "*batch heads seq d_model"]):
+        return rows.shape
+
+    @checked
+    def add(self, rows: Float[Array, "seq d_out"]):
+        return rows.shape
+
+
+def mask(*shape):
+    return np.ones(shape, bool)
+
+
+# --- sizes
+
+
+@pytest.mark.parametrize("batch", [(), (2,), (2, 3)])
+def test_checked_takes_any_batch_and_masks_that_broadcast_to_it(batch):
+    x = np.ones((*batch, 5, 12), np.float32)
+    fits = {(), *[batch[cut:] for cut in range(len(batch))], (1,) * len(batch), (*batch[:1], 1)[: len(batch)]}
+    for front in fits:
+        assert mix(x, W, mask(*front, 5, 5), np.ones((*batch, 5), int))[0].shape == x.shape
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ((X, W.T), r"weight has shape \(7, 12\); expected \(d_model=12, d_out\)"),
+        ((X, W, mask(4, 4)), r"mask has shape \(4, 4\); expected \(seq=5, seq=5\)"),
+        ((X, W, mask(5, 7)), r"mask has shape \(5, 7\); expected \(seq=5, seq=5\)"),
+        ((X, W, mask(1, 5, 5)), r"mask has shape \(1, 5, 5\); expected \(seq=5, seq=5\)"),
+        ((X[None], W, mask(2, 5, 5)), r"mask has shape \(2, 5, 5\); expected \(\.\.\., seq=5, seq=5\)"),
+        ((X[None], W, mask(1, 1, 5, 5)), r"mask has shape \(1, 1, 5, 5\); expected \(\.\.\., seq=5, seq=5\)"),
+        ((X, W, None, np.ones(4, int)), r"ids has shape \(4,\); expected \(seq=5,\)"),
+        ((X[None], W, None, np.ones(5, int)), r"ids has shape \(5,\); expected \(1, seq=5\)"),
+        ((X[None, None], W, None, np.ones((2, 1, 5), int)), r"ids has shape \(2, 1, 5\); expected \(1, 1, seq=5\)"),
+        ((X[0],), r"x has shape \(12,\); expected \(\.\.\., seq, d_model\)"),
+        ((np.float32(1),), r"x has shape \(\); expected \(\.\.\., seq, d_model\)"),
+    ],
+)
+def test_checked_gives_axes_of_one_name_one_size(arguments, message):
+    with pytest.raises(ValueError, match=message):
+        mix(*arguments)
+
+
+def test_checked_holds_the_axes_of_one_array_to_each_other_and_binds_nothing_by_what_it_refuses():
+    @checked
+    def square(weights: Float[Array, "*batch rows rows"], x: Float[Array, "*batch rows d"]):
+        return weights, x
+
+    with pytest.raises(ValueError, match=r"weights has shape \(2, 5, 7\); expected \(\.\.\., rows, rows\)\.$"):
+        square(np.ones((2, 5, 7), np.float32), X)
+    with pytest.raises(ValueError, match=r"x has shape \(5, 12\); expected \(rows=7, d\)\.$"):
+        square(np.ones((7, 7), np.float32), X)
+
+
+def test_checked_binds_in_the_order_of_the_signature_however_the_arguments_come():
+    with pytest.raises(ValueError, match=r"mask has shape \(7, 5, 5\); expected \(\.\.\., seq=5, seq=5\)"):
+        mix(mask=mask(7, 5, 5), x=np.ones((2, 5, 12), np.float32))
+
+
+def test_checked_knows_the_sizes_of_an_object_s_arrays_and_attributes():
+    room = Room(jnp.ones((12, 7)))
+    assert room(np.ones((3, 5, 12), np.float32)) == (3, 5, 12)
+    with pytest.raises(ValueError, match=r"rows has shape \(2, 5, 12\); expected \(heads=3, seq, d_model=12\)"):
+        room(np.ones((2, 5, 12), np.float32))
+    with pytest.raises(ValueError, match=r"rows has shape \(4, 3, 5, 12\); expected \(heads=3, seq, d_model=12\)"):
+        room(np.ones((4, 3, 5, 12), np.float32))  # an array without a batch says that there is none
+    several = Room(jnp.ones((2, 4, 12, 7)), jnp.ones(7))
+    assert several(np.ones((2, 4, 3, 5, 12), np.float32)) == (2, 4, 3, 5, 12)
+    with pytest.raises(ValueError, match=r"rows has shape \(3, 5, 12\); expected \(2, 4, heads=3, seq, d_model=12\)"):
+        several(np.ones((3, 5, 12), np.float32))
+    with pytest.raises(ValueError, match=r"rows has shape \(5, 12\); expected \(seq, d_out=7\)"):
+        several.add(X)
+
+
+# --- what may come, and what comes through
+
+
+def test_checked_lets_none_through_where_the_annotation_does():
+    assert mix(X, None)[1:] == (None, None, None)
+    with pytest.raises(TypeError, match=r"x is a NoneType; expected an array with axes \(\.\.\., seq, d_model\)"):
+        mix(None)
+
+
+def test_checked_makes_numpy_s_arrays_jax_s_and_leaves_those_of_jax_alone():
+    found = mix(X.astype(np.float64), W, mask(5, 5), np.arange(5, dtype=np.int64))
+    assert all(isinstance(array, jax.Array) for array in found)
+    assert [str(array.dtype) for array in found] == ["float32", "float32", "bool", "int32"]
+    x = jnp.ones((5, 12))
+    assert mix(x)[0] is x
+    with pytest.raises(ValueError, match=rf"ids\[1\] is {2**32 + 2}; expected whole numbers that int32 holds"):
+        mix(X, ids=np.array([0, 2**32 + 2, 0, 0, 0]))
+
+
+def test_checked_leaves_all_else_to_python():
+    assert (mix.__name__, mix.__doc__) == ("mix", "What came through.")
+    image = object()
+    assert compare(X, image=image).shape == (5, 12)
+    with pytest.raises(TypeError, match=r"mix\(\): missing a required argument: 'x'"):
+        mix()
+    with pytest.raises(TypeError, match=r"mix\(\): got an unexpected keyword argument 'y'"):
+        mix(X, y=X)
+
+
+def test_checked_raises_while_tracing_and_sees_single_examples_under_vmap():
+    x = jnp.ones((2, 5, 12))
+    with pytest.raises(ValueError, match=r"weight has shape \(7, 12\); expected \(d_model=12, d_out\)"):
+        jax.jit(mix)(x, W.T)
+    with pytest.raises(ValueError, match=r"mask has shape \(2, 5, 5\); expected \(seq=5, seq=5\)"):
+        jax.vmap(lambda each: mix(each, W, mask(2, 5, 5))[0])(x)
+    found = jax.jit(jax.vmap(lambda each, seen: mix(each, W, seen)[0]))(x, mask(2, 5, 5))
+    np.testing.assert_array_equal(found, x)
+
+
+def test_checked_does_not_look_again_inside_a_checked_call():
+    @checked
+    def outer(x: Float[Array, "*batch seq d_model"], fail=False):
+        if fail:
+            raise RuntimeError("on purpose")
+        return mix(x, x)[1]
+
+    assert outer(X).shape == (5, 12)
+    with pytest.raises(RuntimeError, match="on purpose"):
+        outer(X, fail=True)
+    with pytest.raises(ValueError, match=r"weight has shape \(5, 12\); expected \(d_model=12, d_out\)"):
+        mix(X, X)  # looks again once the outer call has ended, be it by an error
+
+
+# --- causes and kinds
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: mix(X, W.T), r"The axes look swapped: rows are tokens, so try weight\.mT\.$"),
+        (lambda: mix(X, W[None]), r"weight .* one axis too many: if the first one is a batch, .* jax\.vmap\.$"),
+        (lambda: mix(X, W[None, None]), r"weight has shape \(1, 1, 12, 7\); expected \(d_model=12, d_out\)\.$"),
+        (lambda: mix(X[0]), r"x .* one axis too few: for a single row, pass x\[None\]\.$"),
+        (lambda: mix(X, W, mask(5)), r"mask .*For padding use padding_mask\(is_token, q_seq\); for causal order use c"),
+        (lambda: mix(X[None], None, None, np.ones((2, 5), int)), r"ids .*in front is a batch: make it the same for al"),
+        (lambda: compare(X, X), r"bias has shape \(5, 12\).* It is added to the scores: one row per query"),
+        (
+            lambda: attend(X, is_token=mask(4)),
+            r"is_token has shape \(4,\); expected \(seq=5,\)\. One for each token\.$",
+        ),
+    ],
+)
+def test_checked_tells_the_likely_cause(call, message):
+    with pytest.raises(ValueError, match=message):
+        call()
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (
+            lambda: mix([[1.0]]),
+            r"x is a list; expected an array with axes \(\.\.\., seq, d_model\)\. Try jnp\.asarray\(x",
+        ),
+        (lambda: mix("text"), r"x is a str; expected an array .*Encode it first: vocabulary\.encode"),
+        (lambda: mix(X, W, [[True]]), r"mask is a list; expected a Boolean array, True .*Try jnp\.asarray\(mask\)"),
+        (lambda: mix(X.astype(int)), r"x holds int64; expected floats\. Try x\.astype\(float\)"),
+        (lambda: mix(X, W, np.zeros((5, 5))), r"mask is an array of float64; expected a Boolean .*pass mask == 0; if"),
+        (lambda: mix(X, W, jax.random.key(0)), r"mask is an array of key<fry>; expected a Boolean array"),
+        (lambda: mix(X, ids=np.ones(5)), r"ids holds float64; expected whole numbers, such as encode\(\) returns"),
+        (lambda: mix(X, ids=mask(5)), r"ids holds bool; expected whole numbers"),
+        (lambda: attend(X, mask(5, 5)), r"bias is an array of bool; expected numbers .* To hide keys, pass it as mask"),
+        (lambda: attend(X, positions=X[:, 0]), r"positions holds float32; .* whole numbers, such as jnp\.arange\(5\)"),
+        (lambda: attend(X, is_token=X[:, 0]), r"is_token holds float32; expected bool, .*Try is_token == 1"),
+        (
+            lambda: attend(X, scheme=RotaryPositions),
+            r"scheme is the class RotaryPositions; expected an object of it: make one first, by RotaryPositions\(…\)",
+        ),
+        (
+            lambda: attend(X, scheme="rotary"),
+            r"scheme is of type str; expected a PositionScheme\. .* as RotaryPositions\(\)",
+        ),
+        (
+            lambda: attend(X, scheme=None),
+            r"scheme is of type NoneType; expected a PositionScheme\. .*NoPositions\(\) for no",
+        ),
+        (lambda: attend(X, scheme=jnp.arange(5)), r"scheme is of type ArrayImpl; expected a PositionScheme"),
+    ],
+)
+def test_checked_names_things_of_another_kind(call, message):
+    with pytest.raises(TypeError, match=message):
+        call()
+
+
+def test_checked_takes_any_object_that_has_the_methods_of_a_part():
+    class Own:
+        embed = rotate = bias = staticmethod(lambda *_: None)
+
+    own = Own()
+    assert attend(X, scheme=own) is own
+
+
+def test_check_axes_says_what_an_annotation_cannot():
+    check_axes("weights", X, rows=5, columns=None)
+    check_axes("weights", X[None], **{"*batch": (1,)}, rows=5, columns=None)
+    with pytest.raises(ValueError, match=r"weights has shape \(5, 12\); expected \(rows=4, columns\)\. Cut them\.$"):
+        check_axes("weights", X, "Cut them.", rows=4, columns=None)
+    with pytest.raises(ValueError, match=r"weights has shape \(5, 12\); expected \(2, rows, columns\)"):
+        check_axes("weights", X, **{"*batch": (2,)}, rows=None, columns=None)
+    with pytest.raises(TypeError, match=r"weights is a list; expected an array with axes \(\.\.\., rows\)"):
+        check_axes("weights", [1.0], **{"*batch": None}, rows=None)
+
+
+# --- values
+
+
+def below(limit):
+    return lambda ids: refuse(ids, ids >= limit, "ids", f"0 to {limit - 1}.")
+
+
+def test_refuse_returns_what_is_allowed():
+    ids = jnp.array([[0, 2], [1, 2]])
+    assert below(3)(ids) is ids
+    np.testing.assert_array_equal(jax.jit(jax.vmap(below(3)))(ids), ids)
+
+
+@pytest.mark.parametrize("array", [np.array, jnp.array])
+def test_refuse_names_the_first_bad_place_and_its_value(array):
+    with pytest.raises(ValueError, match=r"^ids\[1\] is 7; expected 0 to 5\.$"):
+        below(6)(array([0, 7, 8]))
+    with pytest.raises(ValueError, match=r"^ids\[1, 0\] is 7; expected 0 to 5\.$"):
+        below(6)(array([[0, 5], [7, 8]]))
+    with pytest.raises(ValueError, match=r"^ids is 7; expected 0 to 5\.$"):
+        below(6)(array(7))
+    is_token = array([[True, False], [False, False]])
+    with pytest.raises(ValueError, match=r"^is_token\[1\] is not allowed; expected a token in each text\.$"):
+        refuse(is_token, ~is_token.any(axis=1), "is_token", "a token in each text.")
+
+
+def test_refuse_raises_when_a_compiled_function_runs():
+    compiled = eqx.filter_jit(below(6))
+    assert compiled(jnp.array([0, 5])).tolist() == [0, 5]
+    message = r"An entry of ids is not allowed; expected 0 to 5\."
+    with pytest.raises(eqx.EquinoxRuntimeError, match=message):
+        jax.block_until_ready(compiled(jnp.array([0, 7])))
+    with pytest.raises(eqx.EquinoxRuntimeError, match=message):
+        jax.block_until_ready(jax.vmap(below(6))(jnp.array([[0], [7]])))
+    with pytest.raises(jax.errors.JaxRuntimeError, match=message):
+        jax.block_until_ready(jax.jit(below(6))(jnp.array([0, 7])))
