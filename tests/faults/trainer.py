@@ -10,7 +10,12 @@ import time
 import equinox as eqx
 import jax
 
-from plainformer import Decoder, DecoderConfig, TrainingConfig, fit, next_token_loss, training, windows_at
+from plainformer.data.windows import random_windows
+from plainformer.models.config import StackConfig
+from plainformer.models.decoder import Decoder, DecoderConfig
+from plainformer.training.fit import fit
+from plainformer.training.losses import next_token_loss
+from plainformer.training.optimiser import TrainingConfig
 
 TEXT = [int(digit) for digit in str(7**2000)]
 CONFIG = TrainingConfig(num_steps=80, learning_rate=0.01, warmup_steps=10, checkpoint_every=2)
@@ -26,18 +31,19 @@ def saving_aloud(save):
 
     def aloud(directory, step, *rest, **more):
         say("saving", step)
-        folder = save(directory, step, *rest, **more)
+        path = save(directory, step, *rest, **more)
         say("saved", step)
-        return folder
+        return path
 
     return aloud
 
 
 def main(directory: str, full_at: int = -1, limit: int = 0) -> None:
     """Train, or go on, until all steps are done."""
-    config = DecoderConfig(vocab_size=10, context_len=8, d_model=12, num_layers=1, num_heads=3, dropout_rate=0.1)
+    sizes = StackConfig(d_model=12, num_layers=1, num_heads=3, dropout_rate=0.1)
+    config = DecoderConfig(vocab_size=10, context_len=8, stack=sizes)
     model = eqx.filter_jit(Decoder)(config, key=jax.random.key(0))
-    batches = windows_at(TEXT, 8, 4)
+    batches = random_windows(TEXT, 8, 4)
 
     def batch_at(step):
         say("step", step)
@@ -46,7 +52,8 @@ def main(directory: str, full_at: int = -1, limit: int = 0) -> None:
             resource.setrlimit(resource.RLIMIT_FSIZE, (limit, resource.RLIM_INFINITY))
         return batches(step)
 
-    training.save_checkpoint = saving_aloud(training.save_checkpoint)
+    module = sys.modules[fit.__module__]
+    module.save_checkpoint = saving_aloud(module.save_checkpoint)
     fit(model, next_token_loss, batch_at, CONFIG, directory=directory, progress=False)
     say("finished")
 

@@ -10,7 +10,7 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Generic, NamedTuple, TypeVar
+from typing import Any, NamedTuple
 
 import equinox as eqx
 import jax
@@ -30,14 +30,13 @@ from plainformer.training.saving import (
 )
 from plainformer.training.step import make_train_step
 
-Model = TypeVar("Model", bound=eqx.Module)
 FREE = {"evaluate_every", "checkpoint_every", "max_to_keep"}  # what may change between runs, as it changes no numbers
 
 
-class FitResult(NamedTuple, Generic[Model]):
+class FitResult(NamedTuple):
     """What `fit` returns: the trained `model`, and `metrics`, one dictionary per step."""
 
-    model: Model
+    model: Any
     metrics: list[dict]
 
 
@@ -50,7 +49,7 @@ class TrainingInterrupted(KeyboardInterrupt):
 
 
 def fit(
-    model: Model,
+    model,
     loss_function: Callable,
     batch_at: Callable[[int], tuple],
     config: TrainingConfig,
@@ -58,7 +57,7 @@ def fit(
     evaluate: Callable | None = None,
     directory: Location | None = None,
     progress: bool = True,
-) -> FitResult[Model]:
+) -> FitResult:
     r"""Train a model.
 
     **Arguments**
