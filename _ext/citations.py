@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 
 import pybtex.plugin
 import sphinxcontrib.bibtex.plugin
+from pybtex.backends.plaintext import Backend
 from pybtex.style.formatting.plain import Style as PlainStyle
 from pybtex.style.labels import BaseLabelStyle
 from sphinx.application import Sphinx
@@ -50,4 +51,6 @@ def setup(app: Sphinx) -> dict:
     referencing = "sphinxcontrib.bibtex.style.referencing"
     sphinxcontrib.bibtex.plugin.register_plugin(referencing, "author_year_round", RoundReferenceStyle)
     pybtex.plugin.register_plugin("pybtex.style.formatting", "author_year_list", ListStyle)
+    # Known already: for each citation it would be looked for in every installed package, which takes seconds.
+    pybtex.plugin.register_plugin("pybtex.backends", "plaintext", Backend, force=True)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

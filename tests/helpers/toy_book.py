@@ -1,4 +1,4 @@
-"""A book of four small pages that uses every directive and role which the notebooks' converter knows."""
+"""A book of small pages with whatever a notebook can show, and one with what it cannot."""
 
 from pathlib import Path
 
@@ -58,7 +58,7 @@ SMALL = r"""
 # Small things
 
 See {eq}`eq-large-two`, {eq}`eq-small-one`, {numref}`fig-small`, {ref}`sec-large`, {numref}`Part %s <sec-second>`,
-{doc}`02_large`, {cite:t}`trio`, {cite:p}`solo,trio`, {term}`tokens <token>`, [the words](00_words.md#sec-words),
+{doc}`02_large`, {cite:t}`trio`, {cite:p}`solo,trio`, {term}`tokens <token>`, [the words](00_words.md#words),
 [](#eq-small-one), {prf:ref}`thm-small`, {math}`x_1`, {py:func}`pf.attend` and [the module](../src/toy/sums.py).
 Neither $a[i](j)$ nor `{eq}` in code nor ``{eq}`x` `` is touched, and \$5 is no mathematics. % not a comment
 
@@ -144,8 +144,28 @@ Clear.
 
 - another
 
+1. one
+2. two
+
 word
 : its meaning
+
+```{code-block} console
+:caption: A command, see {eq}`eq-small-one`
+$ make
+```
+
+```{figure} ../toy.svg
+:name: fig-still
+:alt: a toy
+It stands still.
+```
+
+```{epigraph}
+![A dot](../toy.svg)
+
+-- Somebody
+```
 """
 EXERCISES = r"""
 ```{exercise} Add
@@ -212,8 +232,54 @@ from IPython.display import SVG
 SVG(data='<svg xmlns="http://www.w3.org/2000/svg" width="9" height="9"/>')
 ```
 """
+FAULTY = r"""
+# Faults
+
+```{strange}
+x
+```
+
+A {strange}`x`, {eq}`eq-nowhere`, {cite:t}`nobody`, {numref}`fig-nowhere`, {doc}`99_none`, [b](99_none.md).
+
+```{listing} triple
+```
+
+```{eval-rst}
+| a verse
+```
+
+(sec-small)=
+## Again
+
+$$ a $$ (eq-small-one)
+
+```{exercise} Once more
+:label: ex-add
+```
+
+```{live-figure} toy
+:name: fig-small
+:alt: a toy
+The same again.
+```
+"""
 LARGE = "(sec-large)=\n# Large {term}`things`\n\n```{math}\n:label: eq-large-one\na\n```\n\n$$b$$ (eq-large-two)\n"
-SOURCES = "# Sources\n\n```{bibliography}\n```\n\n```{math}\n:label: eq-after\nq\n```\n"
+SOURCES = """\
+# Sources
+
+```{bibliography}
+```
+
+```{glossary}
+token
+  a part
+```
+
+```{math}
+:label: eq-after
+q
+```
+"""
 MODULE = '''\
 import functools
 

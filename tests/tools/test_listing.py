@@ -168,7 +168,7 @@ def test_counter_counts_what_computes():
 def root(tmp_path) -> Path:
     files = {
         "src/toy/rooms/roots.py": MODULE,
-        "src/toy/other.py": "from toy.rooms.roots import Adder\n\ndef outer():\n    def add(): ...\n\ndef twice(): ...\n",
+        "src/toy/other.py": "from .rooms.roots import Adder\n\ndef outer():\n    def add(): ...\n\ndef twice(): ...\n",
         "src/toy/exercises/roots.py": "def outer(): ...\n",
         "conf.py": CONF,
         "index.md": "# Toy\n\n```{listing} root Adder.add\n```\n",

@@ -1,6 +1,7 @@
-"""The notebooks' converter: what it does to each directive and role, and that its numbers are the site's."""
+"""The notebooks: what becomes of each directive and role, whose numbers they have, and how they are kept in step."""
 
 import pickle
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -9,9 +10,11 @@ import nbformat
 import pytest
 import sync_notebooks
 import yaml
-from book import ROOT, Book, blocks
-from notebook_markdown import Converter, raw_markup
-from toy_book import SITE, write_toy_book
+from book import ROOT, Book
+from raw_markup import raw_markup
+from toy_book import FAULTY, HEADER, SITE, write_toy_book
+
+NAME = "chapters/01_small"
 
 
 @pytest.fixture(scope="module")
@@ -28,7 +31,7 @@ def book(root) -> Book:
 
 @pytest.fixture(scope="module")
 def notebook(book):
-    return sync_notebooks.convert(book, "chapters/01_small")
+    return sync_notebooks.convert(book, NAME)
 
 
 @pytest.fixture(scope="module")
@@ -36,7 +39,7 @@ def text(notebook) -> str:
     return "\n\n".join(cell.source for cell in notebook.cells if cell.cell_type == "markdown")
 
 
-def test_numbers_are_those_that_sphinx_gives(root, book):
+def test_numbers_are_those_of_the_executed_site(root, book):
     config = yaml.safe_load((ROOT / "_config.yml").read_text())["sphinx"]["config"]
     (root / "conf.py").write_text(
         f"import sys; sys.path.insert(0, {str(ROOT / '_ext')!r})\n"
@@ -53,40 +56,30 @@ def test_numbers_are_those_that_sphinx_gives(root, book):
         capture_output=True,
         text=True,
     )
-    environment = pickle.loads((root / "_build/.doctrees/environment.pickle").read_bytes())
-    given = {
-        (page, anchor): ".".join(map(str, number))
-        for page, kinds in environment.toc_fignumbers.items()
-        for numbers in kinds.values()
-        for anchor, number in numbers.items()
-    }
-    for page, sections in environment.toc_secnumbers.items():
-        given |= {(page, anchor.lstrip("#")): ".".join(map(str, number)) for anchor, number in sections.items()}
-    # Sphinx knows a section by its title, and the page's first section by its page.
-    where = {name: (label.page.name, label.anchor) for name, label in book.labels.items() if label.number}
-    where |= {"sec-second": ("chapters/01_small", "second"), "sec-large": ("chapters/02_large", "")}
-    where["sec-small"] = ("chapters/01_small", "")
-    assert {name: book.labels[name].number for name in where} == {name: given[place] for name, place in where.items()}
-    assert {"eq-after", "fig-small", "tab-small", "ex-last", "thm-small", "eq-small-three"} <= set(where)
-    assert [book.labels[name].number for name in ("eq-after", "fig-words", "eq-large-two")] == ["3", "2", "2.2"]
+    site = pickle.loads((root / "_build/.doctrees/environment.pickle").read_bytes())
+    here = book.built.env
+    assert here.toc_secnumbers == site.toc_secnumbers
+    assert here.toc_fignumbers == site.toc_fignumbers
+    assert {"fig-small", "fig-drawn"} <= set(here.toc_fignumbers[NAME]["figure"])
 
 
-def test_references_are_numbered_and_lead_to_the_site(text):
+def test_references_have_their_text_and_lead_to_the_site(text):
     assert (
         f"See [(2.2)]({SITE}/chapters/02_large.html#equation-eq-large-two), (1.1), Figure 1.1, "
         f"[Large things]({SITE}/chapters/02_large.html#sec-large), "
         f"[Part 1.2]({SITE}/chapters/01_small.html#sec-second)" in text
     )
     assert f"[Large things]({SITE}/chapters/02_large.html), " in text
-    assert f"[the words]({SITE}/chapters/00_words.html#sec-words)" in text
-    assert "(1.1), Theorem 1.1, $x_1$, `pf.attend`" in text
+    assert f"[the words]({SITE}/chapters/00_words.html#words)" in text
+    assert "(1.1), Theorem 1.1, $x_1$, `pf.attend()` and" in text
+    assert f"[tokens]({SITE}/appendix/sources.html#term-token)" in text
     assert "[the module](https://github.com/owner/name/blob/main/src/toy/sums.py)" in text
 
 
 def test_sources_are_named_with_a_link_to_each(text):
     trio = "https://arxiv.org/abs/1706.03762"
-    assert f"[Vaswani et al. (2017)]({trio})" in text
-    assert f"([Bishop, 2024](https://doi.org/10.1/x); [Vaswani et al., 2017]({trio}))" in text
+    assert f"Vaswani *et al.* ([2017]({trio}))" in text
+    assert f"([Bishop, 2024](https://doi.org/10.1/x); [Vaswani *et al.*, 2017]({trio}))" in text
 
 
 def test_code_and_mathematics_are_left_alone(text):
@@ -97,7 +90,7 @@ def test_code_and_mathematics_are_left_alone(text):
 def test_equations_carry_the_number(text):
     assert "$$\n\\begin{aligned}\nx &= y \\\\ \nz &= " in text
     assert "\\end{aligned} \\tag{1.1}\n$$" in text
-    assert "$$\np = \\begin{pmatrix} 1 \\\\ 2 \\end{pmatrix} \\tag{1.2}\n$$" in text
+    assert "p = \\begin{pmatrix} 1 \\\\ 2 \\end{pmatrix}\n\\end{aligned} \\tag{1.2}\n$$" in text
 
 
 def test_notes_are_quoted_and_their_mathematics_stays_on_one_line(text):
@@ -111,18 +104,21 @@ def test_figures_become_words_and_a_link(text):
         f"> **Figure 1.1**, to be moved [on the page]({SITE}/chapters/01_small.html#fig-small). "
         "A caption with (1.2).\n>\n> And more.\n>\n> *What it shows:* three dots" in text
     )
+    assert f"> **Figure 1.2**, shown [on the page]({SITE}/chapters/01_small.html#fig-still). It stands still." in text
+    assert f"> *A dot* ([shown on the page]({SITE}/chapters/01_small.html))\n>\n> — Somebody" in text
 
 
 def test_a_cell_that_draws_is_followed_by_its_caption(notebook):
     drawing, caption = notebook.cells[-2:]
     assert drawing.source.startswith("from IPython.display import SVG")
-    assert caption.source == "> **Figure 1.2.** Drawn, see (1.1).\n>\n> *What it shows:* a line"
+    assert caption.source == "> **Figure 1.3.** Drawn, see (1.1).\n>\n> *What it shows:* a line"
 
 
 def test_listing_shows_what_computes_and_leads_to_the_source(text):
     source = "https://github.com/owner/name/blob/main/src/toy/sums.py"
     code = "```python\n@functools.cache\ndef double(x):\n    return 2 * x\n```"
     assert f"{code}\n\n[sums.py]({source})" in text
+    assert "**Listing 1.1.** A command, see (1.1)\n\n```console\n$ make\n```" in text
 
 
 def test_tables_theorems_lists_and_definitions(text):
@@ -130,7 +126,7 @@ def test_tables_theorems_lists_and_definitions(text):
     assert "**Table 1.2.** Sizes\n\n| name | $n$ |\n| --- | --- |\n| three | 3 |" in text
     assert "> **Theorem 1.1 (Little).** It holds." in text
     assert "> *Proof.* Clear. ∎" in text
-    assert "- an item\n\n  > **Tip.**\n  >\n  > inside\n\n- another" in text
+    assert "- an item\n\n  > **Tip.**\n  >\n  > inside\n\n- another\n\n1. one\n2. two" in text
     assert "**word**  \nits meaning" in text
     assert "comment" not in text.replace("not a comment", "")
 
@@ -141,7 +137,7 @@ def test_exercises_are_numbered_and_solutions_folded(text):
         "<details>\n<summary><b>Solution to Exercise 1.1</b></summary>\n\nThus $1$:\n\n```python\n1\n```\n\n</details>"
         in text
     )
-    assert "**Exercise 1.2 (Code).**\n\nWrite it." in text
+    assert "**Exercise 1.2 (Code).** Write it." in text
     assert "**Solution to Exercise 1.2.** *The solution is folded" in text
     folded = "<details>\n<summary>Show the text</summary>\n\nAnd so on.\n\n</details>\n\n*End of the solution.*"
     assert folded in text
@@ -169,28 +165,43 @@ def test_nothing_raw_is_left(text):
         assert raw_markup(raw), raw
 
 
-@pytest.mark.parametrize(
-    ("source", "message"),
-    [
-        ("```{strange}\nx\n```", r"cannot show the directive \{strange\}"),
-        ("a {strange}`x`", r"cannot show the role \{strange\}"),
-        ("a {eq}`eq-nowhere`", "nothing in the book has the label 'eq-nowhere'"),
-        ("a {cite:t}`nobody`", "no source 'nobody' in references.bib"),
-        ("a [b](99_none.md)", "there is no page '99_none.md'"),
-        ("\\begin{align}\na\n\\end{align}", "write this equation in a {math} directive"),
-    ],
-)
-def test_what_cannot_be_shown_is_an_error(book, source, message):
-    with pytest.raises(ValueError, match=message):
-        Converter(book, book.pages["chapters/01_small"]).cell(source)
+def test_what_cannot_be_shown_or_found_is_an_error_at_its_line(tmp_path):
+    write_toy_book(tmp_path)
+    file = tmp_path / "chapters/02_large.md"
+    file.write_text(HEADER + FAULTY)
+    expected = {
+        "```{strange}": "Unknown directive type: 'strange'",
+        "{strange}`x`": 'Unknown interpreted text role "strange"',
+        "{eq}`eq-nowhere`": "equation not found: eq-nowhere",
+        "{cite:t}`nobody`": 'could not find bibtex key "nobody"',
+        "{numref}`fig-nowhere`": "undefined label: 'fig-nowhere'",
+        "{doc}`99_none`": "unknown document: '99_none'",
+        "[b](99_none.md)": "cross-reference target not found: '99_none.md'",
+        "```{listing} triple": "the package defines no triple",
+        "| a verse": "a notebook cannot show this line_block yet",
+        "## Again": "duplicate label sec-small",
+        "$$ a $$": "duplicate label of equation eq-small-one",
+        "{live-figure}": "duplicate label fig-small",
+    }
+    with pytest.raises(ValueError, match="WARNING") as raised:
+        sync_notebooks.convert(Book(tmp_path), "chapters/02_large")
+    assert "duplicate label: ex-add" in str(raised.value)  # told without a line
+    lines = file.read_text().splitlines()
+    for mark, message in expected.items():
+        number = next(number for number, line in enumerate(lines, start=1) if mark in line)
+        found = re.search(rf"02_large\.md:(\d+): .*{re.escape(message)}", str(raised.value))
+        assert found, f"{message} is missing in {raised.value}"
+        assert abs(int(found[1]) - number) <= 2, f"{message} is told at line {found[1]}, and is at {number}"
 
 
-def test_blocks_keep_every_line_of_text():
-    text = "a\n\n- b\n  ```{note}\n  c\n  ```\n- d\n\n```python\ne\n```\nf"
-    assert [block.kind for block in blocks(text)] == ["text", "directive", "text", "verbatim", "text"]
+def test_chapter_outside_the_table_of_contents_is_an_error(tmp_path):
+    write_toy_book(tmp_path)
+    (tmp_path / "chapters/03_more.md").write_text(HEADER + "# More\n")
+    with pytest.raises(ValueError, match=r"_toc\.yml does not list it"):
+        sync_notebooks.convert(Book(tmp_path), "chapters/03_more")
 
 
-def test_ids_change_with_their_own_cell_only(book, notebook):
+def test_ids_change_with_their_own_cell_only(notebook):
     before = [cell.id for cell in notebook.cells]
     assert len(set(before)) == len(before)
     notebook = nbformat.from_dict({"cells": [nbformat.v4.new_code_cell("new = 1"), *notebook.cells]})
@@ -224,13 +235,13 @@ def stream(text: str):
 
 
 def test_drift_is_told(root, book, notebook):
-    name, file = "chapters/01_small", root / "chapters/01_small.ipynb"
+    name, file = NAME, root / "chapters/01_small.ipynb"
     assert "is missing: run `make notebooks`" in sync_notebooks.drift(book, name)
     sync_notebooks.write(notebook, file)
     assert sync_notebooks.drift(book, name) == ""
     assert not list(file.parent.glob("*.part"))
-    file.write_text(file.read_text().replace("Write it.", "Write this."))
-    assert "run `make notebooks` and commit both (first difference: cell 2, 'Write it.')" in (
+    file.write_text(file.read_text().replace("And so on.", "And on."))
+    assert "run `make notebooks` and commit both (first difference: cell 4, 'And so on.')" in (
         sync_notebooks.drift(book, name)
     )
 

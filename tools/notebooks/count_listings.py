@@ -24,17 +24,17 @@ def computing_lines(code: str) -> int:
     return sum(bool(lines[number - 1].split("#")[0].strip()) for number in computing)
 
 
-def listed(chapter: Path, root: Path = ROOT) -> list[str]:
-    """Return the code that a chapter lists, one text per definition."""
+def names_listed(chapter: Path) -> list[str]:
+    """Return the names of the definitions that a chapter lists."""
     directives = re.findall(r"^`{3,}\{listing\} (.+)$", chapter.read_text(encoding="utf-8"), re.MULTILINE)
-    return [find(root, name).code for names in directives for name in names.split()]
+    return [name for names in directives for name in names.split()]
 
 
 def main() -> None:
     """Print one line per chapter and one for the book."""
     total = [0, 0]
     for chapter in sorted((ROOT / "chapters").glob("[0-9]*.md")):
-        codes = listed(chapter)
+        codes = [find(ROOT, name).code for name in names_listed(chapter)]
         shown, computing = sum(len(code.splitlines()) for code in codes), sum(map(computing_lines, codes))
         total = [total[0] + shown, total[1] + computing]
         print(f"{chapter.stem:20} {shown:4} lines, {computing:4} compute")

@@ -1,247 +1,207 @@
-"""Turn the book's MyST into Markdown that Jupyter and Colab show properly.
+"""Write the nodes of a page, as Sphinx has resolved them, as Markdown that Jupyter and Colab show properly.
 
-`Converter` rewrites one page, cell by cell. A directive or role that it does not know is an error, not a guess: add
-it to the tables below.
+A kind of node that is not known here is a complaint at its line, not a guess: teach it.
 """
 
 import re
-from collections import Counter
-from collections.abc import Callable
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
 
-from book import NAMES, PROOFS, Block, Book, Page, blocks, numbered_kind
-from docutils.nodes import make_id
-from listing import find
-from notebook_text import RunningText
+from docutils import nodes
+from sphinx.locale import admonitionlabels
+from sphinx.util import logging
 
-ADMONITIONS = {
-    "admonition": "",
-    "attention": "Attention",
-    "caution": "Caution",
-    "danger": "Danger",
-    "epigraph": "",
-    "error": "Error",
-    "hint": "Hint",
-    "important": "Important",
-    "margin": "",
-    "note": "Note",
-    "pull-quote": "",
-    "seealso": "See also",
-    "sidebar": "",
-    "tip": "Tip",
-    "topic": "",
-    "warning": "Warning",
-}
-# These take a title of their own; for all others what stands on the first line belongs to the text.
-TITLED = ("admonition", "sidebar", "margin", "topic")
-LAYOUT = ("card", "dropdown", "grid", "grid-item", "grid-item-card", "tab-item", "tab-set", "div")
-NOT_SHOWN = ("bibliography", "contents", "only", "raw", "tableofcontents", "toctree", "exercise-end")
+if TYPE_CHECKING:
+    from notebook_builder import NotebookBuilder
 
-RAW = re.compile(r"^[\s>]*(?:`{3,}|~{3,}|:{3,})\s*\{[\w:-]+\}|(?<!`)\{[A-Za-z][\w:+.-]*\}`[^`]", re.MULTILINE)
+LOGGER = logging.getLogger(__name__)
+NOT_SHOWN = {"comment", "compound", "index", "raw", "substitution_definition", "target", "toctree"}
+# What stands before and after the text of these.
+AROUND = {"emphasis": "* *", "strong": "** **", "term": "** **", "rubric": "** **", "subscript": "<sub> </sub>"}
+AROUND |= dict.fromkeys(["superscript", "footnote_reference"], "<sup> </sup>")
+AROUND |= dict.fromkeys(["paragraph", "caption", "inline", "abbreviation", "PassthroughTextElement"], " ")
+BLOCKS = {"definition", "entry", "footnote", "glossary", "legend", "list_item", "section"}
+ALIGNMENT = {"text-right": "---:", "text-center": ":---:"}
 
 
-def fold(parts: list[str]) -> list[str]:
-    """Put Markdown behind a line to click on; nothing stays nothing."""
-    text = "\n".join(parts).strip("\n")
-    return [f"\n<details>\n<summary>Show the text</summary>\n\n{text}\n\n</details>\n"] if text.strip() else []
-
-
-class Converter:
-    """Rewrites the Markdown cells of one page; it counts what the site numbers as it goes."""
-
-    def __init__(self, book: Book, page: Page) -> None:
-        self.book, self.page = book, page
-        running = RunningText(book, page)
-        self.text, self.inline, self.name_of = running.text, running.inline, running.name_of
-        self.count: Counter[str] = Counter()
-        # Whether we are inside a solution that spans several cells: its code cells are shown folded.
-        self.in_solution = False
-
-    def cell(self, text: str) -> str:
-        """Return a Markdown cell's text as plain Markdown."""
-        converted = self.convert(self.book.fill_in(text), whole_cell=True)
-        if raw := raw_markup(converted):
-            raise ValueError(f"this is still MyST and would be shown as it stands: {raw!r}")
-        return converted
-
-    def convert(self, text: str, whole_cell: bool = False) -> str:
-        """Convert a run of Markdown, directives within directives too."""
-        parts: list[str] = []
-        # Where in this cell the prose of a solution that spans cells begins; it is folded as its code is.
-        hidden = 0 if whole_cell and self.in_solution else None
-        found = list(blocks(text))
-        for index, block in enumerate(found):
-            if block.kind == "text":
-                parts.append(self.text(block.text))
-            elif block.kind == "verbatim":
-                parts.append(block.text)
-            elif block.kind in ("math", "directive"):
-                rest = any(later.name == "solution-end" for later in found[index + 1 :])
-                if hidden is not None and block.name == "solution-end":
-                    parts[hidden:] = fold(parts[hidden:])
-                    hidden = None
-                shown = self.directive(block, rest) if block.kind == "directive" else self.math(block)
-                parts.append("\n" + "\n".join(block.indent + line for line in shown.splitlines()) + "\n")
-                if whole_cell and self.in_solution and hidden is None:
-                    hidden = len(parts)
-        if hidden is not None:
-            parts[hidden:] = fold(parts[hidden:])
-        lines = [line if line.strip() else "" for line in "\n".join(parts).splitlines()]
-        return re.sub(r"\n{3,}", "\n\n", "\n".join(lines)).strip("\n")
-
-    # --- directives ------------------------------------------------------------------------------------------
-
-    def directive(self, block: Block, solution_ends_here: bool = False) -> str:
-        """Return what takes the place of a directive."""
-        name = block.name.removeprefix("prf:")
-        if name in NOT_SHOWN:
-            return ""
-        if name in ADMONITIONS:
-            return self.admonition(block)
-        if name in LAYOUT:
-            title = f"**{self.inline(block.argument)}**\n\n" if block.argument and name != "grid" else ""
-            return title + self.convert(block.text)
-        if name in PROOFS:
-            return quote(self.numbered(block) + self.convert(block.text))
-        method: Callable[[Block], str] | None = getattr(self, "show_" + name.replace("-", "_"), None)
-        if name == "solution-start":
-            return self.solution_start(block, solution_ends_here)
-        if method is None:
-            raise ValueError(
-                f"tools/notebooks/notebook_markdown.py cannot show the directive {{{block.name}}} yet: teach it"
-            )
-        return method(block)
-
-    def number(self, kind: str) -> str:
-        """Take the next number of a kind."""
-        self.count[kind] += 1
-        return self.page.count(kind, self.count[kind])
-
-    def numbered(self, block: Block) -> str:
-        """Return the bold heading of a numbered block, such as **Exercise 2.1 (Title).**"""
-        kind = numbered_kind(block)
-        label = f"{NAMES[kind]} {self.number(kind)}" if kind else block.name.removesuffix("-start").capitalize()
-        title = f" ({self.inline(block.argument)})" if block.argument else ""
-        return f"**{label}{title}.** "
-
-    def admonition(self, block: Block) -> str:
-        title, text = ADMONITIONS[block.name], block.text
-        if block.name in TITLED:
-            title = self.inline(block.argument)
-        elif block.argument:
-            text = f"{block.argument}\n{text}"
-        return quote((f"**{title}.**\n\n" if title else "") + self.convert(text))
-
-    def math(self, block: Block) -> str:
-        tag = rf" \tag{{{self.number('equation')}}}" if numbered_kind(block) else ""
-        # As on the site: a blank line separates equations, and line breaks or columns need an environment.
-        equations = [" \n".join(part.splitlines()) for part in re.split(r"\n\s*\n", block.text.strip())]
-        text = "\\\\\n".join(equations)
-        bare, replaced = text, 1
-        while replaced:
-            bare, replaced = re.subn(r"\\begin\{(\w+\*?)\}(?:(?!\\begin).)*?\\end\{\1\}", "", bare, flags=re.DOTALL)
-        if "nowrap" not in block.options and re.search(r"\\\\|(?<!\\)&", bare):
-            text = f"\\begin{{aligned}}\n{text}\n\\end{{aligned}}"
-        return f"$$\n{text}{tag}\n$$"
-
-    def show_math(self, block: Block) -> str:
-        text = "\n\n".join(filter(None, [block.argument, block.text]))
-        return self.math(Block("directive", text, name="math", options=block.options))
-
-    def show_exercise(self, block: Block) -> str:
-        return (self.numbered(block) + self.convert(block.text)).rstrip()
-
-    show_exercise_start = show_exercise
-
-    def show_solution(self, block: Block) -> str:
-        return f"{self.summary(block)}\n\n{self.convert(block.text)}\n\n</details>"
-
-    def solution_start(self, block: Block, ends_here: bool) -> str:
-        if ends_here:
-            return self.summary(block)
-        self.in_solution = True
-        return (
-            f"**Solution to {self.solved(block)}.** *The solution is folded, its code in the cells that follow: "
-            f"try the exercise before you open them.*"
-        )
-
-    def show_solution_end(self, block: Block) -> str:
-        was_open, self.in_solution = self.in_solution, False
-        return "*End of the solution.*" if was_open else "</details>"
-
-    def solved(self, block: Block) -> str:
-        return self.name_of(block.argument.strip())
-
-    def summary(self, block: Block) -> str:
-        return f"<details>\n<summary><b>Solution to {self.solved(block)}</b></summary>"
-
-    def show_figure(self, block: Block) -> str:
-        anchor = make_id(block.options.get("name", ""))
-        link = f"[on the page]({self.book.address(self.page, anchor)})"
-        where = f"to be moved {link}" if block.name == "live-figure" else f"shown {link}"
-        kind = numbered_kind(block)
-        title = f"**Figure {self.number(kind)}**, {where}. " if kind else f"*A figure, {where}.* "
-        alt = self.inline(block.options.get("alt", ""))
-        return quote(f"{title}{self.convert(block.text)}\n\n*What it shows:* {alt}" if alt else title)
-
-    show_live_figure = show_image = show_figure
-
-    def drawing(self, figure: dict, image: dict) -> str:
-        """Return the caption of the figure that a code cell draws."""
-        caption = f"**Figure {self.number('figure')}.** {self.convert(figure['caption'].strip())}"
-        return quote(f"{caption}\n\n*What it shows:* {self.inline(image.get('alt', ''))}" if image else caption)
-
-    def show_listing(self, block: Block) -> str:
-        shown = [find(self.book.root, name) for name in block.argument.split()]
-        tree = f"{self.book.repository}/blob/{self.book.branch}"
-        # Without the line: a notebook is to change when the code does, not when it moves.
-        links = [f"[{part.title}]({tree}/{part.place.file})" for part in shown]
-        code = "\n\n\n".join(part.code for part in shown)
-        return f"{self.listing(block, code, 'python')}\n\n{'; '.join(links)}"
-
-    def show_code_block(self, block: Block) -> str:
-        return self.listing(block, block.text, block.argument)
-
-    show_code = show_code_block
-
-    def listing(self, block: Block, text: str, language: str) -> str:
-        caption = self.inline(block.options.get("caption", ""))
-        title = f"**Listing {self.number('code-block')}.** {caption}\n\n" if caption else ""
-        fence = "`" * max(3, *(len(ticks) + 1 for ticks in re.findall(r"`+", text)), 3)
-        return f"{title}{fence}{language}\n{text.strip(chr(10))}\n{fence}"
-
-    def table_title(self, block: Block) -> str:
-        return f"**Table {self.number('table')}.** {self.inline(block.argument)}\n\n" if block.argument else ""
-
-    def show_table(self, block: Block) -> str:
-        return self.table_title(block) + self.convert(block.text)
-
-    def show_list_table(self, block: Block) -> str:
-        """A list of lists, `* - a` and `  - b`, becomes a table."""
-        title = self.table_title(block)
-        rows = [re.split(r"^[ \t]+[-*+][ \t]", "  " + row, flags=re.MULTILINE)[1:]
-                for row in re.split(r"^[-*+][ \t]", block.text, flags=re.MULTILINE)[1:]]  # fmt: skip
-        cells = [[" ".join(self.inline(cell).split()) for cell in row] for row in rows]
-        if not int(block.options.get("header-rows") or 0):
-            cells.insert(0, [""] * len(cells[0]))
-        cells.insert(1, ["---"] * len(cells[0]))
-        return title + "\n".join(f"| {' | '.join(row)} |" for row in cells)
-
-    def show_glossary(self, block: Block) -> str:
-        return self.text(block.text)
-
-    def show_proof(self, block: Block) -> str:
-        text = self.convert(block.text)
-        return quote(f"*Proof.* {text}{chr(10) * 2 if text.endswith('$$') else ' '}∎")
+def join(parts: Iterable[str]) -> str:
+    """Put blocks below each other."""
+    return "\n\n".join(part for part in (part.strip("\n") for part in parts) if part)
 
 
 def quote(text: str) -> str:
-    """Put text into a block quote; mathematics must not be broken there by the quote's own signs."""
-    text = re.sub(r"\$\$.+?\$\$|\$[^$`]+?\$", lambda math: " ".join(math[0].split()), text, flags=re.DOTALL)
-    return "\n".join(f"> {line}".rstrip() for line in text.strip("\n").splitlines())
+    """Put text into a block quote; an equation must not be broken there by the quote's own signs."""
+    text = re.sub(r"\$\$.+?\$\$", lambda equation: " ".join(equation[0].split()), text, flags=re.DOTALL)
+    return "\n".join(f"> {line}".rstrip() for line in text.splitlines())
 
 
-def raw_markup(text: str) -> str:
-    """Return the first directive or role that is left in Markdown outside listings; empty if there is none."""
-    prose = re.sub(r"^(\s*>?\s*)(`{3,})(?!\s*\{).*?^\s*>?\s*\2\s*$", "", text, flags=re.DOTALL | re.MULTILINE)
-    found = RAW.search(prose)
-    return found[0] if found else ""
+def fold(summary: str, text: str) -> str:
+    """Put Markdown behind a line to click on."""
+    return f"<details>\n<summary>{summary}</summary>\n\n{text}\n\n</details>"
+
+
+class Markdown:
+    """Shows the nodes of one page; the method `show_paragraph` shows a `paragraph`."""
+
+    def __init__(self, builder: "NotebookBuilder", docname: str, document: nodes.document) -> None:
+        self.builder, self.docname, self.document = builder, docname, document
+        self.page = builder.get_target_uri(docname)
+
+    def show(self, node: nodes.Node) -> str:
+        """Return a node as Markdown."""
+        kind = type(node).__name__
+        if kind in NOT_SHOWN:
+            return ""
+        if kind in AROUND:
+            before, after = AROUND[kind].split(" ")
+            return before + self.inline(node) + after
+        if kind in BLOCKS:
+            return self.blocks(node)
+        if method := getattr(self, f"show_{kind}", None):
+            return method(node)
+        if isinstance(node, nodes.Admonition):
+            return self.show_admonition(node)
+        advice = "a notebook cannot show this %s yet: teach tools/notebooks/notebook_markdown.py"
+        LOGGER.warning(advice, kind, location=node)
+        return ""
+
+    def inline(self, node: nodes.Element) -> str:
+        """Return what runs on in a line."""
+        return "".join(map(self.show, node.children))
+
+    def blocks(self, node: nodes.Element) -> str:
+        """Return what stands one below the other."""
+        return join(map(self.show, node.children))
+
+    def name(self, kind: str, node: nodes.Element, name: str = "%s") -> str:
+        """Return Sphinx's name for what it has numbered, such as Figure 2.1; nothing if it has no number."""
+        number = self.builder.fignumbers.get(kind, {}).get((node["ids"] or [""])[0], ())
+        return self.builder.config.numfig_format.get(kind, name) % ".".join(map(str, number)) if number else ""
+
+    # --- in a line -----------------------------------------------------------------------------------------------
+
+    def show_Text(self, node: nodes.Text) -> str:
+        return re.sub(r"[\\`*$]|(?<!\w)_|_(?!\w)|<(?=[A-Za-z/!])", r"\\\g<0>", node.astext())
+
+    def show_math(self, node: nodes.math) -> str:
+        return f"${' '.join(node.astext().split())}$"
+
+    def show_literal(self, node: nodes.literal) -> str:
+        text = node.astext()
+        ticks = "`" * (1 + max(map(len, re.findall("`+", text)), default=0))
+        space = " " if "`" in (text[:1], text[-1:]) else ""
+        return f"{ticks}{space}{text}{space}{ticks}"
+
+    def show_reference(self, node: nodes.reference) -> str:
+        """Lead into the book's site, or to where a cited work can be read; what is near needs no link."""
+        text, address = self.inline(node), node.get("refuri") or f"#{node['refid']}"
+        if "listing-source" in node.parent.get("classes", []):
+            # Without the line: a notebook is to change when the code does, not when it moves.
+            text, address = text.split(", line ")[0], address.split("#")[0]
+        if address.startswith("#"):
+            if not isinstance(self.document.ids.get(address[1:]), nodes.section):
+                return text
+            address = self.page + address
+        return f"[{text}]({self.builder.sources.get(address, address)})"
+
+    show_number_reference = show_reference
+
+    def show_download_reference(self, node: nodes.Element) -> str:
+        options = self.builder.config.html_theme_options
+        tree = f"{options['repository_url']}/blob/{options['repository_branch']}"
+        path, _ = self.builder.env.relfn2path(node["reftarget"], self.docname)
+        return f"[{self.inline(node)}]({tree}/{path})"
+
+    def show_image(self, node: nodes.image) -> str:
+        return f"*{node.get('alt', 'A picture')}* ([shown on the page]({self.page}))"
+
+    # --- blocks --------------------------------------------------------------------------------------------------
+
+    def show_title(self, node: nodes.title) -> str:
+        level, above = 0, node.parent
+        while above is not None:
+            level, above = level + isinstance(above, nodes.section), above.parent
+        return f"{'#' * level} {self.inline(node)}"
+
+    def show_math_block(self, node: nodes.math_block) -> str:
+        # As on the site: a blank line separates equations, and line breaks or columns need an environment.
+        equations = filter(None, re.split(r"\n\s*\n", node.astext().strip()))
+        text = "\\\\\n".join(" \n".join(equation.splitlines()) for equation in equations)
+        if not node["nowrap"] and re.search(r"\\\\|(?<!\\)&", text):
+            text = f"\\begin{{aligned}}\n{text}\n\\end{{aligned}}"
+        tag = self.name("displaymath", node, r" \tag{%s}")
+        return f"$$\n{text}{tag}\n$$"
+
+    def show_literal_block(self, node: nodes.literal_block) -> str:
+        text = node.astext().strip("\n")
+        fence = "`" * max(3, 1 + max(map(len, re.findall("`+", text)), default=0))
+        return f"{fence}{node.get('language', '')}\n{text}\n{fence}"
+
+    def show_container(self, node: nodes.container) -> str:
+        if not node.get("literal_block"):
+            return self.blocks(node)
+        caption, code = map(self.show, node.children)
+        return f"**{self.name('code-block', node)}.** {caption}\n\n{code}"
+
+    def show_bullet_list(self, node: nodes.Element) -> str:
+        items = []
+        for number, item in enumerate(node.children, start=node.get("start", 1)):
+            sign = f"{number}. " if isinstance(node, nodes.enumerated_list) else "- "
+            items.append(sign + re.sub(r"\n(?!\n)", "\n" + " " * len(sign), self.blocks(item)))
+        return ("\n\n" if any("\n\n" in item for item in items) else "\n").join(items)
+
+    show_enumerated_list = show_bullet_list
+
+    def show_definition_list(self, node: nodes.definition_list) -> str:
+        return join("  \n".join(map(self.show, item.children)) for item in node.children)
+
+    def show_block_quote(self, node: nodes.block_quote) -> str:
+        return quote(self.blocks(node))
+
+    def show_attribution(self, node: nodes.attribution) -> str:
+        return f"— {self.inline(node)}"
+
+    def show_table(self, node: nodes.table) -> str:
+        title = "".join(self.inline(part) for part in node.children if isinstance(part, nodes.title))
+        rows = [row.children for row in node.findall(nodes.row)]
+        if not any(node.findall(nodes.thead)):
+            rows.insert(0, [nodes.entry() for _ in rows[0]])
+        lines = [[" ".join(self.blocks(cell).replace("|", r"\|").split()) for cell in row] for row in rows]
+        lines.insert(1, [ALIGNMENT.get("".join(cell["classes"]), "---") for cell in rows[-1]])
+        table = "\n".join(f"| {' | '.join(line)} |" for line in lines)
+        return join([f"**{self.name('table', node)}.** {title}" if title else "", table])
+
+    def show_figure(self, node: nodes.figure, drawn_above: bool = False) -> str:
+        """Name and caption a figure, and say what it shows."""
+        picture, *caption = node.children
+        where = "to be moved" if type(picture).__name__ == "live_figure" else "shown"
+        place = ".**" if drawn_above else f"**, {where} [on the page]({self.page}#{node['ids'][0]})."
+        alt = f"*What it shows:* {picture.get('alt') or self.blocks(picture)}"
+        return quote(join([f"**{self.name('figure', node) or 'A figure'}{place} {join(map(self.show, caption))}", alt]))
+
+    def show_admonition(self, node: nodes.Element) -> str:
+        """Quote a note or an aside, a theorem or a proof."""
+        kind = type(node).__name__.removesuffix("_node")
+        title = "".join(self.inline(part) for part in node.children if isinstance(part, nodes.title))
+        text = join(self.show(part) for part in node.children if not isinstance(part, nodes.title))
+        if kind == "proof":
+            text = self.blocks(node.children[0]).replace("Proof.", "*Proof.*", 1)
+            return quote(text + ("\n\n∎" if text.endswith("$$") else " ∎"))
+        if "realtype" in node:
+            name = self.name(node["realtype"], node) or node["realtype"]
+            return quote(f"**{name.capitalize()}{title}.** {text}")
+        title = title or admonitionlabels.get(kind, "")
+        return quote(join([f"**{title}.**" if title else "", text]))
+
+    show_sidebar = show_topic = show_admonition
+
+    def exercise_title(self, node: nodes.Element) -> str:
+        return f"**{self.name('exercise', node, 'Exercise %s') or 'Exercise'}{self.inline(node.children[0])}.**"
+
+    def show_exercise_node(self, node: nodes.Element) -> str:
+        return f"{self.exercise_title(node)} {self.blocks(node.children[1])}"
+
+    show_exercise_enumerable_node = show_exercise_node
+
+    def show_solution_node(self, node: nodes.Element) -> str:
+        return fold(f"<b>{node['title']}</b>", self.blocks(node.children[1]))

@@ -13,90 +13,40 @@ import os
 import re
 import sys
 import time
+from collections import Counter
 from pathlib import Path
 
-import jupytext
 import nbformat
 from book import ROOT, Book
 from nbclient import NotebookClient
 from nbclient.exceptions import CellExecutionError, CellTimeoutError, DeadKernelError
 from nbformat import NotebookNode
-from notebook_markdown import Converter
 
 CELL_TIMEOUT = 600
 METADATA = {
     "kernelspec": {"display_name": "Python 3", "language": "python", "name": "python3"},
     "language_info": {"name": "python"},
 }
-INSTALL = """\
-# This notebook is made from {name}.md, where its text is edited.
-# The same chapter with its live figures: {address}
-try:
-    import plainformer
-except ImportError:  # on Colab, the first time
-    %pip install --quiet "plainformer @ git+{repository}"
-"""
-
-
-def chapter_names(root: Path = ROOT) -> list[str]:
-    """Return the names of the chapters, such as `chapters/02_self_attention`."""
-    return [f"chapters/{file.stem}" for file in sorted((root / "chapters").glob("[0-9]*.md"))]
 
 
 def convert(book: Book, name: str) -> NotebookNode:
-    """Return a chapter as a notebook that is not yet executed."""
-    page = book.pages.get(name)
-    if page is None:
+    """Return a chapter as a notebook that is not yet executed; raise `ValueError` if Sphinx complains of it."""
+    if complaints := book.complaints(name):
+        raise ValueError("\n".join(complaints))
+    if name not in book.built.cells:
         raise ValueError("_toc.yml does not list it")
-    converter = Converter(book, page)
-    install = INSTALL.format(name=name, address=book.address(page), repository=book.repository)
-    cells = [nbformat.v4.new_code_cell(install.rstrip(), metadata={"tags": ["install"]})]
-    for cell in jupytext.reads((book.root / f"{name}.md").read_text(encoding="utf-8"), fmt="md:myst").cells:
-        try:
-            cells += convert_cell(cell, converter)
-        except ValueError as error:
-            start = cell.source.strip().splitlines()[0][:60]
-            raise ValueError(f"in the cell that begins {start!r}: {error}") from error
+    cells = book.built.cells[name]
     name_cells(cells)
     return nbformat.v4.new_notebook(cells=cells, metadata=METADATA)
 
 
-def convert_cell(cell: NotebookNode, converter: Converter) -> list[NotebookNode]:
-    """Return what a cell of the chapter becomes: no cell, one, or a code cell and the caption of its figure."""
-    if cell.cell_type == "markdown":
-        text = converter.cell(cell.source)
-        return [nbformat.v4.new_markdown_cell(text)] if text else []
-    if cell.cell_type != "code":
-        return []
-    code = nbformat.v4.new_code_cell(cell.source, metadata=cell_metadata(cell, converter))
-    drawing = cell.metadata.get("mystnb", {})
-    if not drawing.get("figure", {}).get("caption"):
-        return [code]
-    return [code, nbformat.v4.new_markdown_cell(converter.drawing(drawing["figure"], drawing.get("image", {})))]
-
-
-def cell_metadata(cell: NotebookNode, converter: Converter) -> dict:
-    """Keep a code cell's tags, and fold its source where the site does."""
-    tags = list(cell.metadata.get("tags", []))
-    metadata: dict = {"tags": tags} if tags else {}
-    if converter.in_solution or {"hide-input", "hide-cell", "remove-input"} & set(tags):
-        # The first folds the source in Jupyter, the second in Colab.
-        metadata |= {"jupyter": {"source_hidden": True}, "cellView": "form"}
-    return metadata
-
-
 def name_cells(cells: list[NotebookNode]) -> None:
     """Give each cell an id that depends on its content alone, so that an insertion changes no other id."""
-    used: set[str] = set()
+    copies: Counter[str] = Counter()
     for cell in cells:
-        copy = 0
-        while True:
-            digest = hashlib.sha256(f"{cell.cell_type}\n{cell.source}\n{copy}".encode()).hexdigest()[:8]
-            if digest not in used:
-                break
-            copy += 1
-        used.add(digest)
-        cell["id"] = digest
+        text = f"{cell.cell_type}\n{cell.source}"
+        cell["id"] = hashlib.sha256(f"{text}\n{copies[text]}".encode()).hexdigest()[:8]
+        copies[text] += 1
 
 
 def execute(notebook: NotebookNode, folder: Path) -> None:
@@ -197,9 +147,7 @@ def main() -> int:
     parser.add_argument("--check", action="store_true", help="compare only")
     options = parser.parse_args()
     book = Book()
-    names = [
-        name for name in chapter_names() if not options.chapters or Path(name).name.startswith(tuple(options.chapters))
-    ]
+    names = [name for name in book.chapters if Path(name).name.startswith(tuple(options.chapters or [""]))]
     failed = False
     for name in names:
         try:
