@@ -1,7 +1,7 @@
 """Plainformer: the transformer in plain JAX, the package behind the book of that name.
 
 Here are the transformer and its parts, bottom up as the chapters have them: `pf.attend` is attention, `pf.Decoder` a
-language model, and `pf.generate` lets it write. The rest has rooms of its own: `pf.data` (texts, images and dates to
+language model, `pf.generate` lets it write, and `pf.load_pretrained("decoder")` loads a trained one. The rest has rooms of its own: `pf.data` (texts, images and dates to
 learn from), `pf.training` (losses, schedules, saving), `pf.exercises` (`pf.exercises.check` looks at functions of your
 own) and `pf.plots`. Begin with `help(pf.attend)`.
 """
@@ -61,6 +61,7 @@ from plainformer.models.pretraining import (
 )
 from plainformer.models.seq2seq import Seq2Seq as Seq2Seq, Seq2SeqConfig as Seq2SeqConfig
 from plainformer.models.vision import ViT as ViT, ViTConfig as ViTConfig, patch_kernel as patch_kernel
+from plainformer.models.stored import load_pretrained as load_pretrained
 from plainformer.generation.sampling import (
     generate as generate, next_token_probabilities as next_token_probabilities,
     sequence_log_probs as sequence_log_probs,
