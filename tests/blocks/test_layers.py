@@ -1,5 +1,6 @@
 """Chapter 04, one token at a time: norms, the token-wise network, dropout, and how many numbers are learned."""
 
+import functools
 import math
 
 import equinox as eqx
@@ -9,18 +10,39 @@ import numpy as np
 import pytest
 import reference
 from jax.test_util import check_grads
-from redraw import redrawn
+from toy_models import drawn
 
 import plainformer as pf
 
 SEQ, D_MODEL, D_FF = 5, 12, 7
 CLOSE = {"rtol": 1e-4, "atol": 1e-5}
+KEY = jax.random.key(20170612)
+NUMBERS = np.random.default_rng(4)
+# Five tokens, none of them with mean 0 or variance 1.
+X = jnp.asarray(3 * NUMBERS.normal(size=(SEQ, D_MODEL)) + 2, float)
+LAYERS = {
+    "layer": pf.LayerNorm,
+    "layer-unbiased": functools.partial(pf.LayerNorm, use_bias=False),
+    "rms": pf.RMSNorm,
+    "relu": functools.partial(pf.FeedForward, activation="relu"),
+    "gelu": functools.partial(pf.FeedForward, activation="gelu"),
+    "gelu_tanh": functools.partial(pf.FeedForward, activation="gelu_tanh"),
+    "silu": functools.partial(pf.FeedForward, activation="silu"),
+    "silu-unbiased": functools.partial(pf.FeedForward, activation="silu", use_bias=False),
+    "swiglu": pf.SwiGLU,
+}
+NORMS = ["layer", "layer-unbiased", "rms"]
+NETWORKS = [name for name in LAYERS if name not in NORMS]
+call = eqx.filter_jit(lambda layer, x: layer(x))
 
 
-@pytest.fixture
-def x(key):
-    """Five tokens, none of them with mean 0 or variance 1."""
-    return 3 * jax.random.normal(key, (SEQ, D_MODEL)) + 2
+def new_layer(name, d_model=D_MODEL, d_ff=D_FF, **options):
+    """A layer with all its parameters drawn: scales of one and biases of zero would hide a slip."""
+
+    def make(d_model, key):
+        return LAYERS[name](d_model, **options) if name in NORMS else LAYERS[name](d_model, d_ff, key=key)
+
+    return drawn(make, d_model)
 
 
 @pytest.mark.equation("eq-blocks-standardise")
@@ -37,17 +59,17 @@ def test_standardise_and_rms_norm_add_eps_under_the_root():
 
 
 @pytest.mark.equation("eq-blocks-standardise")
-def test_standardise_gives_rows_of_mean_0_and_biased_variance_1(x):
-    rows = np.asarray(pf.standardise(x, eps=0.0), np.float64)
+def test_standardise_gives_rows_of_mean_0_and_biased_variance_1():
+    rows = np.asarray(pf.standardise(X, eps=0.0), np.float64)
     np.testing.assert_allclose(rows.mean(axis=1), np.zeros(SEQ), atol=1e-6)
     np.testing.assert_allclose(rows.var(axis=1, ddof=0), np.ones(SEQ), rtol=1e-5)
 
 
 @pytest.mark.equation("eq-blocks-standardise")
-def test_standardise_ignores_shift_and_scale_of_a_row(x, key):
-    scales = jnp.array([0.5, 1, 2, 30, 400])[:, None]
-    shifted = scales * x + jax.random.normal(key, (SEQ, 1))
-    np.testing.assert_allclose(pf.standardise(shifted, eps=0.0), pf.standardise(x, eps=0.0), rtol=1e-3, atol=1e-5)
+def test_standardise_ignores_shift_and_scale_of_a_row():
+    scales = np.array([[0.5], [1], [2], [30], [400]])
+    shifted = jnp.asarray(scales * X + NUMBERS.normal(size=(SEQ, 1)), float)
+    np.testing.assert_allclose(pf.standardise(shifted, eps=0.0), pf.standardise(X, eps=0.0), rtol=1e-3, atol=1e-5)
 
 
 @pytest.mark.equation("eq-blocks-layer-norm")
@@ -64,43 +86,37 @@ def test_rms_norm_by_hand():
 
 
 @pytest.mark.equation("eq-blocks-layer-norm", "eq-blocks-rms-norm")
-@pytest.mark.parametrize("kind", [pf.LayerNorm, pf.RMSNorm])
-def test_norms_ignore_the_length_of_a_token_and_rms_norm_alone_keeps_its_mean(kind, x, key):
-    norm = redrawn(kind(D_MODEL, eps=0.0), key)
-    np.testing.assert_allclose(norm(50 * x), norm(x), **CLOSE)
-    shift = np.abs(norm(x + 4) - norm(x)).max()
-    assert shift < 1e-4 if kind is pf.LayerNorm else shift > 0.1
+@pytest.mark.parametrize("name", ["layer", "rms"])
+def test_norms_ignore_the_length_of_a_token_and_rms_norm_alone_keeps_its_mean(name):
+    norm = new_layer(name, eps=0.0)
+    np.testing.assert_allclose(norm(50 * X), norm(X), **CLOSE)
+    shift = np.abs(norm(X + 4) - norm(X)).max()
+    assert shift < 1e-4 if name == "layer" else shift > 0.1
 
 
 @pytest.mark.equation("eq-blocks-layer-norm", "eq-blocks-rms-norm")
 @pytest.mark.parametrize(("seq", "d_model", "eps"), [(1, 4, 1e-5), (5, 12, 0.1), (3, 1, 1e-5), (4, 9, 1e-3)])
-def test_norms_agree_with_a_loop_in_float64(seq, d_model, eps, key):
-    rows = 2 * jax.random.normal(jax.random.fold_in(key, 1), (seq, d_model)) - 1
-    for norm in (
-        pf.LayerNorm(d_model, eps=eps),
-        pf.LayerNorm(d_model, eps=eps, use_bias=False),
-        pf.RMSNorm(d_model, eps=eps),
-    ):
-        drawn = redrawn(norm, key)
-        np.testing.assert_allclose(drawn(rows), reference.normalise(rows, drawn), rtol=1e-3, atol=1e-4)
+def test_norms_agree_with_a_loop_in_float64(seq, d_model, eps):
+    rows = jnp.asarray(2 * NUMBERS.normal(size=(seq, d_model)) - 1, float)
+    for name in NORMS:
+        norm = new_layer(name, d_model, eps=eps)
+        np.testing.assert_allclose(norm(rows), reference.normalise(rows, norm), rtol=1e-3, atol=1e-4)
 
 
-@pytest.mark.parametrize("use_bias", [False, True])
-def test_norms_agree_with_equinox(use_bias, x, key):
-    ours = redrawn(pf.LayerNorm(D_MODEL, use_bias=use_bias), key)
-    theirs = eqx.nn.LayerNorm(D_MODEL, use_bias=use_bias)
-    theirs = eqx.tree_at(lambda m: [m.weight] + [m.bias] * use_bias, theirs, [ours.scale] + [ours.bias] * use_bias)
-    np.testing.assert_allclose(ours(x), jax.vmap(theirs)(x), rtol=1e-5, atol=1e-5)
-    ours = redrawn(pf.RMSNorm(D_MODEL), key)
-    theirs = eqx.tree_at(lambda m: m.weight, eqx.nn.RMSNorm(D_MODEL, use_bias=False, eps=1e-5), ours.scale)
-    np.testing.assert_allclose(ours(x), jax.vmap(theirs)(x), rtol=1e-5, atol=1e-5)
+@pytest.mark.parametrize("name", NORMS)
+def test_norms_agree_with_equinox(name):
+    ours, kind = new_layer(name), eqx.nn.RMSNorm if name == "rms" else eqx.nn.LayerNorm
+    bias = getattr(ours, "bias", None)
+    theirs = kind(D_MODEL, eps=1e-5, use_bias=bias is not None)
+    theirs = eqx.tree_at(lambda m: (m.weight, m.bias), theirs, (ours.scale, bias), is_leaf=lambda leaf: leaf is None)
+    np.testing.assert_allclose(ours(X), jax.vmap(theirs)(X), rtol=1e-5, atol=1e-5)
 
 
 @pytest.mark.equation("eq-blocks-feed-forward", "eq-blocks-relu")
-def test_feed_forward_by_hand(key):
+def test_feed_forward_by_hand():
     network = eqx.tree_at(
-        lambda m: (m.in_weight, m.in_bias, m.out_weight, m.out_bias),
-        pf.FeedForward(2, 3, activation="relu", key=key),
+        lambda m: (m.up.weight, m.up.bias, m.down.weight, m.down.bias),
+        pf.FeedForward(2, 3, activation="relu", key=KEY),
         (
             jnp.array([[1.0, 0.0, 2.0], [0.0, 1.0, -1.0]]),
             jnp.array([0.0, -3.0, 1.0]),
@@ -122,20 +138,21 @@ def test_feed_forward_by_hand(key):
         ("silu", [-0.2689414214, 0, 0.7310585786]),
     ],
 )
-def test_feed_forward_activations_by_table_and_in_float64(activation, values, key):
-    network = pf.FeedForward(3, 3, activation=activation, use_bias=False, key=key)
-    network = eqx.tree_at(lambda m: (m.in_weight, m.out_weight), network, (jnp.eye(3), jnp.eye(3)))
+def test_feed_forward_activations_by_table_and_in_float64(activation, values):
+    eye = jnp.asarray(np.eye(3, dtype=np.float32))
+    network = pf.FeedForward(3, 3, activation=activation, use_bias=False, key=KEY)
+    network = eqx.tree_at(lambda m: (m.up.weight, m.down.weight), network, (eye, eye))
     np.testing.assert_allclose(network(jnp.array([[-1.0, 0.0, 1.0]])), [values], rtol=1e-6)
     line = np.linspace(-9, 9, 300, dtype=np.float32).reshape(100, 3)
-    expected = [[reference.ACTIVATIONS[activation](float(z)) for z in row] for row in line]
+    expected = np.vectorize(reference.ACTIVATIONS[activation])(line.astype(float))
     np.testing.assert_allclose(network(jnp.asarray(line)), expected, rtol=1e-6, atol=1e-6)
 
 
 @pytest.mark.equation("eq-blocks-swiglu")
-def test_swiglu_by_hand(key):
+def test_swiglu_by_hand():
     network = eqx.tree_at(
-        lambda m: (m.gate_weight, m.in_weight, m.out_weight),
-        pf.SwiGLU(2, 3, key=key),
+        lambda m: (m.gate.weight, m.up.weight, m.down.weight),
+        pf.SwiGLU(2, 3, key=KEY),
         (
             jnp.array([[math.log(3), 0.0, 0.0], [0.0, 0.0, -math.log(3)]]),
             jnp.array([[4.0, 9.0, 0.0], [0.0, 9.0, 8.0]]),
@@ -147,108 +164,238 @@ def test_swiglu_by_hand(key):
 
 
 @pytest.mark.equation("eq-blocks-feed-forward", "eq-blocks-swiglu")
-@pytest.mark.parametrize("activation", ["relu", "gelu", "gelu_tanh", "silu", "swiglu"])
-@pytest.mark.parametrize(("seq", "d_model", "d_ff", "use_bias"), [(5, 12, 7, True), (1, 3, 1, False), (4, 1, 8, True)])
-def test_feed_forward_agrees_with_a_loop_in_float64(activation, seq, d_model, d_ff, use_bias, key):
-    network = (
-        pf.SwiGLU(d_model, d_ff, key=key)
-        if activation == "swiglu"
-        else pf.FeedForward(d_model, d_ff, activation=activation, use_bias=use_bias, key=key)
-    )
-    network = redrawn(network, key)
-    rows = 2 * jax.random.normal(jax.random.fold_in(key, 1), (seq, d_model))
+@pytest.mark.parametrize("name", NETWORKS)
+@pytest.mark.parametrize(("seq", "d_model", "d_ff"), [(5, 12, 7), (1, 3, 1), (4, 1, 8)])
+def test_feed_forward_agrees_with_a_loop_in_float64(name, seq, d_model, d_ff):
+    network = new_layer(name, d_model, d_ff)
+    rows = jnp.asarray(2 * NUMBERS.normal(size=(seq, d_model)), float)
     np.testing.assert_allclose(network(rows), reference.feed_forward(rows, network), **CLOSE)
 
 
-def test_feed_forward_agrees_with_equinox(x, key):
-    ours = redrawn(pf.FeedForward(D_MODEL, D_FF, activation="silu", key=key), key)
-    theirs = eqx.nn.MLP(D_MODEL, D_MODEL, D_FF, depth=1, activation=jax.nn.silu, key=key)
+def test_feed_forward_agrees_with_equinox():
+    ours = new_layer("silu")
+    theirs = eqx.nn.MLP(D_MODEL, D_MODEL, D_FF, depth=1, activation=jax.nn.silu, key=KEY)
     theirs = eqx.tree_at(
-        lambda m: [layer.weight for layer in m.layers] + [layer.bias for layer in m.layers],
+        lambda m: [each for layer in m.layers for each in (layer.weight, layer.bias)],
         theirs,
-        [ours.in_weight.T, ours.out_weight.T, ours.in_bias, ours.out_bias],
+        [ours.up.weight.T, ours.up.bias, ours.down.weight.T, ours.down.bias],
     )
-    np.testing.assert_allclose(ours(x), jax.vmap(theirs)(x), rtol=1e-5, atol=1e-5)
+    np.testing.assert_allclose(ours(X), jax.vmap(theirs)(X), rtol=1e-5, atol=1e-5)
 
 
 @pytest.mark.equation("eq-blocks-feed-forward", "eq-blocks-layer-norm")
-@pytest.mark.parametrize("number", range(4))
-def test_layers_look_at_one_token_only(number, x, key):
-    layer = [
-        pf.LayerNorm(D_MODEL),
-        pf.RMSNorm(D_MODEL),
-        pf.FeedForward(D_MODEL, D_FF, key=key),
-        pf.SwiGLU(D_MODEL, D_FF, key=key),
-    ][number]
-    order = jnp.array([3, 0, 4, 1, 2])
-    np.testing.assert_allclose(layer(x[order]), layer(x)[order], rtol=1e-5, atol=1e-6)
-    reach = np.abs(jax.jacobian(layer)(x)).max(axis=(1, 3))
+@pytest.mark.parametrize("name", ["layer", "rms", "gelu", "swiglu"])
+def test_layers_look_at_one_token_only(name):
+    layer, order = new_layer(name), np.array([3, 0, 4, 1, 2])
+    np.testing.assert_allclose(layer(X[order]), layer(X)[order], rtol=1e-5, atol=1e-6)
+    reach = np.abs(jax.jit(jax.jacobian(layer))(X)).max(axis=(1, 3))
     np.testing.assert_array_equal(reach > 0, np.eye(SEQ, dtype=bool))
 
 
+@pytest.mark.parametrize("name", LAYERS)
+def test_layers_take_a_batch_of_any_rank_and_a_single_vector(name):
+    layer, batch = new_layer(name), jnp.asarray(NUMBERS.normal(size=(2, 3, SEQ, D_MODEL)), float)
+    together = call(layer, batch)
+    np.testing.assert_allclose(together[1, 2], layer(batch[1, 2]), **CLOSE)
+    np.testing.assert_allclose(together[0, 1], layer(batch[0, 1]), **CLOSE)
+    np.testing.assert_allclose(together[1, 2, 3], layer(batch[1, 2, 3]), **CLOSE)
+    np.testing.assert_allclose(together, jax.vmap(jax.vmap(layer))(batch), **CLOSE)
+
+
 @pytest.mark.equation("eq-blocks-dropout")
-def test_dropout_keeps_the_mean_and_drops_at_the_rate(key):
-    ones = jnp.full((40, 50, 60), 3.0)
+def test_dropout_keeps_the_mean_and_drops_at_the_rate():
+    threes = jnp.full((40, 50, 60), 3.0)
     for rate in (0.1, 0.5, 0.9):
-        dropped = pf.dropout(ones, rate, key=key)
-        kept = np.asarray(dropped) != 0
+        dropped = np.asarray(pf.dropout(threes, rate, key=KEY))
+        kept = dropped != 0
         np.testing.assert_allclose(dropped[kept], 3 / (1 - rate), rtol=1e-6)
         assert abs(kept.mean() - (1 - rate)) < 0.01
-        assert abs(float(dropped.mean()) - 3) < 0.05
+        assert abs(dropped.mean() - 3) < 0.05
 
 
 @pytest.mark.equation("eq-blocks-dropout")
-def test_dropout_is_off_without_a_key_or_a_rate(x, key):
-    np.testing.assert_array_equal(pf.dropout(x, 0.5), x)
-    np.testing.assert_array_equal(pf.dropout(x, 0.0, key=key), x)
+def test_dropout_is_off_without_a_key_or_a_rate():
+    np.testing.assert_array_equal(pf.dropout(X, 0.5), X)
+    np.testing.assert_array_equal(pf.dropout(X, 0.0, key=KEY), X)
 
 
 @pytest.mark.equation("eq-blocks-dropout")
-def test_dropout_lets_the_gradient_pass_where_it_lets_the_entry_pass(x, key):
-    gradient = jax.grad(lambda x: pf.dropout(x, 0.25, key=key).sum())(x)
-    np.testing.assert_allclose(gradient, np.where(pf.dropout(x, 0.25, key=key) == 0, 0, 4 / 3), rtol=1e-6)
+def test_dropout_lets_the_gradient_pass_where_it_lets_the_entry_pass():
+    gradient = jax.grad(lambda x: pf.dropout(x, 0.25, key=KEY).sum())(X)
+    np.testing.assert_allclose(gradient, np.where(pf.dropout(X, 0.25, key=KEY) == 0, 0, 4 / 3), rtol=1e-6)
 
 
 @pytest.mark.equation("eq-blocks-parameters")
-def test_count_parameters_of_known_modules(key):
+def test_count_parameters_of_known_modules():
+    def count(make):
+        return pf.count_parameters(eqx.filter_eval_shape(make))
+
     assert pf.count_parameters(pf.LayerNorm(12)) == 24
     assert pf.count_parameters(pf.RMSNorm(12)) == 12
-    assert pf.count_parameters(pf.FeedForward(12, 7, key=key)) == 12 * 7 + 7 + 7 * 12 + 12
-    assert pf.count_parameters(pf.FeedForward(12, 7, use_bias=False, key=key)) == 2 * 12 * 7
-    assert pf.count_parameters(pf.SwiGLU(12, 7, key=key)) == 3 * 12 * 7
-    assert pf.count_parameters(pf.MultiHeadAttention(12, 3, use_bias=True, key=key)) == 4 * (12 * 12 + 12)
+    assert count(lambda: pf.FeedForward(12, 7, key=KEY)) == 12 * 7 + 7 + 7 * 12 + 12
+    assert count(lambda: pf.FeedForward(12, 7, use_bias=False, key=KEY)) == 2 * 12 * 7
+    assert count(lambda: pf.SwiGLU(12, 7, key=KEY)) == 3 * 12 * 7
+    assert count(lambda: pf.MultiHeadAttention(12, 3, use_bias=True, key=KEY)) == 4 * (12 * 12 + 12)
     assert pf.count_parameters({"ids": jnp.arange(3), "rate": 0.5, "none": None, "two": [jnp.ones((2, 3))] * 2}) == 12
 
 
-@pytest.mark.parametrize("number", range(9))
-def test_layers_have_right_gradients(number, x64, key):
-    activations = ["relu", "gelu", "gelu_tanh", "silu"]
-    layers = [pf.LayerNorm(4), pf.LayerNorm(4, use_bias=False), pf.RMSNorm(4), pf.SwiGLU(4, 5, key=key)]
-    layers += [pf.FeedForward(4, 5, activation=activation, key=key) for activation in activations]
-    layers += [lambda x: pf.dropout(x, 0.5, key=key)]
-    layer, static = eqx.partition(layers[number], eqx.is_array)
-    layer = redrawn(layer, key)
-    x = jax.random.normal(jax.random.fold_in(key, 1), (3, 4), jnp.float64)
+@pytest.mark.parametrize("name", [*LAYERS, "dropout"])
+def test_layers_have_right_gradients(name, x64):
+    layer = functools.partial(pf.dropout, rate=0.5, key=KEY) if name == "dropout" else new_layer(name, 4, 5)
+    layer, static = eqx.partition(layer, eqx.is_array)
+    x = jnp.asarray(NUMBERS.normal(size=(3, 4)), float)
 
-    def output(layer, x):  # check_grads hands over NumPy arrays
-        layer, x = jax.tree.map(jnp.asarray, (layer, x))
+    @jax.jit
+    def output(layer, x):
         return eqx.combine(layer, static)(x)
 
     check_grads(output, (layer, x), order=1, modes=("fwd", "rev"))
 
 
-def test_layers_start_with_different_weights_of_the_right_size_and_plain_norms(key):
-    network, gated = pf.FeedForward(96, 160, key=key), pf.SwiGLU(96, 160, key=key)
-    matrices = [network.in_weight, network.out_weight.T, gated.gate_weight, gated.in_weight, gated.out_weight.T]
-    for n, matrix in enumerate(matrices):
-        assert abs(float(matrix.std()) - (2 / (96 + 160)) ** 0.5) < 0.004
-        start = 2 if n < 2 else len(matrices)
-        assert all(np.abs(matrix - other).max() > 0.01 for other in matrices[n + 1 : start])
-    assert np.abs(gated.gate_weight - gated.in_weight).max() > 0.01
-    assert np.abs(gated.gate_weight - gated.out_weight.T).max() > 0.01
-    np.testing.assert_array_equal(network.in_bias, np.zeros(160))
-    np.testing.assert_array_equal(network.out_bias, np.zeros(96))
+def test_layers_start_with_different_weights_of_the_right_size_and_plain_norms():
+    network, gated = pf.FeedForward(96, 160, key=KEY), pf.SwiGLU(96, 160, key=KEY)
+    maps = [network.up, network.down, gated.gate, gated.up, gated.down]
+    matrices = [np.asarray(each.weight) for each in maps]
+    for matrix in matrices:
+        assert abs(matrix.std() - (2 / (96 + 160)) ** 0.5) < 0.004
+    assert np.abs(matrices[0] - matrices[1].T).max() > 0.01
+    for one, other in [(2, 3), (2, 4), (3, 4)]:
+        assert np.abs(matrices[one].reshape(-1) - matrices[other].T.reshape(-1)).max() > 0.01
+        assert np.abs(matrices[one].reshape(-1) - matrices[other].reshape(-1)).max() > 0.01
+    np.testing.assert_array_equal(network.up.bias, np.zeros(160))
+    np.testing.assert_array_equal(network.down.bias, np.zeros(96))
+    assert gated.gate.bias is gated.up.bias is gated.down.bias is None
     for norm in (pf.LayerNorm(5), pf.RMSNorm(5)):
         np.testing.assert_array_equal(norm.scale, np.ones(5))
     np.testing.assert_array_equal(pf.LayerNorm(5).bias, np.zeros(5))
     assert pf.LayerNorm(5, use_bias=False).bias is None
+
+
+# --- at their edges: half precision, constant and empty rows, and what a reader is told ---------------------
+
+
+@pytest.mark.parametrize("dtype", [jnp.float16, jnp.bfloat16])
+def test_norms_in_half_precision_keep_the_dtype_and_do_not_overflow(dtype):
+    # The square of 300 is more than float16 holds, and the square of 0.001 less than it can tell from zero.
+    row = np.array([300.0, -300, 600, 0, 900, 300])
+    for size in (1.0, 1e-5):
+        rows = jnp.asarray([size * row], dtype)
+        exact = np.asarray(rows, np.float64)
+        eps = 0.0 if size < 1 else 1e-5
+        centred = exact - exact.mean()
+        for norm, expected in (
+            (lambda rows, eps=eps: pf.standardise(rows, eps), centred / centred.std()),
+            (pf.LayerNorm(6, eps=eps), centred / centred.std()),
+            (pf.RMSNorm(6, eps=eps), exact / np.sqrt((exact**2).mean())),
+        ):
+            norm = jax.tree.map(lambda leaf: leaf.astype(dtype) if eqx.is_array(leaf) else leaf, norm)
+            found = norm(rows)
+            assert found.dtype == dtype
+            np.testing.assert_allclose(found.astype(jnp.float32), expected, rtol=1e-2, atol=1e-3)
+
+
+@pytest.mark.parametrize("dtype", [jnp.float16, jnp.bfloat16])
+@pytest.mark.parametrize("name", NETWORKS)
+def test_feed_forward_and_swiglu_keep_half_precision(name, dtype):
+    network, rows = new_layer(name), X / 10
+    half = jax.tree.map(lambda w: w.astype(dtype), network)(rows.astype(dtype))
+    assert half.dtype == dtype
+    expected = network(rows)
+    np.testing.assert_allclose(half.astype(jnp.float32), expected, atol=0.03 * np.abs(expected).max())
+
+
+@pytest.mark.parametrize("dtype", [jnp.float16, jnp.bfloat16])
+def test_dropout_keeps_half_precision(dtype):
+    assert pf.dropout(X.astype(dtype), 0.5, key=KEY).dtype == dtype
+
+
+def test_norms_of_a_constant_row_are_finite_and_so_are_their_gradients():
+    for value in (0.0, 5.0):
+        rows = jnp.full((3, 4), value)
+        np.testing.assert_array_equal(pf.standardise(rows), np.zeros((3, 4)))
+        for layer in (pf.LayerNorm(4), pf.RMSNorm(4)):
+            assert np.isfinite(layer(rows)).all()
+            assert np.isfinite(jax.grad(lambda x, layer=layer: (layer(x) ** 2).sum())(rows)).all()
+    np.testing.assert_array_equal(pf.RMSNorm(4)(jnp.zeros((3, 4))), np.zeros((3, 4)))
+
+
+@pytest.mark.parametrize("name", ["layer", "rms", "gelu", "swiglu"])
+def test_layers_take_no_tokens_and_tokens_of_one_number(name):
+    assert new_layer(name)(jnp.ones((0, D_MODEL))).shape == (0, D_MODEL)
+    single = LAYERS[name](1) if name in NORMS else new_layer(name, 1)
+    rows = single(jnp.array([[2.0], [-3.0]]))
+    assert np.isfinite(rows).all()
+    if name == "layer":  # a single number is its own mean
+        np.testing.assert_array_equal(rows, np.zeros((2, 1)))
+    if name == "rms":
+        np.testing.assert_allclose(rows, [[1], [-1]], rtol=1e-5)
+
+
+@pytest.mark.parametrize("name", ["layer", "rms", "gelu", "swiglu"])
+def test_layers_are_traced_once_for_each_shape(name):
+    layer, traced = new_layer(name), []
+
+    @eqx.filter_jit
+    def compiled(layer, x):
+        traced.append(x.shape)
+        return layer(x)
+
+    np.testing.assert_allclose(compiled(layer, X), layer(X), rtol=1e-5, atol=1e-5)
+    compiled(layer, 2 * X)
+    assert len(traced) == 1  # new values, no new trace
+    compiled(layer, X[:4])
+    assert len(traced) == 2
+
+
+@pytest.mark.usefixtures("unchecked")
+@pytest.mark.parametrize("name", ["layer", "rms", "gelu", "swiglu"])
+@pytest.mark.parametrize(
+    ("x", "error", "message"),
+    [
+        (jnp.ones((5, 8)), ValueError, r"x has shape \(5, 8\); expected \(\.\.\., d_\w+=12\)"),
+        (jnp.ones((2, 5, 8)), ValueError, r"x has shape \(2, 5, 8\); expected \(\.\.\., d_\w+=12\)"),
+        ([[1.0]], TypeError, r"x is a list; expected an array with axes \(\.\.\., d_\w+=12\).*jnp\.asarray"),
+        (X.astype(int), TypeError, r"x holds int32; expected floats.*x\.astype\(float\)"),
+    ],
+)
+def test_layers_name_what_came_and_what_was_expected(name, x, error, message):
+    with pytest.raises(error, match=message):
+        new_layer(name)(x)
+
+
+@pytest.mark.usefixtures("unchecked")
+@pytest.mark.parametrize(
+    ("call", "error", "message"),
+    [
+        (lambda: pf.standardise(jnp.ones((5, 0))), ValueError, r"d_model is 0; expected at least 1"),
+        (lambda: pf.standardise(X, -1.0), ValueError, r"eps is -1\.0; expected a small number, at least 0"),
+        (lambda: pf.standardise(X.astype(int)), TypeError, r"x holds int32; expected floats.*x\.astype\(float\)"),
+        (lambda: pf.standardise(X, "1e-5"), TypeError, r"eps is '1e-5'; expected a number, such as 1e-5"),
+        (lambda: pf.standardise(X, jnp.ones(2)), TypeError, r"eps is Array.*; expected a number"),
+        (lambda: jax.jit(pf.standardise)(X, 1e-5), TypeError, r"eps is traced.*static_argnames"),
+        (lambda: pf.LayerNorm(6, eps=-1e-5), ValueError, r"eps is -1e-05; expected a small number, at least 0"),
+        (lambda: pf.LayerNorm(6, eps=float("inf")), ValueError, r"eps is inf; expected a small number"),
+        (lambda: pf.RMSNorm(6, eps=float("nan")), ValueError, r"eps is nan; expected a small number"),
+        (lambda: pf.LayerNorm(0), ValueError, r"d_model is 0; expected at least 1"),
+        (lambda: pf.RMSNorm(6.0), TypeError, r"d_model is 6\.0; expected a whole number"),
+        (lambda: pf.FeedForward(6, 0, key=KEY), ValueError, r"d_ff is 0; expected at least 1"),
+        (lambda: pf.SwiGLU(6, -1, key=KEY), ValueError, r"d_ff is -1; expected at least 1"),
+        (
+            lambda: pf.FeedForward(6, 7, activation="glu", key=KEY),
+            ValueError,
+            r"activation is 'glu'; expected one of 'relu', 'gelu', 'gelu_tanh', 'silu'",
+        ),
+        (lambda: pf.dropout(X, -0.1, key=KEY), ValueError, r"rate is -0\.1; expected a probability of at least 0"),
+        (lambda: pf.dropout(X, 1.0, key=KEY), ValueError, r"rate is 1\.0; expected a probability .* below 1"),
+        (lambda: pf.dropout(X, 10), ValueError, r"rate is 10;.*For 10 per cent, pass 0\.1"),
+        (lambda: pf.dropout(X, float("nan")), ValueError, r"rate is nan; expected a probability"),
+        (lambda: pf.dropout(X, "0.1", key=KEY), TypeError, r"rate is '0\.1'; expected a number, such as 0\.1"),
+        (lambda: pf.dropout(X, True, key=KEY), TypeError, r"rate is True; expected a number"),
+        (lambda: pf.dropout(X, None), TypeError, r"rate is None; expected a number"),
+        (lambda: jax.jit(pf.dropout)(X, 0.1, key=KEY), TypeError, r"rate is traced.*static_argnames"),
+        (lambda: pf.dropout(X.astype(int), 0.1), TypeError, r"x holds int32; expected floats"),
+    ],
+)
+def test_bad_input_is_named(call, error, message):
+    with pytest.raises(error, match=message):
+        call()
