@@ -106,8 +106,9 @@ def test_fit_survives_being_killed_at_twenty_random_moments(tmp_path, cache, who
             if number % 5 == 4:  # at any moment, be it while it starts or reads its checkpoint
                 time.sleep(3 * moments.random())
             else:
-                trainer.wait_for(moments.randint(1, 2), moments.choice(["step", "saving"]))
-                time.sleep(0.1 * moments.random())
+                word = moments.choice(["step", "saving"])
+                trainer.wait_for(moments.randint(1, 2), word)
+                time.sleep({"step": 0.1, "saving": 0.004}[word] * moments.random())  # a save takes milliseconds
             assert trainer.process.poll() is None, trainer.end()
             trainer.process.send_signal(signal.SIGKILL)
             trainer.end()
@@ -139,3 +140,13 @@ def test_fit_on_a_full_disk_says_so_and_keeps_what_it_saved(tmp_path, cache, who
     assert "Is the disk full, or the folder read-only? Checkpoints that are there already stay: [2, 4, 6]." in errors
     assert list_checkpoints(tmp_path) == [2, 4, 6]
     check_goes_on_to_the_same_end(cache, tmp_path, whole)
+
+
+def test_save_checkpoint_survives_being_killed_before_each_of_its_file_operations(tmp_path):
+    command = [sys.executable, str(TRAINER.with_name("saver.py")), str(tmp_path)]
+    done = subprocess.run(command, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    found = done.stdout.splitlines()
+    # Nothing is there of the new one, then all of it, then the oldest one is deleted.
+    assert found == sorted(found, key=["1 2", "1 2 3", "2 3"].index)
+    assert set(found) == {"1 2", "1 2 3", "2 3"}

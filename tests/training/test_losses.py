@@ -113,6 +113,14 @@ def test_cross_entropy_names_a_target_out_of_range(logits, targets, target):
             eqx.filter_jit(jax.grad(cross_entropy))(logits, spoilt, is_token)
 
 
+@pytest.mark.usefixtures("unchecked")
+def test_cross_entropy_does_not_wrap_targets_of_64_bits():
+    logits = jnp.arange(4.0)[None]
+    with pytest.raises(ValueError, match=r"^targets\[0\] is 4294967297; expected"):
+        cross_entropy(logits, np.array([2**32 + 1]))
+    assert cross_entropy(logits, np.array([1])) == cross_entropy(logits, jnp.array([1]))
+
+
 def test_cross_entropy_has_right_gradients(x64, key):
     logits, targets = jax.random.normal(key, (4, 3), jnp.float64), jnp.array([2, 0, 1, 1])
     check_grads(lambda z: cross_entropy(jnp.asarray(z), targets), (logits,), order=1, modes=("rev",))

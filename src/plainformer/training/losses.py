@@ -96,7 +96,6 @@ def corpus_loss(model, windows: tuple, *, batch_size: int = 64) -> float:
     return total / count
 
 
-mean_next_token_loss = corpus_loss  # renamed: remove
 _compiled_loss = eqx.filter_jit(next_token_loss)
 
 
