@@ -1,11 +1,13 @@
 """Images as tokens: cutting them into patches, and putting the patches back together (chapters 01 and 10)."""
 
+from collections.abc import Sequence
+
 import numpy as np
 from jaxtyping import Array, Num
 
 from plainformer.checks import check_axes, check_positive, checked
 
-Sides = int | tuple[int, int]
+Sides = int | Sequence[int]
 
 
 @checked
@@ -45,7 +47,8 @@ def patches_to_image(
     (patch_height, patch_width), (grid_height, grid_width) = tiling(height, width, patch_size)
     *batch, _, features = patches.shape
     hint = f"An image of {height} x {width} pixels takes {grid_height * grid_width} such patches."
-    check_axes("patches", patches[(0,) * len(batch)], hint, num_patches=grid_height * grid_width, patch_features=None)
+    axes = {"*batch": None, "num_patches": grid_height * grid_width, "patch_features": None}
+    check_axes("patches", patches, hint, **axes)
     channels, rest = divmod(features, patch_height * patch_width)
     if rest:
         raise ValueError(

@@ -7,7 +7,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Integer, PRNGKeyArray
 
-from plainformer.checks import check_positive, check_token_ids, checked, refuse
+from plainformer.checks import check_axes, check_positive, check_token_ids, checked, refuse
 
 GLOROT = jax.nn.initializers.glorot_normal()
 UNIT_VARIANCE = jax.nn.initializers.variance_scaling(1.0, "fan_in", "normal")
@@ -43,6 +43,7 @@ def embed(
     return table[ids]
 
 
+@checked
 def _in_vocabulary(ids: Integer[Array, "*batch seq"], vocab_size: int) -> Integer[Array, "*batch seq"]:
     # Compared before the cast, which would wrap what is too large for 32 bits.
     largest = min(vocab_size - 1, jnp.iinfo(ids.dtype).max)
@@ -137,6 +138,7 @@ def next_token_pairs(
 
 def _as_ids(ids) -> Integer[Array, " seq"]:
     if isinstance(ids, jax.core.Tracer):
+        check_axes("ids", ids, seq=None)
         return _in_vocabulary(ids, 2**31)
     return jnp.asarray(check_token_ids(ids), dtype=jnp.int32)
 
