@@ -1,4 +1,4 @@
-"""A book of small pages with whatever a notebook can show, and one with what it cannot."""
+"""A book of small pages with whatever a notebook can show."""
 
 from pathlib import Path
 
@@ -230,37 +230,6 @@ mystnb:
 ---
 from IPython.display import SVG
 SVG(data='<svg xmlns="http://www.w3.org/2000/svg" width="9" height="9"/>')
-```
-"""
-FAULTY = r"""
-# Faults
-
-```{strange}
-x
-```
-
-A {strange}`x`, {eq}`eq-nowhere`, {cite:t}`nobody`, {numref}`fig-nowhere`, {doc}`99_none`, [b](99_none.md).
-
-```{listing} triple
-```
-
-```{eval-rst}
-| a verse
-```
-
-(sec-small)=
-## Again
-
-$$ a $$ (eq-small-one)
-
-```{exercise} Once more
-:label: ex-add
-```
-
-```{live-figure} toy
-:name: fig-small
-:alt: a toy
-The same again.
 ```
 """
 LARGE = "(sec-large)=\n# Large {term}`things`\n\n```{math}\n:label: eq-large-one\na\n```\n\n$$b$$ (eq-large-two)\n"

@@ -11,8 +11,9 @@ import pytest
 import sync_notebooks
 import yaml
 from book import ROOT, Book
+from faulty_page import FAULTY
 from raw_markup import raw_markup
-from toy_book import FAULTY, HEADER, SITE, write_toy_book
+from toy_book import HEADER, SITE, write_toy_book
 
 NAME = "chapters/01_small"
 
