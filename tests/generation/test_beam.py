@@ -1,15 +1,14 @@
-"""Chapter 06, beam search: between greedy and exhaustive search, and honest about its scores."""
+"""Beam search: between greedy and exhaustive search, and honest about its scores."""
 
 import itertools
 import math
 
 import equinox as eqx
-import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from redraw import redrawn
-from toy_models import Bigram
+from flat import decoder_config
+from toy_models import Bigram, drawn
 
 import plainformer as pf
 
@@ -19,15 +18,15 @@ VOCAB, NEW, PROMPT = 3, 4, [1, 0]
 @pytest.fixture(scope="module")
 def model():
     """A decoder of three tokens, which looks back farther than one of them."""
-    key = jax.random.key(3)
-    return redrawn(pf.Decoder(pf.DecoderConfig(VOCAB, 6, 8, 2, 4, 5, num_kv_heads=2, positions="rotary"), key=key), key)
+    sizes = {"d_model": 8, "num_layers": 2, "num_heads": 4, "num_kv_heads": 2, "d_ff": 5, "position_scheme": "rotary"}
+    return drawn(pf.Decoder, decoder_config(VOCAB, 6, **sizes), seed=53)
 
 
 @pytest.fixture(scope="module")
 def tree(model):
     """The log-probability of each new token in each of the 81 texts of four."""
     texts = list(itertools.product(range(VOCAB), repeat=NEW))
-    logits = np.asarray(model(jnp.array([PROMPT + list(text) for text in texts])), np.float64)
+    logits = np.asarray(eqx.filter_jit(model)(jnp.array([PROMPT + list(text) for text in texts])), np.float64)
     log_probs = logits - np.log(np.exp(logits).sum(axis=2, keepdims=True))
     return {text: [log_probs[n, 1 + m, token] for m, token in enumerate(text)] for n, text in enumerate(texts)}
 
@@ -88,10 +87,11 @@ def test_beam_search_of_a_narrow_beam_agrees_with_lists(model, tree, length_powe
     assert_same(found, expected)
 
 
-@pytest.mark.parametrize("stop_tokens", [[], [2]])
-def test_beam_search_of_width_one_is_greedy(model, stop_tokens):
-    (found,) = pf.beam_search(model, PROMPT, NEW, beam_width=1, stop_tokens=stop_tokens)
-    (greedy,) = pf.generate(model, [PROMPT], NEW, temperature=0.0, stop_tokens=stop_tokens)
+@pytest.mark.parametrize(("stop_token", "stops"), [(0, False), (2, True)])
+def test_beam_search_of_width_one_is_greedy(model, stop_token, stops):
+    (found,) = pf.beam_search(model, PROMPT, NEW, beam_width=1, stop_tokens=[stop_token])
+    (greedy,) = pf.generate(model, [PROMPT], NEW, temperature=0.0, stop_tokens=[stop_token])
+    assert greedy.stopped is stops
     assert found.tokens == greedy.tokens
     np.testing.assert_allclose(found.log_prob, sum(greedy.log_probs), rtol=1e-5)
 
@@ -102,9 +102,11 @@ def test_beam_search_scores_are_what_they_say(model):
     assert [each.score for each in found] == sorted((each.score for each in found), reverse=True)
     one_of_each_length = {len(each.tokens): each for each in found}
     assert sorted(one_of_each_length) == [1, 2, 3, 4]
-    for each in one_of_each_length.values():
-        log_probs = eqx.filter_jit(pf.sequence_log_probs)(model, jnp.array(PROMPT + each.tokens))[len(PROMPT) - 1 :]
-        np.testing.assert_allclose(each.log_prob, log_probs.sum(), rtol=1e-5, atol=1e-5)
+    log_probs_of = eqx.filter_jit(pf.sequence_log_probs)
+    for length, each in one_of_each_length.items():
+        text = np.pad(PROMPT + each.tokens, (0, NEW - length))  # what is to the right of it does not matter
+        log_prob = log_probs_of(model, text)[len(PROMPT) - 1 :][:length].sum()
+        np.testing.assert_allclose(each.log_prob, log_prob, rtol=1e-5, atol=1e-5)
         np.testing.assert_allclose(each.score, each.log_prob / len(each.tokens) ** 0.6, rtol=1e-5)
 
 

@@ -1,5 +1,6 @@
-"""Chapter 06, sampling: the limits of each way to choose, and that texts are what they say they are."""
+"""Sampling: the limits of each way to choose, and that texts are what they say they are."""
 
+import itertools
 import math
 
 import equinox as eqx
@@ -8,28 +9,36 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from flat import decoder_config
 from hypothesis import strategies as st
-from redraw import redrawn
-from toy_models import Bigram
+from toy_models import Bigram, drawn
 
 import plainformer as pf
 
 VOCAB, CONTEXT, NEW = 7, 9, 4
 PROMPTS = [[1, 5], [4, 0, 2, 6], [3]]
+SIZES = {"d_model": 12, "num_layers": 2, "num_heads": 3, "d_ff": 10, "position_scheme": "rotary"}
 probabilities = pf.next_token_probabilities
+log_probs_of = eqx.filter_jit(pf.sequence_log_probs)
 
 
-@pytest.fixture
-def logits(key):
+@pytest.fixture(scope="module")
+def logits():
     """Logits of seven tokens, of which the second and the fifth tie for the largest."""
-    return jax.random.normal(key, (VOCAB,)).at[jnp.array([1, 4])].set(3.0)
+    return jnp.array([0.3, 3.0, -1.2, 0.8, 3.0, -0.4, 1.1])
 
 
-@pytest.fixture
-def model(key):
+@pytest.fixture(scope="module")
+def model():
     """A small decoder whose logits differ enough that it does not repeat itself."""
-    options = {"num_kv_heads": 1, "norm": "rms", "positions": "rotary", "tied_embedding": False, "use_bias": False}
-    return redrawn(pf.Decoder(pf.DecoderConfig(VOCAB, CONTEXT, 12, 2, 3, 10, **options), key=key), key)
+    options = {"num_kv_heads": 1, "norm": "rms", "tied_embedding": False, "use_bias": False}
+    return drawn(pf.Decoder, decoder_config(VOCAB, CONTEXT, **SIZES, **options), seed=3)
+
+
+@pytest.fixture(scope="module")
+def continuations(model):
+    """Three prompts of different lengths, continued greedily."""
+    return pf.generate(model, PROMPTS, NEW, temperature=0.0)
 
 
 @pytest.mark.equation("eq-decoder-temperature")
@@ -125,14 +134,13 @@ def test_probabilities_of_16_bit_logits_are_computed_in_32(logits, dtype):
 
 
 @pytest.mark.parametrize("dtype", [jnp.float16, jnp.bfloat16])
-def test_searches_of_a_16_bit_model_give_32_bit_log_probs(key, dtype):
-    config = pf.DecoderConfig(VOCAB, CONTEXT, 12, 1, 3, 10, positions="rotary")
-    model = jax.tree.map(lambda leaf: leaf.astype(dtype), redrawn(pf.Decoder(config, key=key), key))
+def test_searches_of_a_16_bit_model_give_32_bit_log_probs(model, dtype):
+    model = jax.tree.map(lambda leaf: leaf.astype(dtype), model)
     (greedy,) = pf.generate(model, [[1, 5]], NEW, temperature=0.0)
     (found,) = pf.beam_search(model, [1, 5], NEW, beam_width=1)
     assert found.tokens == greedy.tokens
     np.testing.assert_allclose(found.log_prob, sum(greedy.log_probs), rtol=1e-5)
-    log_probs = pf.sequence_log_probs(model, jnp.array([1, 5, *greedy.tokens]))
+    log_probs = log_probs_of(model, jnp.array([1, 5, *greedy.tokens]))
     assert log_probs.dtype == jnp.float32
     assert any(float(jnp.asarray(each, dtype)) != each for each in greedy.log_probs)
 
@@ -167,23 +175,22 @@ def test_next_token_probabilities_agree_with_a_loop_and_sum_to_one(numbers, temp
     np.testing.assert_allclose(found, powers / powers.sum(), rtol=1e-4, atol=1e-7)
 
 
-@pytest.fixture
-def continuations(model):
-    """Three prompts of different lengths, continued greedily."""
-    return pf.generate(model, PROMPTS, NEW, temperature=0.0)
+@eqx.filter_jit
+def log_probs_at_every_token(model, tokens):
+    """One full pass, without a cache."""
+    return jax.nn.log_softmax(model(tokens))
 
 
-def padded(tokens):
-    """A text with zeros behind it, as long as the context: one shape, one compilation."""
-    return jnp.zeros(CONTEXT, int).at[: len(tokens)].set(jnp.array(tokens))
+def passed(model, tokens):
+    """Log-probabilities after every token of a text, with zeros behind it: one shape, one compilation."""
+    return np.asarray(log_probs_at_every_token(model, np.pad(tokens, (0, CONTEXT - len(tokens)))), np.float64)
 
 
 def test_generate_greedily_equals_a_loop_of_full_passes(model, continuations):
-    full = eqx.filter_jit(lambda model, tokens: model(tokens))
     for prompt, continuation in zip(PROMPTS, continuations, strict=True):
         text = list(prompt)
         for _ in range(NEW):
-            text.append(int(full(model, padded(text))[len(text) - 1].argmax()))
+            text.append(int(passed(model, text)[len(text) - 1].argmax()))
         assert continuation.tokens == text[len(prompt) :]
         assert not continuation.stopped
     assert len({token for each in continuations for token in each.tokens}) > 1
@@ -191,22 +198,20 @@ def test_generate_greedily_equals_a_loop_of_full_passes(model, continuations):
 
 @pytest.mark.equation("eq-decoder-factorisation")
 def test_generate_log_probs_are_those_of_sequence_log_probs(model, continuations, key):
-    drawn = pf.generate(model, PROMPTS, NEW, temperature=2.0, top_k=5, top_p=0.9, key=key)
-    log_probs = eqx.filter_jit(lambda model, tokens: jax.nn.log_softmax(model(tokens)))
-    for prompt, each in [*zip(PROMPTS, continuations, strict=True), *zip(PROMPTS, drawn, strict=True)]:
+    sampled = pf.generate(model, PROMPTS, NEW, temperature=2.0, top_k=5, top_p=0.9, key=key)
+    for prompt, each in zip(PROMPTS * 2, continuations + sampled, strict=True):
         text = prompt + each.tokens
-        by_hand = [log_probs(model, padded(text))[place, token] for place, token in enumerate(text[1:])]
+        by_hand = passed(model, text)[np.arange(len(text) - 1), text[1:]]
         np.testing.assert_allclose(each.log_probs, by_hand[len(prompt) - 1 :], rtol=1e-4, atol=1e-4)
-    np.testing.assert_allclose(pf.sequence_log_probs(model, jnp.array(text)), by_hand, rtol=1e-4, atol=1e-4)
-    assert drawn != continuations
+    np.testing.assert_allclose(log_probs_of(model, jnp.array(text)), by_hand, rtol=1e-4, atol=1e-4)
+    assert sampled != continuations
 
 
 @pytest.mark.equation("eq-decoder-factorisation")
 def test_sequence_log_probs_of_all_texts_sum_to_one(key):
     model = Bigram(jax.random.normal(key, (3, 3)))
-    texts = [[2, first, second, third] for first in range(3) for second in range(3) for third in range(3)]
-    total = sum(math.exp(float(pf.sequence_log_probs(model, jnp.array(text)).sum())) for text in texts)
-    assert abs(total - 1) < 1e-5
+    texts = [[2, *rest] for rest in itertools.product(range(3), repeat=3)]
+    assert abs(sum(np.exp(log_probs_of(model, jnp.array(text)).sum()) for text in texts) - 1) < 1e-5
     table = jax.nn.log_softmax(model.table)
     np.testing.assert_allclose(
         pf.sequence_log_probs(model, jnp.array([2, 0, 1])), [table[2, 0], table[0, 1]], rtol=1e-5
@@ -214,15 +219,14 @@ def test_sequence_log_probs_of_all_texts_sum_to_one(key):
 
 
 def test_generate_gives_each_prompt_what_it_gets_among_others(model, continuations, key):
-    options = {"temperature": 1.5, "key": key}
+    options = {"temperature": 1.5, "top_k": 5, "top_p": 0.9, "key": key}
     together = pf.generate(model, PROMPTS, NEW, **options)
     first, *_ = pf.generate(model, [PROMPTS[0], [2, 2], [5, 1]], NEW, **options)  # less padding, other neighbours
     assert first.tokens == together[0].tokens
     np.testing.assert_allclose(first.log_probs, together[0].log_probs, rtol=1e-4, atol=1e-5)
-    for number, prompt in enumerate(PROMPTS):
-        (alone,) = pf.generate(model, [prompt], NEW, temperature=0.0)
-        assert alone.tokens == continuations[number].tokens
-        np.testing.assert_allclose(alone.log_probs, continuations[number].log_probs, rtol=1e-4, atol=1e-5)
+    (alone,) = pf.generate(model, PROMPTS[2:], NEW, temperature=0.0)  # the one with most padding
+    assert alone.tokens == continuations[2].tokens
+    np.testing.assert_allclose(alone.log_probs, continuations[2].log_probs, rtol=1e-4, atol=1e-5)
 
 
 def test_generate_is_reproduced_by_its_key(key):

@@ -1,11 +1,12 @@
-"""Chapter 06's sampling and beam search: what a reader is told about numbers out of range and texts too long."""
+"""Sampling and beam search: what a reader is told about numbers out of range and texts too long."""
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from toy_models import Bigram
+from flat import decoder_config
+from toy_models import Bigram, drawn
 
 import plainformer as pf
 
@@ -126,6 +127,6 @@ def test_weights_that_are_no_numbers_are_named(write):
 
 
 def test_sequence_log_probs_names_a_text_longer_than_the_context():
-    model = pf.Decoder(pf.DecoderConfig(7, 3, 4, 1, 2, 5), key=KEY)
-    with pytest.raises(ValueError, match=r"There are 4 tokens; expected 1 to context_len=3"):
+    model = drawn(pf.Decoder, decoder_config(7, 3, d_model=4, num_layers=1, num_heads=2, d_ff=5))
+    with pytest.raises(ValueError, match=r"tokens has 4 tokens; expected 1 to context_len=3"):
         pf.sequence_log_probs(model, jnp.arange(5))

@@ -1,4 +1,4 @@
-"""Chapter 08, writing a target: the cache changes nothing, and the source is read exactly once."""
+"""Writing a target: the cache changes nothing, and the source is read exactly once."""
 
 import itertools
 
@@ -41,8 +41,8 @@ def test_given_extend_equals_the_full_call(kind, key):
     model = new_model(key, kind)
     source, is_source, target, _ = padded()
     expected = call(model, source, target, is_source)
-    given = model.given(source, is_source)
-    cache, pieces = given.new_cache(num_texts=3), []
+    given = model.condition_on(source, is_source)
+    cache, pieces = given.make_cache(batch=(3,)), []
     for first, end in [(0, 4), (4, 5), (5, 6), (6, 7)]:
         logits, cache = read(given, target[:, first:end], cache)
         pieces.append(logits)
@@ -54,11 +54,11 @@ def test_given_extend_equals_the_full_call(kind, key):
 def test_given_extend_reads_prompts_padded_on_the_left(kind, key):
     model = new_model(key, kind)
     source, is_source, _, _ = padded()
-    given = model.given(source, is_source)
+    given = model.condition_on(source, is_source)
     prompts, positions = np.full((3, 7), 5, np.int32), np.full((3, 7), -1, np.int32)
     for row, text in enumerate(TARGETS):
         prompts[row, 7 - len(text) :], positions[row, 7 - len(text) :] = text, range(len(text))
-    found, cache = read(given, jnp.asarray(prompts), given.new_cache(9, num_texts=3), jnp.asarray(positions))
+    found, cache = read(given, jnp.asarray(prompts), given.make_cache(9, batch=(3,)), jnp.asarray(positions))
     further, _ = read(given, jnp.array([[3], [6], [0]]), cache)  # at the place after the last one of each text
     for row, (source_text, text, token) in enumerate(zip(SOURCES, TARGETS, [3, 6, 0], strict=True)):
         expected = call(model, jnp.array(source_text), jnp.array([*text, token]))
@@ -75,9 +75,9 @@ def test_given_keeps_the_keys_and_values_of_its_sources_as_they_are(key, monkeyp
     monkeypatch.setattr(
         pf.MultiHeadAttention, "context_cache", lambda self, *rest: calls.append(1) or context_cache(self, *rest)
     )
-    given = model.given(source, is_source)
+    given = model.condition_on(source, is_source)
     assert len(calls) == LAYERS
-    cache = given.new_cache(num_texts=3)
+    cache = given.make_cache(batch=(3,))
     assert len(cache) == 2 * LAYERS
     for token in range(3):
         _, cache = given.extend(target[:, token : token + 1], cache)
@@ -96,8 +96,8 @@ def test_given_keeps_the_keys_and_values_of_its_sources_as_they_are(key, monkeyp
 def test_given_step_has_no_product_as_tall_as_the_source(key):
     model = new_model(key)
     source, is_source, _, _ = padded()
-    given = model.given(source, is_source)
-    cache = given.new_cache(num_texts=3)
+    given = model.condition_on(source, is_source)
+    cache = given.make_cache(batch=(3,))
     token, positions = jnp.full((3, 1), 2), jnp.full((3, 1), 1)
     arrays, rest = eqx.partition(given, eqx.is_array)
     step = jax.make_jaxpr(lambda arrays, cache: eqx.combine(arrays, rest).extend(token, cache, positions))
@@ -119,7 +119,9 @@ def test_given_step_has_no_product_as_tall_as_the_source(key):
 def test_generate_of_unequal_sources_is_a_loop_of_full_passes(kind, key):
     model = jax.tree.map(lambda leaf: 2 * leaf, new_model(key, kind))  # the larger its numbers, the more texts differ
     source, is_source, _, _ = padded()
-    found = pf.generate(model.given(source, is_source), [[START]] * 3, CONTEXT, temperature=0.0, stop_tokens=[STOP])
+    found = pf.generate(
+        model.condition_on(source, is_source), [[START]] * 3, CONTEXT, temperature=0.0, stop_tokens=[STOP]
+    )
     whole = eqx.filter_jit(lambda target: model(source, target, is_source))
     target, log_probs = np.full((3, CONTEXT), START, np.int32), np.zeros((3, CONTEXT))
     for place in range(CONTEXT):  # what is to the right of it does not matter
@@ -141,7 +143,7 @@ def test_generate_log_probs_sum_to_the_probability_of_the_target(key):
     model = new_model(key)
     source, is_source, _, _ = padded()
     for each, ids, there in zip(
-        pf.generate(model.given(source, is_source), [[START]] * 3, 5, key=key), source, is_source, strict=True
+        pf.generate(model.condition_on(source, is_source), [[START]] * 3, 5, key=key), source, is_source, strict=True
     ):
         logits = call(model, ids, jnp.array([START, *each.tokens[:-1]]), there)
         log_probs = jax.nn.log_softmax(logits)[jnp.arange(5), jnp.array(each.tokens)]
@@ -151,16 +153,16 @@ def test_generate_log_probs_sum_to_the_probability_of_the_target(key):
 def test_generate_draws_several_targets_of_one_source(key):
     model = new_model(key)
     source = jnp.array(SOURCES[0])
-    one = model.given(source)
+    one = model.condition_on(source)
     found = pf.generate(one, [[START]] * 4, 5, key=key)
-    many = model.given(jnp.tile(source, (4, 1)))
+    many = model.condition_on(jnp.tile(source, (4, 1)))
     assert found == pf.generate(many, [[START]] * 4, 5, key=key)
     assert len({tuple(each.tokens) for each in found}) > 1
 
 
 def test_generate_takes_a_model_in_32_bits_where_64_are_allowed(key, x64):
     model = jax.tree.map(lambda leaf: leaf.astype(jnp.float32), new_model(key))
-    (found,) = pf.generate(model.given(jnp.array(SOURCES[0])), [[START]], 3, temperature=0.0)
+    (found,) = pf.generate(model.condition_on(jnp.array(SOURCES[0])), [[START]], 3, temperature=0.0)
     assert len(found.tokens) == len(found.log_probs) == 3
 
 
@@ -184,7 +186,7 @@ def test_beam_search_as_wide_as_the_tree_is_exhaustive(small, length_power):
     for text, logs in zip(texts.tolist(), log_probs, strict=True):
         end = text.index(2) + 1 if 2 in text else 4
         expected[tuple(text[:end])] = logs[:end].sum() / end**length_power
-    given = model.given(source, is_source)
+    given = model.condition_on(source, is_source)
     found = pf.beam_search(given, [0], 4, beam_width=81, length_power=length_power, stop_tokens=[2])
     assert [tuple(each.tokens) for each in found] == sorted(expected, key=lambda text: -expected[text])
     np.testing.assert_allclose([each.score for each in found], sorted(expected.values())[::-1], rtol=1e-4, atol=1e-5)
@@ -194,9 +196,9 @@ def test_beam_search_as_wide_as_the_tree_is_exhaustive(small, length_power):
 def test_beam_search_of_width_one_is_greedy(kind, key):
     model = new_model(key, kind)
     source, is_source, _, _ = padded()
-    greedy = pf.generate(model.given(source, is_source), [[START]] * 3, 6, temperature=0.0, stop_tokens=[STOP])
+    greedy = pf.generate(model.condition_on(source, is_source), [[START]] * 3, 6, temperature=0.0, stop_tokens=[STOP])
     for number, each in enumerate(greedy):
-        given = model.given(source[number], is_source[number])
+        given = model.condition_on(source[number], is_source[number])
         (found,) = pf.beam_search(given, [START], 6, beam_width=1, stop_tokens=[STOP])
         assert found.tokens == each.tokens
         np.testing.assert_allclose(found.log_prob, sum(each.log_probs), rtol=1e-5, atol=1e-5)
@@ -204,7 +206,9 @@ def test_beam_search_of_width_one_is_greedy(kind, key):
 
 def test_beam_search_keeps_what_has_ended_though_worse_beginnings_go_on(small):
     model, source, is_source = small
-    found = pf.beam_search(model.given(source, is_source), [0], 7, beam_width=5, length_power=0.0, stop_tokens=[2])
+    found = pf.beam_search(
+        model.condition_on(source, is_source), [0], 7, beam_width=5, length_power=0.0, stop_tokens=[2]
+    )
     assert len({len(each.tokens) for each in found if each.tokens[-1] == 2}) > 1
     inputs = np.zeros((5, 7), np.int32)
     for row, each in zip(inputs, found, strict=True):

@@ -1,4 +1,4 @@
-"""Chapter 08, pairs of texts: how they become arrays, how wrong a model is on them, and translating many at once."""
+"""Pairs of texts: how they become arrays, how wrong a model is on them, and translating many at once."""
 
 import math
 
@@ -140,7 +140,7 @@ def test_translation_loss_drops_with_a_key(model):
 def test_fit_teaches_a_model_to_turn_texts_round(key):
     draw = np.random.default_rng(0)
     texts = [draw.integers(5, 9, size=draw.integers(1, 4)).tolist() for _ in range(64)]
-    config = new_config(d_model=24, d_ff=32, num_decoder_layers=1, positions="learned")
+    config = new_config(d_model=24, d_ff=32, num_decoder_layers=1, position_scheme="learned")
     batch = pf.translation_batch([(text, text[::-1]) for text in texts], config)
     training = pf.TrainingConfig(num_steps=120, learning_rate=0.01, warmup_steps=10)
     result = pf.fit(pf.Seq2Seq(config, key=key), pf.translation_loss, lambda step: batch, training, progress=False)
@@ -154,7 +154,7 @@ def one_by_one(model, sources, max_new_tokens, beam_width=None, **options):
     """Each source alone and without padding, as `translate` is to give it."""
     found = []
     for source in sources:
-        given = model.given(jnp.array(source))
+        given = model.condition_on(jnp.array(source))
         if beam_width:
             best = pf.beam_search(given, [START], max_new_tokens, beam_width=beam_width, stop_tokens=[STOP], **options)
             tokens = best[0].tokens
