@@ -54,24 +54,29 @@ def date_match(model, vocabulary: pf.Vocabulary, pairs: list[DatePair]) -> float
     return pf.exact_match([vocabulary.decode(tokens) for tokens in found], [pair.target for pair in pairs])
 
 
+def date_batches(pairs: list[DatePair], vocabulary: pf.Vocabulary, seed: int):
+    """From the number of the step to a batch of pairs, drawn at random."""
+    config = seq2seq_config(vocabulary)
+    ids = [(vocabulary.encode(pair.source), vocabulary.encode(pair.target)) for pair in pairs]
+    arrays = [np.asarray(array) for array in pf.translation_batch(ids, config, source_len=config.source_len)]
+
+    def batch_at(step):
+        rows = np.random.default_rng([seed, step]).integers(len(pairs), size=BATCH_SIZE)
+        return tuple(jnp.asarray(array[rows]) for array in arrays)
+
+    return batch_at
+
+
 def train() -> None:
     """Train the encoder–decoder three times, and write all with one card."""
     splits = pf.data.date_splits()
     vocabulary = date_vocabulary(splits.training)
-    config = seq2seq_config(vocabulary)
-    pairs = [(vocabulary.encode(pair.source), vocabulary.encode(pair.target)) for pair in splits.training]
-    arrays = [np.asarray(array) for array in pf.translation_batch(pairs, config, source_len=config.source_len)]
     lines, matches = [], []
     for seed, name in enumerate(NAMES):
-
-        def batch_at(step, seed=seed):
-            rows = np.random.default_rng([seed, step]).integers(len(pairs), size=BATCH_SIZE)
-            return tuple(jnp.asarray(array[rows]) for array in arrays)
-
         model, _ = pf.fit(
-            pf.Seq2Seq(config, key=jax.random.key(seed)),
+            pf.Seq2Seq(seq2seq_config(vocabulary), key=jax.random.key(seed)),
             pf.translation_loss,
-            batch_at,
+            date_batches(splits.training, vocabulary, seed),
             pf.TrainingConfig(**TRAINING, seed=seed),
             directory=ROOT / "build" / "models" / name,
         )

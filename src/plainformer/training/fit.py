@@ -65,7 +65,7 @@ def fit(
     - `model`: any `eqx.Module`; all its floating-point arrays are trained.
     - `loss_function`: from model, batch and random key to a scalar, such as `next_token_loss`.
     - `batch_at`: from the number of steps done to the next batch, a tuple of arrays whose first axis is the batch; the
-      same number must always give the same batch, such as `windows_at` does.
+      same number must always give the same batch, such as `random_windows` does.
     - `config`: how to train.
     - `evaluate`: from model to a loss on fixed data that the model is not trained on; `None` for none.
     - `directory`: where to save checkpoints and `metrics.csv`. If it holds checkpoints of this very run, with the same
@@ -105,10 +105,10 @@ def fit(
                 metrics[-1]["validation_loss"] = float(evaluate(copy))
                 run.check_finite(metrics)
             bar.set_postfix(loss=f"{metrics[-1]['loss']:.3f}", tokens_per_s=_rate(bar, batch), refresh=False)
-            is_last = interrupted.is_set()
-            if is_last or done % config.checkpoint_every == 0 or done == end:
+            stop = interrupted.is_set()
+            if stop or done % config.checkpoint_every == 0 or done == end:
                 run.save((params, opt_state), metrics)
-            if is_last:
+            if stop:
                 raise TrainingInterrupted(run.farewell(done), FitResult(eqx.combine(params, static), metrics))
     return FitResult(eqx.combine(params, static), metrics)
 

@@ -33,7 +33,7 @@ def make_train_step(loss_function: Callable, static, config: TrainingConfig) -> 
             params = jax.tree.map(lambda leaf: leaf.astype(jnp.bfloat16), params)
         return loss_function(eqx.combine(params, static), batch, key).astype(jnp.float32)
 
-    loss_and_grads = mean_over_parts(jax.value_and_grad(loss_of), config.accumulation_steps)
+    loss_and_grads = _mean_over_parts(jax.value_and_grad(loss_of), config.accumulation_steps)
 
     @partial(jax.jit, donate_argnums=(0, 1))
     def train_step(params, opt_state, batch, step):
@@ -46,7 +46,7 @@ def make_train_step(loss_function: Callable, static, config: TrainingConfig) -> 
     return train_step
 
 
-def mean_over_parts(loss_and_grads: Callable, accumulation_steps: int) -> Callable:
+def _mean_over_parts(loss_and_grads: Callable, accumulation_steps: int) -> Callable:
     """Return a function that does the same to one part of the batch after the other, and returns the means."""
     if accumulation_steps == 1:
         return loss_and_grads
