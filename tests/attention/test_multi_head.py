@@ -7,35 +7,32 @@ import numpy as np
 import pytest
 import reference
 from jax.test_util import check_grads
+from toy_models import drawn
 
 import plainformer as pf
 
 SEQ, KV_SEQ, D_MODEL, HEADS, D_K, D_V = 5, 7, 12, 3, 2, 6
+CAUSAL = np.tri(SEQ, dtype=bool)
+call = eqx.filter_jit(lambda layer, *arguments, **options: layer(*arguments, **options))
+multi_head_sum, multi_head_concat = map(eqx.filter_jit, (pf.multi_head_sum, pf.multi_head_concat))
 
 
-@pytest.fixture
-def stacks(key):
-    """Query, key, value and output matrices of three heads, of pairwise different sizes."""
-    shapes = [(HEADS, D_MODEL, D_K), (HEADS, D_MODEL, D_K), (HEADS, D_MODEL, D_V), (HEADS, D_V, D_MODEL)]
-    return [0.5 * jax.random.normal(k, s) for k, s in zip(jax.random.split(key, 4), shapes, strict=True)]
+def draw(*shape, seed=0):
+    """Normal numbers, made without the compiler."""
+    return jnp.asarray(np.random.default_rng([seed, *shape]).normal(size=shape), jnp.float32)
 
 
-@pytest.fixture
-def x(key):
-    """Five tokens."""
-    return jax.random.normal(key, (SEQ, D_MODEL))
+def new_layer(num_heads=HEADS, d_model=D_MODEL, **options):
+    """A layer with all its numbers drawn: biases of zero would hide a slip."""
+    return drawn(lambda sizes, key: pf.MultiHeadAttention(*sizes, **options, key=key), (d_model, num_heads))
 
 
-@pytest.fixture
-def context(key):
-    """Seven other tokens."""
-    return jax.random.normal(jax.random.fold_in(key, 1), (KV_SEQ, D_MODEL))
-
-
-@pytest.fixture
-def mask(key):
-    """A mask for cross-attention with a row that sees nothing."""
-    return jax.random.bernoulli(key, 0.6, (SEQ, KV_SEQ)).at[1].set(False).at[0, 0].set(True)
+X, CONTEXT = draw(SEQ, D_MODEL), draw(KV_SEQ, D_MODEL)
+# Query, key, value and output matrices of three heads, of pairwise different sizes.
+STACKS = [0.5 * draw(HEADS, *shape) for shape in ((D_MODEL, D_K), (D_MODEL, D_K), (D_MODEL, D_V), (D_V, D_MODEL))]
+# A mask for cross-attention with a row that sees nothing.
+MASK = np.random.default_rng(0).random((SEQ, KV_SEQ)) < 0.6
+MASK[1], MASK[0, 0] = False, True
 
 
 @pytest.mark.equation("eq-multi-head-split")
@@ -46,231 +43,237 @@ def test_split_heads_by_hand():
 
 
 @pytest.mark.equation("eq-multi-head-split", "eq-multi-head-merge")
-def test_merge_heads_undoes_split_heads(x):
-    np.testing.assert_array_equal(pf.merge_heads(pf.split_heads(x, 4)), x)
-
-
-@pytest.mark.equation("eq-multi-head-merge")
-def test_merge_heads_is_a_concatenation(x):
+@pytest.mark.parametrize("batch", [(), (2, 3)])
+def test_merge_heads_undoes_split_heads_and_is_a_concatenation(batch):
+    x = draw(*batch, SEQ, D_MODEL)
     heads = pf.split_heads(x, 4)
-    np.testing.assert_array_equal(pf.merge_heads(heads), jnp.concatenate(list(heads), axis=1))
+    assert heads.shape == (*batch, 4, SEQ, D_MODEL // 4)
+    for place in np.ndindex(batch):
+        np.testing.assert_array_equal(np.concatenate(list(heads[place]), axis=1), x[place])
+        np.testing.assert_array_equal(heads[place], pf.split_heads(x[place], 4))
+    np.testing.assert_array_equal(pf.merge_heads(heads), x)
 
 
 @pytest.mark.equation("eq-multi-head-concat", "eq-multi-head-sum")
-def test_multi_head_sum_equals_multi_head_concat(x, stacks):
-    mask = pf.causal_mask(SEQ)
-    np.testing.assert_allclose(
-        pf.multi_head_sum(x, *stacks, mask), pf.multi_head_concat(x, *stacks, mask), rtol=1e-5, atol=1e-5
-    )
+@pytest.mark.parametrize("mask", [None, CAUSAL], ids=["open", "causal"])
+def test_multi_head_forms_agree_with_each_other_and_with_a_loop_in_float64(mask):
+    w_q, w_k, w_v, w_o = (np.asarray(w, np.float64) for w in STACKS)
+    rows, summed = np.asarray(X, np.float64), multi_head_sum(X, *STACKS, mask)
+    heads = [reference.attend(rows @ w_q[h], rows @ w_k[h], rows @ w_v[h], mask) @ w_o[h] for h in range(HEADS)]
+    np.testing.assert_allclose(summed, sum(heads), rtol=1e-4, atol=1e-5)
+    np.testing.assert_allclose(summed, multi_head_concat(X, *STACKS, mask), rtol=1e-5, atol=1e-5)
 
 
 @pytest.mark.equation("eq-multi-head-concat", "eq-multi-head-sum")
-def test_multi_head_forms_agree_with_a_loop_in_float64(x, stacks):
-    w_q, w_k, w_v, w_o = (np.asarray(w, np.float64) for w in stacks)
-    rows = np.asarray(x, np.float64)
-    for mask in (None, pf.causal_mask(SEQ)):
-        heads = [reference.attend(rows @ w_q[h], rows @ w_k[h], rows @ w_v[h], mask) @ w_o[h] for h in range(HEADS)]
-        np.testing.assert_allclose(pf.multi_head_sum(x, *stacks, mask), sum(heads), rtol=1e-4, atol=1e-5)
-        np.testing.assert_allclose(pf.multi_head_concat(x, *stacks, mask), sum(heads), rtol=1e-4, atol=1e-5)
+@pytest.mark.parametrize("form", [multi_head_sum, multi_head_concat], ids=["sum", "concat"])
+def test_multi_head_forms_of_a_batch_are_each_text_alone(form):
+    x, masks = draw(2, 3, SEQ, D_MODEL), np.random.default_rng(0).random((3, SEQ, SEQ)) < 0.6
+    found = form(x, *STACKS, masks)
+    for place in np.ndindex(2, 3):
+        np.testing.assert_allclose(found[place], form(x[place], *STACKS, masks[place[1]]), rtol=1e-5, atol=1e-5)
 
 
 @pytest.mark.equation("eq-multi-head-layer", "eq-multi-head-concat")
-def test_multi_head_attention_equals_the_concatenation_form(x, key):
-    layer = pf.MultiHeadAttention(D_MODEL, HEADS, d_k=D_K, d_v=D_V, key=key)
-    cut = [pf.split_heads(w, HEADS) for w in (layer.query_weight, layer.key_weight, layer.value_weight)]
-    output_weights = layer.output_weight.reshape(HEADS, D_V, D_MODEL)
-    np.testing.assert_allclose(layer(x), pf.multi_head_concat(x, *cut, output_weights), rtol=1e-5, atol=1e-5)
+def test_multi_head_attention_equals_the_concatenation_form():
+    layer = new_layer(d_k=D_K, d_v=D_V)
+    cut = [pf.split_heads(part.weight, HEADS) for part in (layer.query, layer.key, layer.value)]
+    output_weights = layer.output.weight.reshape(HEADS, D_V, D_MODEL)
+    np.testing.assert_allclose(call(layer, X), multi_head_concat(X, *cut, output_weights), rtol=1e-5, atol=1e-5)
 
 
 @pytest.mark.equation("eq-multi-head-layer", "eq-multi-head-grouped")
 @pytest.mark.parametrize("num_kv_heads", [None, 1, 2, 4])
 @pytest.mark.parametrize("use_bias", [False, True])
-def test_multi_head_attention_agrees_with_a_loop_in_float64(num_kv_heads, use_bias, x, context, mask, key):
-    layer = pf.MultiHeadAttention(
-        D_MODEL, 4, num_kv_heads=num_kv_heads, d_k=5, d_v=D_V, use_bias=use_bias, key=key
-    )  # fmt: skip
-    if use_bias:  # they start at zero, where a forgotten bias would not show
-        biases = [layer.query_bias, layer.key_bias, layer.value_bias, layer.output_bias]
-        drawn = [jax.random.normal(k, b.shape) for k, b in zip(jax.random.split(key, 4), biases, strict=True)]
-        layer = eqx.tree_at(lambda m: [m.query_bias, m.key_bias, m.value_bias, m.output_bias], layer, drawn)
-    np.testing.assert_allclose(layer(x), reference.multi_head(x, x, layer), rtol=1e-4, atol=1e-5)
-    expected = reference.multi_head(x, context, layer, mask)
-    np.testing.assert_allclose(layer(x, mask, context=context), expected, rtol=1e-4, atol=1e-5)
+def test_multi_head_attention_agrees_with_a_loop_in_float64(num_kv_heads, use_bias):
+    layer = new_layer(4, num_kv_heads=num_kv_heads, d_k=5, d_v=D_V, use_bias=use_bias)
+    assert (layer.output.bias is not None) == use_bias
+    np.testing.assert_allclose(call(layer, X), reference.multi_head(X, X, layer), rtol=1e-4, atol=1e-5)
+    expected = reference.multi_head(X, CONTEXT, layer, MASK)
+    np.testing.assert_allclose(call(layer, X, MASK, context=CONTEXT), expected, rtol=1e-4, atol=1e-5)
 
 
 @pytest.mark.equation("eq-multi-head-grouped")
-def test_multi_head_attention_grouped_heads_share_in_order(x, key):
-    grouped = pf.MultiHeadAttention(D_MODEL, 4, num_kv_heads=2, key=key)
-    full = pf.MultiHeadAttention(D_MODEL, 4, key=key)
+def test_multi_head_attention_grouped_heads_share_in_order():
+    grouped, full = new_layer(4, num_kv_heads=2), new_layer(4)
     repeated = [
-        pf.merge_heads(jnp.repeat(pf.split_heads(w, 2), 2, axis=0)) for w in (grouped.key_weight, grouped.value_weight)
+        pf.merge_heads(jnp.repeat(pf.split_heads(part.weight, 2), 2, axis=0)) for part in (grouped.key, grouped.value)
     ]
     full = eqx.tree_at(
-        lambda m: (m.query_weight, m.key_weight, m.value_weight, m.output_weight),
+        lambda m: (m.query.weight, m.key.weight, m.value.weight, m.output.weight),
         full,
-        (grouped.query_weight, *repeated, grouped.output_weight),
+        (grouped.query.weight, *repeated, grouped.output.weight),
     )
-    np.testing.assert_allclose(grouped(x), full(x), rtol=1e-5, atol=1e-6)
+    np.testing.assert_allclose(call(grouped, X), call(full, X), rtol=1e-5, atol=1e-6)
 
 
-def test_multi_head_attention_agrees_with_equinox(x, context, mask, key):
-    layer = pf.MultiHeadAttention(D_MODEL, HEADS, d_k=D_K, d_v=D_V, key=key)
-    theirs = eqx.nn.MultiheadAttention(
-        HEADS, D_MODEL, qk_size=D_K, vo_size=D_V, key=key
-    )  # fmt: skip
+def test_multi_head_attention_agrees_with_equinox():
+    layer = new_layer(d_k=D_K, d_v=D_V)
+    theirs = eqx.filter_eval_shape(eqx.nn.MultiheadAttention, HEADS, D_MODEL, qk_size=D_K, vo_size=D_V, key=KEY)
     theirs = eqx.tree_at(
         lambda m: (m.query_proj.weight, m.key_proj.weight, m.value_proj.weight, m.output_proj.weight),
         theirs,
-        (layer.query_weight.T, layer.key_weight.T, layer.value_weight.T, layer.output_weight.T),
+        [part.weight.T for part in (layer.query, layer.key, layer.value, layer.output)],
     )
-    mask = mask.at[1, 4].set(True)  # a row that sees nothing is a case of its own: theirs averages over all
-    np.testing.assert_allclose(layer(x), theirs(x, x, x), rtol=1e-4, atol=1e-5)
-    ours = layer(x, mask, context=context)
-    np.testing.assert_allclose(ours, theirs(x, context, context, mask), rtol=1e-4, atol=1e-5)
+    mask = MASK.copy()
+    mask[1, 4] = True  # a row that sees nothing is a case of its own: theirs averages over all
+    np.testing.assert_allclose(call(layer, X), call(theirs, X, X, X), rtol=1e-4, atol=1e-5)
+    expected = call(theirs, X, CONTEXT, CONTEXT, mask)
+    np.testing.assert_allclose(call(layer, X, mask, context=CONTEXT), expected, rtol=1e-4, atol=1e-5)
 
 
-def test_multi_head_attention_weights_are_those_behind_the_output(x, context, mask, key):
-    layer = pf.MultiHeadAttention(D_MODEL, 4, num_kv_heads=2, key=key)
-    weights = layer.weights(x, mask, context=context)
+def test_multi_head_attention_weights_are_those_behind_the_output():
+    layer = new_layer(4, num_kv_heads=2)
+    weights = call(layer.attention_weights, X, MASK, context=CONTEXT)
     assert weights.shape == (4, SEQ, KV_SEQ)
-    values = jnp.repeat(pf.split_heads(context @ layer.value_weight, 2), 2, axis=0)
-    by_hand = pf.merge_heads(weights @ values) @ layer.output_weight
-    np.testing.assert_allclose(layer(x, mask, context=context), by_hand, rtol=1e-4, atol=1e-6)
+    expected = reference.multi_head_weights(X, CONTEXT, layer, MASK)
+    np.testing.assert_allclose(weights, expected, rtol=1e-4, atol=1e-6)
+    values = jnp.repeat(pf.split_heads(CONTEXT @ layer.value.weight, 2), 2, axis=0)
+    by_hand = pf.merge_heads(weights @ values) @ layer.output.weight
+    np.testing.assert_allclose(call(layer, X, MASK, context=CONTEXT), by_hand, rtol=1e-4, atol=1e-5)
 
 
-def test_multi_head_attention_of_a_fully_hidden_row_is_the_output_bias_and_has_no_gradient(x, context, mask, key):
-    layer = pf.MultiHeadAttention(D_MODEL, HEADS, use_bias=True, key=key)
-    layer = eqx.tree_at(lambda m: m.output_bias, layer, jnp.arange(D_MODEL, dtype=jnp.float32))
-    np.testing.assert_array_equal(layer(x, mask, context=context)[1], layer.output_bias)
-    gradient = jax.grad(lambda c: layer(x, mask, context=c)[1].sum())(context)
-    assert (gradient == 0).all()
+def test_multi_head_attention_of_a_fully_hidden_row_is_the_output_bias_and_has_no_gradient():
+    layer = new_layer(use_bias=True)
+    np.testing.assert_array_equal(call(layer, X, MASK, context=CONTEXT)[1], layer.output.bias)
+    gradient = jax.jit(jax.grad(lambda c: layer(X, MASK, context=c)[1].sum()))(CONTEXT)
+    assert (gradient == 0.0).all()
 
 
-def test_multi_head_attention_lets_no_gradient_back_from_the_future(x, key):
-    layer = pf.MultiHeadAttention(D_MODEL, HEADS, key=key)
-    jacobian = jax.jacobian(lambda x: layer(x, pf.causal_mask(SEQ)))(x)
-    reach = np.abs(jacobian).sum(axis=(1, 3))
-    assert (reach[np.triu_indices(SEQ, 1)] == 0.0).all()
-    assert (reach[np.tril_indices(SEQ)] > 0).all()
+def test_multi_head_attention_lets_no_gradient_back_from_the_future():
+    layer = new_layer()
+    reach = np.abs(jax.jit(jax.jacobian(lambda x: layer(x, CAUSAL)))(X)).sum(axis=(1, 3))
+    assert (reach[~CAUSAL] == 0.0).all()
+    assert (reach[CAUSAL] > 0).all()
 
 
-def test_multi_head_attention_follows_a_permutation_of_its_tokens(x, key):
-    layer, order = pf.MultiHeadAttention(D_MODEL, HEADS, key=key), jnp.array([3, 0, 4, 1, 2])
-    np.testing.assert_allclose(layer(x[order]), layer(x)[order], rtol=1e-5, atol=1e-6)
+def test_multi_head_attention_follows_a_permutation_of_its_tokens():
+    layer, order = new_layer(), np.array([3, 0, 4, 1, 2])
+    np.testing.assert_allclose(call(layer, X[order]), call(layer, X)[order], rtol=1e-5, atol=1e-5)
 
 
-def test_multi_head_attention_has_right_gradients(x64, key):
-    layer = pf.MultiHeadAttention(6, 2, num_kv_heads=1, key=key)
-    layer = jax.tree.map(lambda w: w.astype(jnp.float64), layer)
-    x = jax.random.normal(key, (3, 6), jnp.float64)
-    parameters, rest = eqx.partition(layer, eqx.is_array)
+def test_multi_head_attention_has_right_gradients(x64):
+    layer, x = new_layer(2, d_model=6, num_kv_heads=1), np.asarray(draw(3, 6), np.float64)
+    parameters, rest = eqx.partition(jax.tree.map(lambda w: w.astype(jnp.float64), layer), eqx.is_array)
 
-    def output(parameters, x):  # check_grads hands over NumPy arrays
-        parameters, x = jax.tree.map(jnp.asarray, (parameters, x))
-        return eqx.combine(parameters, rest)(x, pf.causal_mask(3))
+    @jax.jit
+    def output(parameters, x):
+        return eqx.combine(parameters, rest)(x, CAUSAL[:3, :3])
 
     check_grads(output, (parameters, x), order=1, modes=("fwd", "rev"))
 
 
 def test_multi_head_attention_starts_with_heads_that_differ_at_the_size_of_a_single_one(key):
-    layer = pf.MultiHeadAttention(96, HEADS, key=key)
-    stacks = [pf.split_heads(w, HEADS) for w in (layer.query_weight, layer.key_weight, layer.value_weight)]
-    matrices = [head for stack in stacks for head in stack] + [*layer.output_weight.reshape(HEADS, 32, 96)]
-    for n, matrix in enumerate(matrices[:-HEADS]):
+    layer = eqx.filter_jit(lambda key: pf.MultiHeadAttention(96, HEADS, use_bias=True, key=key))(key)
+    parts = (layer.query, layer.key, layer.value)
+    matrices = [head for part in parts for head in np.split(np.asarray(part.weight), HEADS, axis=1)]
+    for n, matrix in enumerate(matrices):
         assert abs(float(matrix.std()) - (2 / (96 + 32)) ** 0.5) < 0.008
-        assert all(np.abs(matrix - other).max() > 0.01 for other in matrices[n + 1 : -HEADS])
-    assert abs(float(layer.output_weight.std()) - (2 / (96 + 96)) ** 0.5) < 0.008
+        assert all(np.abs(matrix - other).max() > 0.01 for other in matrices[n + 1 :])
+    assert abs(float(layer.output.weight.std()) - (2 / (96 + 96)) ** 0.5) < 0.008
+    assert not any(part.bias.any() for part in (*parts, layer.output))
 
 
-def test_multi_head_attention_has_as_many_parameters_whatever_the_number_of_heads(key):
+def test_multi_head_attention_has_as_many_parameters_whatever_the_number_of_heads():
     for num_heads in (1, 2, 3, 6):
-        layer = pf.MultiHeadAttention(D_MODEL, num_heads, key=key)
-        assert sum(w.size for w in jax.tree.leaves(layer)) == 4 * D_MODEL**2
+        assert sum(w.size for w in jax.tree.leaves(new_layer(num_heads))) == 4 * D_MODEL**2
 
 
 @pytest.mark.equation("eq-multi-head-layer", "eq-multi-head-grouped")
-@pytest.mark.parametrize("own_masks", [False, True])
-def test_multi_head_attention_of_several_texts_is_each_text_alone(own_masks, key):
-    layer, num_texts = pf.MultiHeadAttention(D_MODEL, 4, num_kv_heads=2, use_bias=True, key=key), 3
-    shapes = [(num_texts, SEQ, D_MODEL), (num_texts, KV_SEQ, D_MODEL), (num_texts, SEQ, D_MODEL)]
-    x, context, slopes = (jax.random.normal(k, s) for k, s in zip(jax.random.split(key, 3), shapes, strict=True))
-    masks = jax.random.bernoulli(key, 0.6, (num_texts, SEQ, KV_SEQ)).at[1, 2].set(False)
-    mask = masks if own_masks else masks[1]
-    position = pf.RelativePositions(4, key=key)
-
-    def one_by_one(layer, x, context):
-        texts = jax.vmap(
-            lambda x, m, c: layer(x, m, context=c, position=position), in_axes=(0, 0 if own_masks else None, 0)
-        )
-        return texts(x, mask, context)
+@pytest.mark.parametrize("masks", ["one for all", "one for each", "some shared"])
+def test_multi_head_attention_of_a_batch_is_each_text_alone(masks):
+    layer, batch = new_layer(4, num_kv_heads=2, use_bias=True), (2, 3)
+    scheme = drawn(lambda heads, key: pf.RelativePositions(heads, key=key), 4)
+    x, context = draw(*batch, SEQ, D_MODEL), draw(*batch, KV_SEQ, D_MODEL)
+    front = {"one for all": (), "one for each": batch, "some shared": (3,)}[masks]
+    mask = np.random.default_rng(1).random((*front, SEQ, KV_SEQ)) < 0.6
+    mask[..., 2, :] = False
+    slopes, each = draw(*batch, SEQ, D_MODEL), np.broadcast_to(mask, (*batch, SEQ, KV_SEQ))
 
     def together(layer, x, context):
-        rows, context_rows = x.reshape(-1, D_MODEL), context.reshape(-1, D_MODEL)
-        output = layer(rows, mask, context=context_rows, position=position, num_texts=num_texts)
-        return output.reshape(x.shape)
+        return layer(x, mask, context=context, scheme=scheme)
 
-    (expected, wanted_back), (found, back) = (jax.vjp(jax.jit(f), layer, x, context) for f in (one_by_one, together))
-    np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-5)
-    for mine, other in zip(jax.tree.leaves(back(slopes)), jax.tree.leaves(wanted_back(slopes)), strict=True):
-        np.testing.assert_allclose(mine, other, rtol=1e-4, atol=1e-5)
+    def one_by_one(layer, x, context):
+        alone = jax.vmap(lambda x, m, c: layer(x, m, context=c, scheme=scheme))
+        return jax.vmap(alone)(x, each, context)
+
+    def output_and_gradients(function):
+        output, back = jax.vjp(function, layer, x, context)
+        return output, jax.tree.leaves(back(slopes))
+
+    run = jax.jit(output_and_gradients, static_argnums=0)
+    (output, gradients), (expected_output, expected_gradients) = run(together), run(one_by_one)
+    np.testing.assert_allclose(output, expected_output, rtol=1e-4, atol=1e-5)
+    for found, expected in zip(gradients, expected_gradients, strict=True):
+        np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-4)
 
 
-LAYER = {"d_model": D_MODEL, "num_heads": HEADS, "key": jax.random.key(0)}
+LAYER, KEY = new_layer(), jax.random.key(0)
+ROWS, OPEN = np.ones((5, 12), np.float32), np.ones((5, 5), bool)
 
 
 @pytest.mark.usefixtures("unchecked")
 @pytest.mark.parametrize(
     ("call", "error", "message"),
     [
-        (lambda: pf.split_heads(jnp.ones((5, 7)), 3), ValueError, r"x is 7 wide, which 3 heads cannot share equally"),
-        (lambda: pf.split_heads(jnp.ones((2, 5, 6)), 3), ValueError, r"x has shape \(2, 5, 6\).*jax\.vmap"),
-        (lambda: pf.split_heads(jnp.ones((5, 6)), 0), ValueError, r"num_heads is 0; expected at least 1"),
-        (lambda: pf.merge_heads(jnp.ones((5, 6))), ValueError, r"heads has shape \(5, 6\); expected \(heads, seq, d_h"),
-        (lambda: pf.MultiHeadAttention(13, 3, key=LAYER["key"]), ValueError, r"d_model=13 is not a multiple.*=3"),
-        (lambda: pf.MultiHeadAttention(12, 4, num_kv_heads=3, key=LAYER["key"]), ValueError, r"num_heads=4 is not.*=3"),
-        (lambda: pf.MultiHeadAttention(12, 3, d_k=0, key=LAYER["key"]), ValueError, r"d_k is 0; expected at least 1"),
-        (lambda: pf.MultiHeadAttention(12.0, 3, key=LAYER["key"]), TypeError, r"d_model is 12\.0; expected a whole"),
-        (lambda: pf.MultiHeadAttention(**LAYER)(jnp.ones((2, 5, 12))), ValueError, r"x has .*jax\.vmap"),
-        (lambda: pf.MultiHeadAttention(**LAYER)(jnp.ones((12, 5))), ValueError, r"x has .*swapped.*x\.T"),
         (
-            lambda: pf.MultiHeadAttention(**LAYER)(jnp.ones((5, 12)), context=jnp.ones((7, 11))),
+            lambda: pf.split_heads(ROWS[:, :7], 3),
+            ValueError,
+            r"x is 7 wide, which 3 heads cannot share equally; expect",
+        ),
+        (lambda: pf.split_heads(ROWS[0], 3), ValueError, r"x has shape \(12,\); expected \(\.\.\., seq, width\)"),
+        (lambda: pf.split_heads(ROWS, 0), ValueError, r"num_heads is 0; expected at least 1"),
+        (
+            lambda: pf.merge_heads(ROWS),
+            ValueError,
+            r"heads has shape \(5, 12\); expected \(\.\.\., heads, seq, d_head\)",
+        ),
+        (
+            lambda: pf.MultiHeadAttention(13, 3, key=KEY),
+            ValueError,
+            r"d_model=13 is not a multiple.*=3.*give d_k and d_v",
+        ),
+        (lambda: pf.MultiHeadAttention(12, 4, num_kv_heads=3, key=KEY), ValueError, r"num_heads=4 is not.*=3.*equally"),
+        (lambda: pf.MultiHeadAttention(12, 3, d_k=0, key=KEY), ValueError, r"d_k is 0; expected at least 1"),
+        (lambda: pf.MultiHeadAttention(12.0, 3, key=KEY), TypeError, r"d_model is 12\.0; expected a whole"),
+        (lambda: pf.MultiHeadAttention(12, 0, key=KEY), ValueError, r"num_heads is 0; expected at least 1"),
+        (
+            lambda: LAYER(ROWS[0]),
+            ValueError,
+            r"x has shape \(12,\); expected \(\.\.\., seq, d_model=12\).*too few.*x\[None",
+        ),
+        (lambda: LAYER(ROWS.T), ValueError, r"x has .*swapped.*x\.mT"),
+        (
+            lambda: LAYER(ROWS, context=np.ones((7, 11), np.float32)),
             ValueError,
             r"context has shape \(7, 11\); expected \(kv_seq, d_model=12\)",
         ),
         (
-            lambda: pf.MultiHeadAttention(**LAYER)(jnp.ones((5, 12)), jnp.ones((3, 5, 5), bool)),
+            lambda: LAYER(ROWS[None], context=np.ones((2, 7, 12), np.float32)),
             ValueError,
-            r"mask has shape \(3, 5, 5\); expected \(seq=5, kv_seq=5\)",
+            r"context has shape \(2, 7, 12\); expected \(1, kv_seq, d_model=12\)\. What stands in front is a batch",
         ),
         (
-            lambda: pf.MultiHeadAttention(**LAYER)(jnp.ones((5, 12)), num_texts=2),
+            lambda: LAYER(ROWS, np.ones((3, 5, 5), bool)),
             ValueError,
-            r"x has 5 rows, context 5; expected multiples of num_texts=2, for texts of equal length",
+            r"mask has shape \(3, 5, 5\); expected \(seq=5, kv_seq\)",
         ),
         (
-            lambda: pf.MultiHeadAttention(**LAYER)(jnp.ones((6, 12)), context=jnp.ones((7, 12)), num_texts=2),
+            lambda: LAYER(np.ones((2, 5, 12), np.float32), np.ones((3, 5, 5), bool)),
             ValueError,
-            r"x has 6 rows, context 7; expected multiples of num_texts=2",
+            r"mask has shape \(3, 5, 5\); expected \(\.\.\., seq=5, kv_seq\)",
         ),
+        (lambda: LAYER(ROWS, OPEN[:, :4]), ValueError, r"mask has 4 columns; expected kv_seq=5, one for each key"),
+        (lambda: LAYER(ROWS, OPEN[:4]), ValueError, r"mask has shape \(4, 5\); expected \(seq=5, kv_seq\)"),
+        (lambda: LAYER.attention_weights(ROWS, OPEN + 0.0), TypeError, r"mask is an array of float64; expected a Bool"),
         (
-            lambda: pf.MultiHeadAttention(**LAYER)(jnp.ones((10, 12)), jnp.ones((3, 5, 5), bool), num_texts=2),
-            ValueError,
-            r"mask has shape \(3, 5, 5\); expected \(num_texts=2, seq=5, kv_seq=5\)",
-        ),
-        (
-            lambda: pf.MultiHeadAttention(**LAYER)(jnp.ones((5, 12)), num_texts=0),
-            ValueError,
-            r"num_texts is 0; expected",
-        ),
-        (
-            lambda: pf.MultiHeadAttention(**LAYER).weights(jnp.ones((5, 12)), jnp.ones((5, 5))),
-            TypeError,
-            r"mask is an array of float32; expected a Boolean",
-        ),
-        (
-            lambda: pf.multi_head_sum(jnp.ones((5, 12)), *[jnp.ones((3, 12, 4))] * 3, jnp.ones((3, 12, 4))),
+            lambda: pf.multi_head_sum(ROWS, *[np.ones((3, 12, 4), np.float32)] * 4),
             ValueError,
             r"output_weights has shape \(3, 12, 4\); expected \(heads=3, d_v=4, d_model=12\)",
+        ),
+        (
+            lambda: pf.multi_head_concat(ROWS, *[np.ones((0, 12, 12), np.float32)] * 4),
+            ValueError,
+            r"heads is 0; expected at least 1",
         ),
     ],
 )
