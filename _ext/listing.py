@@ -8,6 +8,7 @@ as is unique, a method's with its class: `attend`, `layers.dropout`. Answers to 
 """
 
 import ast
+import copy
 from collections.abc import Iterator
 from pathlib import Path
 from textwrap import dedent
@@ -109,7 +110,7 @@ def named(scope: ast.Module | ast.ClassDef, prefix: str) -> Iterator[tuple[str, 
 def computing_part(source: str, node: Definition) -> str:
     """Return the text of a definition without what `left_out` names, and without the comments right above that."""
     lines = source.splitlines()
-    instead: dict[int, str | None] = {}
+    instead: dict[int, str | None] = dict(short_signatures(node, lines))
     for part, stub in left_out(node):
         start = first_line(part)
         while lines[start - 2].startswith(f"{' ' * part.col_offset}#"):
@@ -127,6 +128,21 @@ def computing_part(source: str, node: Definition) -> str:
             shown.append(line)
             gap = False
     return dedent("\n".join(shown)).rstrip()
+
+
+def short_signatures(node: Definition, lines: list[str]) -> Iterator[tuple[int, str | None]]:
+    """For each signature over several lines, what stands in place of its lines: the names alone, and their defaults.
+
+    The shapes are in the chapter's table, and behind the link.
+    """
+    for function in (part for part in ast.walk(node) if isinstance(part, ast.FunctionDef)):
+        if not lines[function.lineno - 1].rstrip().endswith(":"):
+            arguments = copy.deepcopy(function.args)
+            for argument in ast.walk(arguments):
+                if isinstance(argument, ast.arg):
+                    argument.annotation = None
+            yield function.lineno, f"{' ' * function.col_offset}def {function.name}({ast.unparse(arguments)}):"
+            yield from ((number, None) for number in range(function.lineno + 1, first_line(function.body[0])))
 
 
 def left_out(node: ast.AST) -> Iterator[tuple[ast.stmt | ast.expr, str | None]]:

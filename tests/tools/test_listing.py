@@ -73,8 +73,7 @@ def test_docstrings_go_and_comments_and_formatting_stay():
     '''
     expected = """
         @cache
-        def f(x, *,
-              y=1):  # odd, but so it stands
+        def f(x, *, y=1):
             # Why.
             z = (x +
                  y)
@@ -82,6 +81,18 @@ def test_docstrings_go_and_comments_and_formatting_stay():
             return z  # at last
     """
     assert shown(source) == dedent(expected).strip()
+
+
+def test_signature_over_several_lines_is_shown_by_its_names():
+    source = '''
+        class A:
+            def f(
+                self, x: Float[Array, "seq d"], /, *rest: int, scale: float | None = None
+            ) -> Float[Array, "seq d"]:
+                """Return it."""
+                return x
+    '''
+    assert shown(source) == "class A:\n    def f(self, x, /, *rest, scale=None):\n        return x"
 
 
 @pytest.mark.parametrize(

@@ -193,17 +193,19 @@ class MultiHeadAttention(eqx.Module):
         values = split_heads(self.value(context), self.num_kv_heads)
         queries, keys = scheme.rotate(queries), scheme.rotate(keys)
         bias = scheme.bias(jnp.arange(seq), jnp.arange(kv_seq))
+        self._check_scores(scheme, bias, mask, seq, kv_seq)
         # A group of query heads shares one key head: repeat it, so that every query head has a partner.
         group = self.num_heads // self.num_kv_heads
         keys, values = jnp.repeat(keys, group, axis=-3), jnp.repeat(values, group, axis=-3)
+        mask = None if mask is None else mask[..., None, :, :]  # the same for every head
+        return queries, keys, values, mask, bias
+
+    def _check_scores(self, scheme, bias, mask, seq: int, kv_seq: int) -> None:
         if bias is not None:
             name, hint = f"The bias of {type(scheme).__name__}", f"Make it for the {self.num_heads} heads here."
             check_axes(name, bias, hint, heads=self.num_heads, q_seq=seq, kv_seq=kv_seq)
-        if mask is not None:
-            mask = mask[..., None, :, :]  # the same for every head
-            if mask.shape[-1] != kv_seq:
-                raise ValueError(f"mask has {mask.shape[-1]} columns; expected kv_seq={kv_seq}, one for each key.")
-        return queries, keys, values, mask, bias
+        if mask is not None and mask.shape[-1] != kv_seq:
+            raise ValueError(f"mask has {mask.shape[-1]} columns; expected kv_seq={kv_seq}, one for each key.")
 
     def make_cache(self, capacity: int, *, batch: tuple[int, ...] = ()) -> KeyValueCache:
         """Make an empty cache with room for `capacity` tokens, of each text of a batch (chapter 07)."""
