@@ -229,6 +229,22 @@ def encoder(inputs, model, segments=None):
     return leaving(inside_encoder(inputs, model, segments).stream, model.stack)
 
 
+def masked_language_model(tokens, model, segments=None):
+    """The logits of a `MaskedLanguageModel`, none for a class token."""
+    name = model.config.stack.activation
+    rows = linear(encoder(tokens, model.encoder, segments)[-len(tokens) :], model.head)
+    rows = normalise(np.vectorize(ACTIVATIONS["silu" if name == "swiglu" else name])(rows), model.head_norm)
+    rows = rows @ np.asarray(model.encoder.embedding.weight, np.float64).T
+    return rows if model.output_bias is None else rows + np.asarray(model.output_bias, np.float64)
+
+
+def classifier(inputs, model, segments=None):
+    """The logits of an `EncoderClassifier`."""
+    rows = encoder(inputs, model.encoder, segments)
+    pooled = rows[0] if model.config.pooling == "class" else sum(rows[-len(inputs) :]) / len(inputs)
+    return linear(pooled[None], model.output)[0]
+
+
 def patches(image, patch_size):
     """An image as rows, pixel by pixel."""
     image, (patch_height, patch_width) = np.asarray(image, np.float64), patch_size

@@ -97,7 +97,7 @@ class TransformerBlock(eqx.Module):
             return self.attention(rows, mask, scheme=scheme)
 
         def read(rows):
-            return self.cross_attention(rows, context_mask, context=context)
+            return self.cross_attention(rows, context_mask, context=context)  # type: ignore[misc]
 
         return self.connect(x, attend, read, key)
 
@@ -124,7 +124,7 @@ class TransformerBlock(eqx.Module):
             return rows
 
         def read(rows):
-            return self.cross_attention.attend_cached(rows, context, positions)
+            return self.cross_attention.attend_cached(rows, context, positions)  # type: ignore[union-attr, arg-type]
 
         return self.connect(x, attend, read), cache
 
@@ -140,20 +140,20 @@ class TransformerBlock(eqx.Module):
     ) -> tuple[Float[Array, "*batch heads seq seq"], Float[Array, "*batch heads seq kv_seq"] | None]:
         """Return the weights of the self-attention, and those of the cross-attention or `None`; as for a call."""
         self._check_context("context=, (kv_seq, d_model)", context, context_mask)
-        own = cross = None
+        found = []
+
+        def looked_at(attention, rows, mask, **look):
+            found.append(attention.attention_weights(rows, mask, **look))
+            return attention(rows, mask, **look)
 
         def attend(rows):
-            nonlocal own
-            own = self.attention.attention_weights(rows, mask, scheme=scheme)
-            return self.attention(rows, mask, scheme=scheme)
+            return looked_at(self.attention, rows, mask, scheme=scheme)
 
         def read(rows):
-            nonlocal cross
-            cross = self.cross_attention.attention_weights(rows, context_mask, context=context)
-            return self.cross_attention(rows, context_mask, context=context)
+            return looked_at(self.cross_attention, rows, context_mask, context=context)
 
         self.connect(x, attend, read)
-        return own, cross
+        return found[0], found[1] if len(found) > 1 else None
 
     def _check_context(self, expected: str, context, context_mask=None) -> None:
         if self.cross_attention is None and not (context is None and context_mask is None):

@@ -47,14 +47,9 @@ class StackConfig:
     use_bias: bool = True
 
     def __post_init__(self):
-        check_positive(num_layers=self.num_layers, d_ff=self.inner_width)
         check_width(self.d_model, self.num_heads)
         check_heads(self.num_heads, self.num_heads if self.num_kv_heads is None else self.num_kv_heads)
-        if self.position_scheme == "rotary" and (self.d_model // self.num_heads) % 2:
-            raise ValueError(
-                f"d_model={self.d_model} by num_heads={self.num_heads} is odd; expected an even width of each head for "
-                "rotary positions, which turn columns in pairs."
-            )
+        check_positive(num_layers=self.num_layers, d_ff=self.inner_width)
         check_choice("norm", self.norm, NORMS)
         check_choice("norm_placement", self.norm_placement, NORM_PLACEMENTS)
         check_choice("activation", self.activation, (*ACTIVATIONS, "swiglu"))
@@ -63,6 +58,20 @@ class StackConfig:
         check_base(self.rope_theta)
         check_fraction(dropout_rate=self.dropout_rate)
         check_flags(use_bias=self.use_bias)
+        self._check_pairs()
+
+    def _check_pairs(self) -> None:
+        """Raise `ValueError` unless the scheme of positions can take columns in pairs, where it does so."""
+        if self.position_scheme == "rotary" and (self.d_model // self.num_heads) % 2:
+            raise ValueError(
+                f"d_model={self.d_model} by num_heads={self.num_heads} is odd; expected an even width of each head for "
+                "rotary positions, which turn columns in pairs."
+            )
+        if self.d_model % (multiple := {"sinusoidal": 2, "sinusoidal_2d": 4}.get(self.position_scheme, 1)):
+            raise ValueError(
+                f"d_model is {self.d_model}; expected a multiple of {multiple} for position_scheme="
+                f"{self.position_scheme!r}, whose codes fill columns in pairs."
+            )
 
     @property
     def inner_width(self) -> int:

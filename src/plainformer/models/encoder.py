@@ -80,15 +80,17 @@ class Encoder(eqx.Module):
         if config.vocab_size is not None:
             self.embedding = TokenEmbedding(config.vocab_size, d_model, key=embedding_key)
         elif config.d_in is not None:
-            options = {"use_bias": sizes.use_bias, "initialiser": UNIT_VARIANCE}
-            self.embedding = Linear(config.d_in, d_model, **options, key=embedding_key)
+            self.embedding = Linear(
+                config.d_in, d_model, use_bias=sizes.use_bias, initialiser=UNIT_VARIANCE, key=embedding_key
+            )
         self.class_token = 0.02 * jax.random.normal(class_key, (d_model,)) if has_class_token else None
         self.segment_embedding = None
         if config.num_segments:
             self.segment_embedding = TokenEmbedding(config.num_segments, d_model, key=segment_key)
         self.embedding_norm = make_norm(sizes) if config.embedding_norm else None
-        places = {"max_len": config.context_len + has_class_token, "grid": grid, "class_token": has_class_token}
-        self.stack = Stack(sizes, make_scheme(sizes, **places, causal=False, key=scheme_key), keys=block_keys)
+        max_len = config.context_len + has_class_token
+        scheme = make_scheme(sizes, max_len, causal=False, grid=grid, class_token=has_class_token, key=scheme_key)
+        self.stack = Stack(sizes, scheme, keys=block_keys)
 
     def __call__(
         self,
@@ -123,7 +125,7 @@ class Encoder(eqx.Module):
         config, scheme = self.config, self.stack.scheme
         x = (self._of_ids if config.d_in is None else self._of_rows)(inputs, is_token, segments)
         check_length("A text", x.shape[-2], config.context_len, "context_len")
-        if segments is not None:
+        if self.segment_embedding is not None:
             x = x + self.segment_embedding(segments)
         if self.class_token is not None:
             first = jnp.broadcast_to(self.class_token, (*x.shape[:-2], 1, x.shape[-1]))

@@ -113,7 +113,21 @@ class MaskedLanguageModel(eqx.Module):
         key: PRNGKeyArray | None = None,
     ) -> Float[Array, "*batch seq vocab_size"]:
         """Return logits for each token of a text; arguments and errors as for `Encoder`. A class token gets none."""
-        x = self.encoder(tokens, is_token, segments, key=key)
+        return self.logits(self.residual_stream(tokens, is_token, segments, key=key)[-1])
+
+    def residual_stream(
+        self, tokens, is_token=None, segments=None, *, key: PRNGKeyArray | None = None
+    ) -> list[Float[Array, "*batch rows d_model"]]:
+        """Return what enters the first block and what leaves each; arguments as for a call."""
+        return self.encoder.residual_stream(tokens, is_token, segments, key=key)
+
+    def attention_weights(self, tokens, is_token=None, segments=None) -> Float[Array, "*batch layers heads rows rows"]:
+        """Return the attention weights of every block and head; arguments as for a call."""
+        return self.encoder.attention_weights(tokens, is_token, segments)
+
+    def logits(self, x: Float[Array, "*batch rows d_model"]) -> Float[Array, "*batch seq vocab_size"]:
+        """Turn rows that the last block returned into logits."""
+        x = self.encoder.stack.normalise(x)
         x = x[..., 1:, :] if self.config.use_class_token else x
         name = self.config.stack.activation
         x = self.head_norm(ACTIVATIONS["silu" if name == "swiglu" else name](self.head(x)))
@@ -219,12 +233,33 @@ class EncoderClassifier(eqx.Module):
         With a random `key`, entries of the pooled vector are dropped, too.
         """
         encoder_key, key = split_key(key, 2)
-        rows = self.encoder(inputs, is_token, segments, key=encoder_key)
-        if self.config.pooling == "class":
+        x = self.residual_stream(inputs, is_token, segments, key=encoder_key)[-1]
+        return self.logits(x, is_token, key=key)
+
+    def residual_stream(
+        self, inputs, is_token=None, segments=None, *, key: PRNGKeyArray | None = None
+    ) -> list[Float[Array, "*batch rows d_model"]]:
+        """Return what enters the first block and what leaves each; arguments as for a call."""
+        return self.encoder.residual_stream(inputs, is_token, segments, key=key)
+
+    def attention_weights(self, inputs, is_token=None, segments=None) -> Float[Array, "*batch layers heads rows rows"]:
+        """Return the attention weights of every block and head; arguments as for a call."""
+        return self.encoder.attention_weights(inputs, is_token, segments)
+
+    def logits(
+        self,
+        x: Float[Array, "*batch rows d_model"],
+        is_token: Bool[Array, "*batch seq"] | None = None,
+        *,
+        key: PRNGKeyArray | None = None,
+    ) -> Float[Array, "*batch num_classes"]:
+        """Turn rows that the last block returned into logits; `is_token` and `key` as for a call."""
+        rows, config = self.encoder.stack.normalise(x), self.config
+        if config.pooling == "class":
             pooled = rows[..., 0, :]
         else:  # the class token, if there is one, is none of the text's own tokens
-            pooled = mean_pool(rows[..., 1:, :] if self.config.encoder.use_class_token else rows, is_token)
-        return self.output(dropout(pooled, self.config.encoder.stack.dropout_rate, key=key))
+            pooled = mean_pool(rows[..., 1:, :] if config.encoder.use_class_token else rows, is_token)
+        return self.output(dropout(pooled, config.encoder.stack.dropout_rate, key=key))
 
 
 def classification_loss(model, batch: tuple, key: PRNGKeyArray | None = None) -> Float[Array, ""]:

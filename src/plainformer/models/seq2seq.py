@@ -157,7 +157,7 @@ class Seq2Seq(eqx.Module):
         Implements `eq-seq2seq-cross-attention`; Vaswani et al. (2017), section 3.2.3.
         """
         x, mask, look = self._reading(source, target, is_source)
-        return self.stack.attention_weights(x, mask, **look)[1]
+        return self.stack.attention_weights(x, mask, **look)[1]  # type: ignore[return-value]
 
     @checked
     def encode(
@@ -270,4 +270,5 @@ class ConditionedSeq2Seq(eqx.Module):
 @eqx.filter_jit
 def _contexts(model: Seq2Seq, source, is_source) -> tuple[KeyValueCache, ...]:
     context = model.encode(source, is_source)
-    return tuple(block.cross_attention.cache_context(context, is_source) for block in model.stack.blocks)
+    readers = [block.cross_attention for block in model.stack.blocks]
+    return tuple(reader.cache_context(context, is_source) for reader in readers if reader is not None)

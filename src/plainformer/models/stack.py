@@ -33,15 +33,21 @@ def make_block(config: StackConfig, *, cross_attention: bool = False, key: PRNGK
     attention_key, cross_key, feed_forward_key = jax.random.split(key, 3)
 
     def make_attention(key):
-        sizes = {"num_kv_heads": config.num_kv_heads, "use_bias": config.use_bias}
-        return MultiHeadAttention(config.d_model, config.num_heads, **sizes, key=key)
+        return MultiHeadAttention(
+            config.d_model, config.num_heads, num_kv_heads=config.num_kv_heads, use_bias=config.use_bias, key=key
+        )
 
     feed_forward: FeedForward | SwiGLU
     if config.activation == "swiglu":
         feed_forward = SwiGLU(config.d_model, config.inner_width, key=feed_forward_key)
     else:
-        options = {"activation": config.activation, "use_bias": config.use_bias}
-        feed_forward = FeedForward(config.d_model, config.inner_width, **options, key=feed_forward_key)
+        feed_forward = FeedForward(
+            config.d_model,
+            config.inner_width,
+            activation=config.activation,
+            use_bias=config.use_bias,
+            key=feed_forward_key,
+        )
     return TransformerBlock(
         attention_norm=make_norm(config),
         attention=make_attention(attention_key),
@@ -112,7 +118,7 @@ class Stack(eqx.Module):
         config: StackConfig,
         scheme: PositionScheme,
         *,
-        keys: Sequence[PRNGKeyArray] | PRNGKeyArray,
+        keys: Sequence[PRNGKeyArray],
         cross_attention: bool = False,
         small_start: bool = False,
     ):

@@ -69,11 +69,11 @@ class ViTConfig:
     @property
     def grid(self) -> tuple[int, int]:
         """How many patches the image is high and wide."""
-        return tiling(*self.image_size, self.patch_size)[1]
+        return tiling(*two_sides("image_size", self.image_size), two_sides("patch_size", self.patch_size))[1]
 
     def encoder_config(self) -> EncoderConfig:
         """Return the configuration of the encoder that reads the patches."""
-        (patch_height, patch_width), (grid_height, grid_width) = tiling(*self.image_size, self.patch_size)
+        (patch_height, patch_width), (grid_height, grid_width) = two_sides("patch_size", self.patch_size), self.grid
         return EncoderConfig(
             context_len=grid_height * grid_width,
             d_in=patch_height * patch_width * self.channels,
@@ -110,7 +110,11 @@ class ViT(eqx.Module):
 
         Raises `ValueError` if an image is not of the size of `config`, `TypeError` if it holds whole numbers.
         """
-        rows = self.encoder(self.patches(images), key=key)
+        return self.logits(self.residual_stream(images, key=key)[-1])
+
+    def logits(self, x: Float[Array, "*batch rows d_model"]) -> Float[Array, "*batch num_classes"]:
+        """Turn rows that the last block returned into logits."""
+        rows = self.encoder.stack.normalise(x)
         return self.output(rows[..., 0, :] if self.config.pooling == "class" else mean_pool(rows))
 
     def patches(
@@ -136,7 +140,7 @@ class ViT(eqx.Module):
         return self.encoder.attention_weights(self.patches(images))
 
     def _check(self, images) -> None:
-        (height, width), channels = self.config.image_size, self.config.channels
+        (height, width), channels = two_sides("image_size", self.config.image_size), self.config.channels
         shape = tuple(getattr(images, "shape", ()))
         hint = f"This model reads images of {height} x {width} pixels with channels={channels}, and no others."
         if shape[-3:] == (channels, height, width):

@@ -1,0 +1,281 @@
+"""Chapters 06 to 10, what all models share: every option acts, any batch will do, and all let one look inside."""
+
+import functools
+from collections.abc import Callable
+from typing import NamedTuple
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+import reference
+from closeness import assert_close
+from flat import classifier_config, decoder_config, encoder_config, seq2seq_config, vit_config
+from toy_models import drawn
+
+import plainformer as pf
+
+SEQ, SOURCE_SEQ, D_MODEL, HEADS, LAYERS, BATCH = 7, 5, 24, 6, 2, (2, 3)
+STACK = {"d_model": D_MODEL, "num_heads": HEADS, "num_layers": LAYERS, "d_ff": 10}
+TEXT = {"vocab_size": 11, "context_len": 9}
+START = 9
+NUMBERS = np.random.default_rng(6)
+key_of = jax.random.key
+
+
+class Kind(NamedTuple):
+    """A model, its configuration, one input for it, and the loops that it shall agree with."""
+
+    model: type
+    config: Callable
+    fields: dict
+    inputs: tuple
+    logits: Callable
+    inside: Callable
+
+
+def of_encoder(inputs, model, *rest):
+    return reference.inside_encoder(inputs, model.encoder, *rest)
+
+
+def of_image(image, model):
+    return reference.inside_encoder(reference.patches(image, model.config.patch_size), model.encoder)
+
+
+def texts(*shape, seq=SEQ):
+    return jnp.asarray(NUMBERS.integers(11, size=(*shape, seq)))
+
+
+def images(*shape):
+    return jnp.asarray(NUMBERS.random((*shape, 6, 8, 3)), float)
+
+
+def pairs(*shape):
+    return texts(*shape, seq=SOURCE_SEQ), texts(*shape).at[..., 0].set(START)
+
+
+CLASSES, IMAGES = {"num_classes": 4}, {"image_size": (6, 8), "patch_size": (3, 2), "channels": 3, "num_classes": 4}
+PAIRS = {**TEXT, "source_len": 6, "start_token": START, "stop_token": 4}
+KINDS = {
+    "decoder": Kind(pf.Decoder, decoder_config, TEXT, (texts(),), reference.decoder, reference.inside_decoder),
+    "encoder": Kind(pf.Encoder, encoder_config, TEXT, (texts(),), reference.encoder, reference.inside_encoder),
+    "masked": Kind(
+        pf.MaskedLanguageModel, encoder_config, TEXT, (texts(),), reference.masked_language_model, of_encoder
+    ),
+    "classifier": Kind(
+        pf.EncoderClassifier, classifier_config, TEXT | CLASSES, (texts(),), reference.classifier, of_encoder
+    ),
+    "vit": Kind(pf.ViT, vit_config, IMAGES, (images(),), reference.vision_transformer, of_image),
+    "seq2seq": Kind(pf.Seq2Seq, seq2seq_config, PAIRS, pairs(), reference.seq2seq, reference.inside_seq2seq),
+}
+DRAWS = {"vit": lambda *shape: (images(*shape),), "seq2seq": pairs}
+
+
+def new_model(kind, seed=0, **fields):
+    """A model with all its parameters drawn: biases of zero would hide a slip, small positions an offset."""
+    if kind == "seq2seq" and "num_layers" in fields:
+        fields["num_encoder_layers"] = fields["num_decoder_layers"] = fields.pop("num_layers")
+    return drawn(KINDS[kind].model, KINDS[kind].config(**STACK | KINDS[kind].fields | fields), seed)
+
+
+plain_model = functools.cache(new_model)  # one without any option
+
+
+@functools.cache
+def plain_logits(kind):
+    return plain_model(kind)(*KINDS[kind].inputs)
+
+
+all_kinds = pytest.mark.parametrize("kind", KINDS)
+# Every option of a stack, alone and in the company that today's language models keep.
+OPTIONS = {
+    "grouped": {"num_kv_heads": 2},
+    "one-kv-head": {"num_kv_heads": 1},
+    "d_ff": {"d_ff": 13},
+    "default-d_ff": {"d_ff": None},
+    "rms": {"norm": "rms"},
+    "eps": {"norm_eps": 0.5},
+    "post": {"norm_placement": "post"},
+    "relu": {"activation": "relu"},
+    "gelu_tanh": {"activation": "gelu_tanh"},
+    "silu": {"activation": "silu"},
+    "swiglu": {"activation": "swiglu"},
+    "sinusoidal": {"position_scheme": "sinusoidal"},
+    "rotary": {"position_scheme": "rotary"},
+    "relative": {"position_scheme": "relative"},
+    "alibi": {"position_scheme": "alibi"},
+    "none": {"position_scheme": "none"},
+    "no-bias": {"use_bias": False},
+    "one-layer": {"num_layers": 1},
+    "modern": {
+        "norm": "rms",
+        "activation": "swiglu",
+        "use_bias": False,
+        "num_kv_heads": 2,
+        "position_scheme": "rotary",
+        "rope_theta": 50.0,
+    },
+    "post-alibi-grouped": {"norm_placement": "post", "position_scheme": "alibi", "num_kv_heads": 2},
+    "post-sinusoidal-rms": {"norm_placement": "post", "position_scheme": "sinusoidal", "norm": "rms"},
+}
+OWN_OPTIONS = [
+    ("decoder", {"tied_embedding": False}),
+    ("encoder", {"use_class_token": True}),
+    ("encoder", {"embedding_norm": True}),
+    ("masked", {"use_class_token": True, "norm_placement": "post"}),
+    ("classifier", {"pooling": "mean"}),
+    ("classifier", {"pooling": "mean", "use_class_token": True}),
+    ("vit", {"pooling": "mean"}),
+    ("vit", {"position_scheme": "sinusoidal_2d"}),
+    ("vit", {"position_scheme": "sinusoidal_2d", "pooling": "mean"}),
+    ("seq2seq", {"tied_embedding": False}),
+    ("seq2seq", {"source_vocab_size": 13}),
+    ("seq2seq", {"num_encoder_layers": 1, "num_decoder_layers": 3}),
+]
+every_option = pytest.mark.parametrize(
+    ("kind", "fields"),
+    [pytest.param(kind, fields, id=f"{kind}-{name}") for kind in KINDS for name, fields in OPTIONS.items()]
+    + [pytest.param(kind, fields, id=f"{kind}-{'-'.join(fields)}") for kind, fields in OWN_OPTIONS],
+)
+
+
+def shapes(model):
+    return [leaf.shape for leaf in jax.tree.leaves(model)]
+
+
+@pytest.mark.equation("eq-decoder-model", "eq-encoder-model", "eq-encoder-mlm-head")
+@pytest.mark.equation("eq-encoder-classifier", "eq-vision-model", "eq-seq2seq-model")
+@every_option
+def test_every_model_takes_every_option_and_agrees_with_a_loop_in_float64(kind, fields):
+    model, inputs = new_model(kind, **fields), KINDS[kind].inputs
+    logits, expected = model(*inputs), KINDS[kind].logits(*inputs, model)
+    assert logits.shape == expected.shape
+    assert np.isfinite(logits).all()
+    assert_close(logits, expected)
+    # From one seed all parameters are the same, unless the option changes their shapes.
+    if shapes(model) == shapes(plain_model(kind)):
+        assert np.abs(logits - plain_logits(kind)).max() > 3e-5 * np.abs(logits).max()
+
+
+@all_kinds
+def test_every_model_turns_its_queries_by_the_theta_that_is_asked_for(kind):
+    one, other = (new_model(kind, position_scheme="rotary", rope_theta=theta) for theta in (10_000.0, 20.0))
+    logits = one(*KINDS[kind].inputs)
+    assert np.abs(logits - other(*KINDS[kind].inputs)).max() > 1e-3 * np.abs(logits).max()
+
+
+def rows_of(model):
+    """How many rows go through the blocks."""
+    return model.encoder.config.context_len + 1 if isinstance(model, pf.ViT) else SEQ
+
+
+def logits_of(model, stream):
+    """What a model makes of the last rows of its residual stream."""
+    return model.stack.normalise(stream[-1]) if isinstance(model, pf.Encoder) else model.logits(stream[-1])
+
+
+@all_kinds
+@pytest.mark.parametrize("fields", [{}, {"norm_placement": "post", "position_scheme": "alibi", "num_kv_heads": 2}])
+def test_every_model_shows_its_attention_weights_and_its_residual_stream(kind, fields):
+    model, kind = new_model(kind, **fields), KINDS[kind]
+    expected, rows = kind.inside(*kind.inputs, model), rows_of(model)
+    weights = model.attention_weights(*kind.inputs)
+    assert weights.shape == (LAYERS, HEADS, rows, rows)
+    np.testing.assert_allclose(weights.sum(axis=-1), 1, atol=1e-5)
+    np.testing.assert_allclose(weights, expected.weights, atol=1e-5)
+    stream = model.residual_stream(*kind.inputs)
+    assert len(stream) == LAYERS + 1
+    for found, of_loop in zip(stream, expected.stream, strict=True):
+        assert found.shape == (rows, D_MODEL)
+        assert_close(found, of_loop)
+    assert_close(logits_of(model, stream), model(*kind.inputs))
+
+
+@pytest.mark.equation("eq-seq2seq-cross-attention")
+@pytest.mark.parametrize("fields", [{}, {"norm_placement": "post", "position_scheme": "alibi", "num_kv_heads": 2}])
+def test_seq2seq_shows_how_it_reads_its_source(fields):
+    model, kind = new_model("seq2seq", **fields), KINDS["seq2seq"]
+    weights = model.cross_attention_weights(*kind.inputs)
+    assert weights.shape == (LAYERS, HEADS, SEQ, SOURCE_SEQ)
+    np.testing.assert_allclose(weights.sum(axis=-1), 1, atol=1e-5)
+    np.testing.assert_allclose(weights, kind.inside(*kind.inputs, model).cross_weights, atol=1e-5)
+
+
+@pytest.mark.equation("eq-decoder-model", "eq-encoder-model", "eq-vision-model", "eq-seq2seq-model")
+@all_kinds
+def test_every_model_takes_a_batch_of_any_rank_and_is_traced_once_for_each_shape(kind):
+    model, other = plain_model(kind), plain_model(kind, 1)
+    batch, traced = DRAWS.get(kind, lambda *shape: (texts(*shape),))(*BATCH), []
+
+    @eqx.filter_jit
+    def looks(model, inputs):
+        traced.append(inputs)
+        return model(*inputs), model.attention_weights(*inputs), model.residual_stream(*inputs)[1]
+
+    logits, weights, rows = looks(model, batch)
+    looks(other, tuple(each[::-1] for each in batch))
+    assert len(traced) == 1
+    assert weights.shape[:4] == (*BATCH, LAYERS, HEADS)
+    for place in [(0, 1), (1, 2)]:
+        alone = tuple(each[place] for each in batch)
+        assert_close(logits[place], model(*alone))
+        np.testing.assert_allclose(weights[place], model.attention_weights(*alone), atol=1e-5)
+        assert_close(rows[place], model.residual_stream(*alone)[1])
+    by_vmap = jax.jit(lambda *inputs: jax.vmap(model)(*inputs))(*(each[1] for each in batch))
+    assert_close(logits[1], by_vmap)
+
+
+@all_kinds
+def test_every_model_takes_an_empty_batch_but_images(kind):
+    model, batch = plain_model(kind), DRAWS.get(kind, lambda *shape: (texts(*shape),))(0)
+    if kind == "vit":
+        with pytest.raises(ValueError, match=r"There are 0 images; expected at least one"):
+            model(*batch)
+    else:
+        assert model(*batch).shape == (0, *model(*KINDS[kind].inputs).shape)
+
+
+@all_kinds
+def test_every_model_drops_only_with_a_key(kind):
+    model, sober, kind = new_model(kind, dropout_rate=0.5), plain_model(kind), KINDS[kind]
+    plain, dropped = sober(*kind.inputs), model(*kind.inputs, key=key_of(1))
+    np.testing.assert_array_equal(model(*kind.inputs), plain)
+    np.testing.assert_array_equal(sober(*kind.inputs, key=key_of(1)), plain)
+    np.testing.assert_array_equal(model(*kind.inputs, key=key_of(1)), dropped)
+    assert np.abs(dropped - plain).max() > 0.1
+    assert np.abs(dropped - model(*kind.inputs, key=key_of(2))).max() > 0.1
+    assert np.abs(model.residual_stream(*kind.inputs, key=key_of(1))[0]).min() == 0  # what enters is dropped, too
+
+
+@all_kinds
+def test_every_model_in_16_bits_stays_in_16_bits(kind):
+    model, inputs = plain_model(kind), KINDS[kind].inputs
+    half = jax.tree.map(lambda leaf: leaf.astype(jnp.bfloat16), model)
+    halved = tuple(each.astype(jnp.bfloat16) if each.dtype == jnp.float32 else each for each in inputs)
+    found, expected = half(*halved), model(*inputs)
+    assert found.dtype == half.attention_weights(*halved).dtype == jnp.bfloat16
+    np.testing.assert_allclose(found.astype(jnp.float32), expected, atol=0.1 * np.abs(expected).max())
+
+
+@pytest.mark.parametrize("fields", [{}, {"norm_placement": "post", "norm_eps": 0.01, "activation": "swiglu"}])
+@all_kinds
+def test_every_model_is_saved_and_loaded(kind, fields, tmp_path):
+    model, kind = new_model(kind, **fields), KINDS[kind]
+    pf.save_model(tmp_path / "it.safetensors", model)
+    again = pf.load_model(tmp_path / "it.safetensors", kind.model)
+    assert again.config == model.config
+    assert hash(again.config) == hash(model.config)
+    assert jax.tree.structure(again) == jax.tree.structure(model)
+    for found, expected in zip(jax.tree.leaves(again), jax.tree.leaves(model), strict=True):
+        np.testing.assert_array_equal(found, expected)
+
+
+@all_kinds
+def test_every_model_starts_with_different_matrices_everywhere(kind):
+    kind = KINDS[kind]
+    model = kind.model(kind.config(**STACK | kind.fields | {"d_ff": D_MODEL}), key=key_of(0))
+    matrices = [np.asarray(leaf) for leaf in jax.tree.leaves(model) if leaf.shape == (D_MODEL, D_MODEL)]
+    assert len(matrices) >= 6 * LAYERS
+    for number, matrix in enumerate(matrices):
+        assert all(np.abs(matrix - other).max() > 0.01 for other in matrices[:number])
