@@ -1,4 +1,4 @@
-"""Chapter 06, the cache: where keys and values lie, who may attend to what, and that nothing else changes."""
+"""Chapter 07, the cache: where keys and values lie, who may attend to what, and that nothing else changes."""
 
 import equinox as eqx
 import jax
@@ -6,61 +6,78 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 import reference
+from toy_models import drawn
 
 import plainformer as pf
-from plainformer.attention.cache import attend_with_cache
+from plainformer.attention.cache import KeyValueCache, attend_to_cache
 
-HEADS, KV_HEADS, TEXTS, CAPACITY, D_K, D_V = 6, 3, 2, 7, 4, 5
+HEADS, KV_HEADS, TEXTS, CAPACITY, D_K, D_V, D_MODEL = 6, 3, 2, 7, 4, 5, 24
+SIZES = {"num_kv_heads": KV_HEADS, "capacity": CAPACITY, "d_k": D_K, "d_v": D_V}
+extend = eqx.filter_jit(lambda layer, *arguments, **options: layer.extend(*arguments, **options))
 
 
 def counted(*shape, start=1.0):
     """An array of the numbers from `start` on, so that each can be told from all others."""
-    return start + jnp.arange(np.prod(shape), dtype=jnp.float32).reshape(shape)
+    return start + np.arange(np.prod(shape), dtype=np.float32).reshape(shape)
+
+
+def draw(*shape, seed=0):
+    """Normal numbers, made without the compiler."""
+    return jnp.asarray(np.random.default_rng([seed, *shape]).normal(size=shape), jnp.float32)
+
+
+def new_layer(num_kv_heads=KV_HEADS, **options):
+    options = {"num_kv_heads": num_kv_heads, "d_k": D_K, "d_v": D_V, "use_bias": True} | options
+    return drawn(lambda sizes, key: pf.MultiHeadAttention(*sizes, **options, key=key), (D_MODEL, HEADS))
 
 
 def filled():
     """A cache of two texts and three heads, with four tokens of each; the second text has a padded token in front."""
-    cache = pf.KeyValueCache(KV_HEADS, CAPACITY, D_K, D_V, num_texts=TEXTS)
-    rows = KV_HEADS * TEXTS
-    cache = cache.append(counted(rows, 3, D_K), counted(rows, 3, D_V), jnp.array([[0, 1, 2], [-1, 0, 1]]))
-    return cache.append(-counted(rows, 1, D_K), -counted(rows, 1, D_V), jnp.array([[3], [2]]))
+    cache, front = KeyValueCache(**SIZES, batch=(TEXTS,)), (TEXTS, KV_HEADS)
+    cache = cache.append(counted(*front, 3, D_K), counted(*front, 3, D_V), np.array([[0, 1, 2], [-1, 0, 1]]))
+    return cache.append(-counted(*front, 1, D_K), -counted(*front, 1, D_V), np.array([[3], [2]]))
 
 
-def test_key_value_cache_starts_empty():
-    cache = pf.KeyValueCache(KV_HEADS, CAPACITY, D_K, D_V, num_texts=TEXTS)
-    assert cache.keys.shape == (6, D_K, CAPACITY)
-    assert cache.values.shape == (6, CAPACITY, D_V)
+FILLED = filled()
+
+
+@pytest.mark.parametrize("batch", [(), (2,), (2, 3)])
+def test_key_value_cache_starts_empty(batch):
+    cache = KeyValueCache(**SIZES, batch=batch)
+    assert cache.keys.shape == (*batch, KV_HEADS, D_K, CAPACITY)
+    assert cache.values.shape == (*batch, KV_HEADS, CAPACITY, D_V)
     assert (cache.positions == -1).all()
-    assert cache.positions.shape == (TEXTS, CAPACITY)
+    assert (cache.batch, cache.capacity) == (batch, CAPACITY)
+    assert cache.positions.shape == (*batch, CAPACITY)
     assert int(cache.length) == 0
-    assert not cache.mask(jnp.array([[0], [6]])).any()
+    assert not cache.mask(np.full((*batch, 1), 6)).any()
 
 
 @pytest.mark.parametrize("dtype", [jnp.float32, jnp.bfloat16, jnp.float16])
-def test_new_cache_has_the_dtype_of_its_layer(dtype, key):
-    layer = jax.tree.map(lambda leaf: leaf.astype(dtype), pf.MultiHeadAttention(12, 6, num_kv_heads=3, key=key))
-    x, cache = jax.random.normal(key, (5, 12)).astype(dtype), layer.new_cache(CAPACITY)
+def test_make_cache_has_the_dtype_of_its_layer(dtype):
+    layer = jax.tree.map(lambda leaf: leaf.astype(dtype), new_layer())
+    x, cache = draw(5, D_MODEL).astype(dtype), layer.make_cache(CAPACITY)
     assert cache.keys.dtype == cache.values.dtype == dtype
-    rows, cache = layer.extend(x, cache, jnp.arange(5)[None, :])
-    assert rows.dtype == layer(x).dtype == cache.keys.dtype == dtype
+    rows, cache = extend(layer, x, cache, np.arange(5))
+    assert rows.dtype == cache.keys.dtype == cache.values.dtype == dtype
 
 
 @pytest.mark.equation("eq-decoder-cache")
 def test_key_value_cache_append_writes_behind_what_is_there():
-    cache, rows = filled(), KV_HEADS * TEXTS
+    front, cache = (TEXTS, KV_HEADS), jax.tree.map(np.asarray, FILLED)
     assert int(cache.length) == 4
-    np.testing.assert_array_equal(cache.keys[:, :, :3], counted(rows, 3, D_K).transpose(0, 2, 1))
-    np.testing.assert_array_equal(cache.keys[:, :, 3], -counted(rows, D_K))
-    np.testing.assert_array_equal(cache.values[:, :3], counted(rows, 3, D_V))
-    np.testing.assert_array_equal(cache.values[:, 3], -counted(rows, D_V))
+    np.testing.assert_array_equal(cache.keys[..., :3], counted(*front, 3, D_K).swapaxes(-2, -1))
+    np.testing.assert_array_equal(cache.keys[..., 3], -counted(*front, D_K))
+    np.testing.assert_array_equal(cache.values[..., :3, :], counted(*front, 3, D_V))
+    np.testing.assert_array_equal(cache.values[..., 3, :], -counted(*front, D_V))
     np.testing.assert_array_equal(cache.positions, [[0, 1, 2, 3, -1, -1, -1], [-1, 0, 1, 2, -1, -1, -1]])
-    assert (cache.keys[:, :, 4:] == 0).all()
-    assert (cache.values[:, 4:] == 0).all()
+    assert (cache.keys[..., 4:] == 0).all()
+    assert (cache.values[..., 4:, :] == 0).all()
 
 
 @pytest.mark.equation("eq-decoder-cache")
 def test_key_value_cache_mask_by_hand():
-    mask = filled().mask(jnp.array([[1, 3], [0, -1]]))
+    mask = FILLED.mask(np.array([[1, 3], [0, -1]]))
     expected = [
         [[1, 1, 0, 0, 0, 0, 0], [1, 1, 1, 1, 0, 0, 0]],
         [[0, 1, 0, 0, 0, 0, 0], [0, 0, 0, 0, 0, 0, 0]],  # its first slot is padding; a padded token sees nothing
@@ -70,134 +87,180 @@ def test_key_value_cache_mask_by_hand():
 
 
 @pytest.mark.equation("eq-decoder-cache")
-def test_key_value_cache_select_takes_texts_of_all_heads():
-    cache, order = filled(), [1, 1, 0]
-    selected = cache.select(jnp.array(order))
-    np.testing.assert_array_equal(selected.positions, np.asarray(cache.positions)[order])
+@pytest.mark.parametrize("order", [[1, 1, 0], [[0, 1, 0], [1, 1, 1]]])
+def test_key_value_cache_select_takes_texts_of_all_heads(order):
+    selected, order = FILLED.select(np.array(order)), np.array(order)
+    assert selected.batch == order.shape
+    for found, before in zip(jax.tree.leaves(selected)[:3], jax.tree.leaves(FILLED)[:3], strict=True):
+        np.testing.assert_array_equal(found, np.asarray(before)[order])
     assert int(selected.length) == 4
-    for head in range(KV_HEADS):
-        for place, text in enumerate(order):
-            row, before = head * len(order) + place, head * TEXTS + text
-            np.testing.assert_array_equal(selected.keys[row], cache.keys[before])
-            np.testing.assert_array_equal(selected.values[row], cache.values[before])
 
 
 def test_key_value_cache_takes_as_many_tokens_as_it_has_room_for_and_no_more():
-    cache, rows = filled(), KV_HEADS * TEXTS
-    more = (counted(rows, 3, D_K), counted(rows, 3, D_V), jnp.array([[4, 5, 6], [3, 4, 5]]))
-    full = cache.append(*more)
+    front = (TEXTS, KV_HEADS)
+    more = (counted(*front, 3, D_K), counted(*front, 3, D_V), np.array([[4, 5, 6], [3, 4, 5]]))
+    full = FILLED.append(*more)
     assert int(full.length) == CAPACITY
     np.testing.assert_array_equal(full.positions[1], [-1, 0, 1, 2, 3, 4, 5])
     with pytest.raises(ValueError, match=r"room for 7 tokens and holds 7; expected room for 3 more\. Make it larger"):
         full.append(*more)
-    one = [each[:, :1] for each in more]
+    one = (more[0][..., :1, :], more[1][..., :1, :], more[2][:, :1])
     with pytest.raises(ValueError, match=r"holds 7; expected room for 1 more"):
         full.append(*one)
-    small = pf.KeyValueCache(KV_HEADS, 2, D_K, D_V, num_texts=TEXTS)
-    with pytest.raises(ValueError, match=r"room for 2 tokens and holds 0; expected room for 3 more"):
-        eqx.filter_jit(small.append)(*more)  # even where the number of filled slots is not known yet
+    assert FILLED.with_room(3) is FILLED
+    with pytest.raises(ValueError, match=r"room for 7 tokens and holds 4; expected room for 4 more"):
+        FILLED.with_room(4)
 
 
-def new_tokens(key, seq):
-    """Queries, keys and values of further tokens."""
-    shapes = [(HEADS, TEXTS, seq, D_K), (KV_HEADS, TEXTS, seq, D_K), (KV_HEADS, TEXTS, seq, D_V)]
-    return [jax.random.normal(k, shape) for k, shape in zip(jax.random.split(key, 3), shapes, strict=True)]
+def test_key_value_cache_compiled_finds_out_about_room_when_it_runs():
+    with_room = eqx.filter_jit(lambda cache, seq: cache.with_room(seq))
+    assert int(with_room(FILLED, 3).length) == 4
+    message = r"The cache is full: it has room for 7 tokens in all; expected room for 4 more\. Make it larger"
+    with pytest.raises(eqx.EquinoxRuntimeError, match=message):
+        jax.block_until_ready(with_room(FILLED, 4))
+    with pytest.raises(ValueError, match=r"room for 7 tokens and holds 0; expected room for 8 more"):
+        with_room(FILLED, 8)  # known at once
+
+
+def test_key_value_cache_compiled_refuses_at_once_what_is_longer_than_the_whole_cache():
+    front = (TEXTS, KV_HEADS)
+    more = (counted(*front, 3, D_K), counted(*front, 3, D_V), np.array([[0, 1, 2], [0, 1, 2]]))
+    small = KeyValueCache(**SIZES | {"capacity": 2}, batch=(TEXTS,))
+    with pytest.raises(ValueError, match=r"room for 2 tokens and holds 0; expected room for 3 more\. Make it larger"):
+        eqx.filter_jit(small.append)(*more)  # the number of filled slots is not known yet, but that of all is
+
+
+def pieces_of(x, sizes):
+    ends = np.cumsum(sizes)
+    return zip(np.split(x, ends[:-1], axis=-2), ends - sizes, ends, strict=True)
 
 
 @pytest.mark.equation("eq-decoder-cached-attention")
-@pytest.mark.parametrize("position", [None, pf.RotaryPositions(), pf.AlibiPositions(HEADS)])
-def test_attend_with_cache_agrees_with_a_loop_in_float64(position, key):
-    pieces = [new_tokens(k, seq) for k, seq in zip(jax.random.split(key, 3), (3, 1, 2), strict=True)]
-    places = jnp.array([[0, 1, 2, 3, 4, 5], [-1, -1, 0, 1, 2, 3]])
-    cache, outputs, start = pf.KeyValueCache(KV_HEADS, CAPACITY, D_K, D_V, num_texts=TEXTS), [], 0
-    for piece in pieces:
-        seq = piece[0].shape[2]
-        output, cache = attend_with_cache(*piece, cache, places[:, start : start + seq], position)
-        outputs, start = [*outputs, output], start + seq
-    output = jnp.concatenate(outputs, axis=2)
-    queries, keys, values = (np.concatenate(each, axis=2) for each in zip(*pieces, strict=True))
-    assert output.shape == (HEADS, TEXTS, 6, D_V)
+@pytest.mark.parametrize("scheme", [pf.NoPositions(), pf.RotaryPositions(), pf.AlibiPositions(HEADS)], ids=repr)
+def test_multi_head_attention_extend_agrees_with_a_loop_in_float64(scheme):
+    layer, x = new_layer(), draw(TEXTS, 6, D_MODEL)
+    places = np.array([[0, 1, 2, 3, 4, 5], [-1, -1, 0, 1, 2, 3]])
+    cache, outputs = layer.make_cache(CAPACITY, batch=(TEXTS,)), []
+    for piece, start, end in pieces_of(x, [3, 1, 2]):
+        output, cache = extend(layer, piece, cache, places[:, start:end], scheme=scheme)
+        outputs.append(output)
+    output = np.concatenate(outputs, axis=1)
     for text, padded in enumerate([0, 2]):
-        assert (output[:, text, :padded] == 0).all()  # a padded token attends to nothing
-        seq = 6 - padded
-        causal = np.tri(seq, dtype=bool)
-        for head in range(HEADS):
-            q, k, v = queries[head, text, padded:], keys[head // 2, text, padded:], values[head // 2, text, padded:]
-            bias = None
-            if isinstance(position, pf.RotaryPositions):
-                q, k = reference.turned(q, 10_000.0), reference.turned(k, 10_000.0)
-            elif position is not None:
-                bias = [[-pf.alibi_slopes(HEADS)[head] * abs(n - m) for m in range(seq)] for n in range(seq)]
-            expected = reference.attend(q, k, v, causal, bias=None if bias is None else np.array(bias))
-            np.testing.assert_allclose(output[head, text, padded:], expected, rtol=1e-4, atol=1e-5)
+        for place in range(padded):  # a padded token attends to nothing
+            np.testing.assert_array_equal(output[text, place], layer.output.bias)
+        own = np.asarray(x)[text, padded:]
+        expected = reference.multi_head(own, own, layer, np.tri(len(own), dtype=bool), scheme)
+        np.testing.assert_allclose(output[text, padded:], expected, rtol=1e-4, atol=1e-4)
 
 
 @pytest.mark.equation("eq-decoder-cached-attention")
-@pytest.mark.parametrize("num_kv_heads", [None, 2, 1])
-def test_multi_head_attention_extend_equals_a_causal_call(num_kv_heads, key):
-    layer = pf.MultiHeadAttention(24, 6, num_kv_heads=num_kv_heads, d_k=2, d_v=3, use_bias=True, key=key)
-    x = jax.random.normal(key, (TEXTS, 5, 24))
-    cache, places = layer.new_cache(CAPACITY, num_texts=TEXTS), jnp.tile(jnp.arange(5), (TEXTS, 1))
+@pytest.mark.parametrize("num_kv_heads", [6, 2, 1])
+@pytest.mark.parametrize("batch", [(), (2, 3)])
+def test_multi_head_attention_extend_equals_a_causal_call(num_kv_heads, batch):
+    layer, x = new_layer(num_kv_heads), draw(*batch, 5, D_MODEL)
+    cache, places = layer.make_cache(CAPACITY, batch=batch), np.broadcast_to(np.arange(5), (*batch, 5))
     outputs = []
-    for piece in (slice(0, 3), slice(3, 4), slice(4, 5)):
-        rows, cache = layer.extend(x[:, piece].reshape(-1, 24), cache, places[:, piece])
-        outputs.append(rows.reshape(TEXTS, -1, 24))
-    for text in range(TEXTS):
-        expected = layer(x[text], pf.causal_mask(5))
-        np.testing.assert_allclose(jnp.concatenate(outputs, axis=1)[text], expected, rtol=1e-4, atol=1e-5)
+    for piece, start, end in pieces_of(x, [3, 1, 1]):
+        rows, cache = extend(layer, piece, cache, places[..., start:end])
+        outputs.append(rows)
+    assert (cache.batch, int(cache.length)) == (batch, 5)
+    expected = eqx.filter_jit(layer)(x, np.tri(5, dtype=bool))
+    np.testing.assert_allclose(np.concatenate(outputs, axis=-2), expected, rtol=1e-4, atol=1e-4)
 
 
-def test_attend_with_cache_is_not_reached_by_what_stands_in_hidden_slots(key):
-    piece, places = new_tokens(key, 2), jnp.array([[4, 5], [3, 4]])
-    cache = filled()
+def test_attend_to_cache_is_not_reached_by_what_stands_in_hidden_slots():
+    queries, places, attend = draw(TEXTS, HEADS, 2, D_K), jnp.array([[4, 5], [3, 4]]), eqx.filter_jit(attend_to_cache)
     other = eqx.tree_at(
         lambda c: (c.keys, c.values),
-        cache,
-        (cache.keys.at[1::2, :, 0].set(99.0), cache.values.at[1::2, 0].set(-99.0)),  # the second text's padding
+        FILLED,
+        (FILLED.keys.at[1, ..., 0].set(99.0), FILLED.values.at[1, :, 0].set(-99.0)),  # the second text's padding
     )
-    np.testing.assert_array_equal(
-        attend_with_cache(*piece, cache, places)[0], attend_with_cache(*piece, other, places)[0]
-    )
+    np.testing.assert_array_equal(attend(queries, FILLED, places), attend(queries, other, places))
 
 
-CACHE = {"num_kv_heads": 3, "capacity": 7, "d_k": 4, "d_v": 5}
+LAYER, ROWS, PLACES = new_layer(), np.ones((TEXTS, 1, D_MODEL), np.float32), np.zeros((TEXTS, 1), int)
+
+
+def ones(*shape):
+    return np.ones(shape, np.float32)
 
 
 @pytest.mark.usefixtures("unchecked")
 @pytest.mark.parametrize(
     ("call", "error", "message"),
     [
-        (lambda: pf.KeyValueCache(**CACHE | {"capacity": 0}), ValueError, r"capacity is 0; expected at least 1"),
-        (lambda: pf.KeyValueCache(**CACHE, num_texts=0), ValueError, r"num_texts is 0; expected at least 1"),
-        (lambda: pf.KeyValueCache(**CACHE | {"d_k": 2.5}), TypeError, r"d_k is 2\.5; expected a whole number"),
+        (lambda: KeyValueCache(**SIZES | {"capacity": 0}), ValueError, r"capacity is 0; expected at least 1"),
+        (lambda: KeyValueCache(**SIZES, batch=(2, 0)), ValueError, r"batch\[1\] is 0; expected at least 1"),
+        (lambda: KeyValueCache(**SIZES, batch=3), TypeError, r"batch is 3; expected the sizes .*, as \(3,\) for three"),
+        (lambda: LAYER.make_cache(7, batch=(2.0,)), TypeError, r"batch\[0\] is 2\.0; expected a whole number"),
+        (lambda: KeyValueCache(**SIZES | {"d_k": 2.5}), TypeError, r"d_k is 2\.5; expected a whole number"),
         (
-            lambda: filled().append(jnp.ones((3, 1, 4)), jnp.ones((3, 1, 5)), jnp.ones((2, 1), int)),
+            lambda: FILLED.append(ones(3, 1, 4), ones(3, 1, 5), np.ones(1, int)),
             ValueError,
-            r"keys has shape \(3, 1, 4\); expected \(rows=6, seq, d_k=4\)",
+            r"keys has shape \(3, 1, 4\); expected \(2, kv_heads=3, seq, d_k=4\)",
         ),
         (
-            lambda: filled().append(jnp.ones((6, 1, 4)), jnp.ones((6, 2, 5)), jnp.ones((2, 1), int)),
+            lambda: KeyValueCache(**SIZES).append(ones(2, 3, 1, 4), ones(2, 3, 1, 5), np.ones((2, 1), int)),
             ValueError,
-            r"values has shape \(6, 2, 5\); expected \(rows=6, seq=1, d_v=5\)",
+            r"keys has shape \(2, 3, 1, 4\); expected \(kv_heads=3, seq, d_k=4\)",
         ),
         (
-            lambda: filled().append(jnp.ones((6, 1, 4)), jnp.ones((6, 1, 5)), jnp.ones((1, 1), int)),
+            lambda: FILLED.append(ones(2, 3, 1, 4), ones(2, 3, 2, 5), np.ones((2, 1), int)),
             ValueError,
-            r"positions has shape \(1, 1\); expected \(num_texts=2, seq=1\)",
+            r"values has shape \(2, 3, 2, 5\); expected \(2, kv_heads=3, seq=1, d_v=5\)",
         ),
         (
-            lambda: filled().mask(jnp.ones(3, int)),
+            lambda: FILLED.append(ones(2, 3, 1, 4), ones(2, 3, 1, 5), np.ones((1, 1), int)),
             ValueError,
-            r"positions has shape \(3,\); expected \(num_texts=2, seq\)",
+            r"positions has shape \(1, 1\); expected \(2, seq=1\)",
         ),
-        (lambda: filled().select(jnp.ones((1, 2), int)), ValueError, r"texts has shape \(1, 2\)"),
+        (lambda: FILLED.mask(np.ones(3, int)), ValueError, r"positions has shape \(3,\); expected \(2, seq\)"),
+        (lambda: FILLED.select(np.ones(2)), TypeError, r"rows holds float64; expected whole numbers"),
         (
-            lambda: attend_with_cache(*new_tokens(jax.random.key(0), 1), filled(), jnp.zeros((2, 1), int), "rotary"),
+            lambda: KeyValueCache(**SIZES).select(np.ones(2, int)),
+            ValueError,
+            r"cache is of a single text; expected one",
+        ),
+        (
+            lambda: LAYER.extend(ROWS, FILLED, PLACES[0]),
+            ValueError,
+            r"positions has shape \(1,\); expected \(2, seq=1\)",
+        ),
+        (
+            lambda: LAYER.extend(ROWS, FILLED, PLACES + 0.0),
             TypeError,
-            r"position is of type str; expected a scheme",
+            r"positions holds float64; expected whole numbers",
+        ),
+        (lambda: LAYER.extend(ROWS, (FILLED,), PLACES), TypeError, r"cache is of type tuple; expected a KeyValueCache"),
+        (
+            lambda: LAYER.extend(ROWS, FILLED, PLACES, scheme="rotary"),
+            TypeError,
+            r"scheme is of type str; expected a Pos",
+        ),
+        (
+            lambda: LAYER.extend(np.ones((3, 1, 24), np.float32), FILLED, np.zeros((3, 1), int)),
+            ValueError,
+            r"cache\.keys has shape \(2, 3, 4, 7\); expected \(3, kv_heads=3, d_k=4, capacity\)\. The cache is of",
+        ),
+        (
+            lambda: new_layer(num_kv_heads=2).extend(ROWS, FILLED, PLACES),
+            ValueError,
+            r"cache\.keys has shape \(2, 3, 4, 7\); expected \(2, kv_heads=2, d_k=4, capacity\)\. The cache is of",
+        ),
+        (
+            lambda: new_layer(d_v=4).extend(ROWS, FILLED, PLACES),
+            ValueError,
+            r"cache\.values has shape \(2, 3, 7, 5\); expected \(2, kv_heads=3, capacity, d_v=4\)\. The cache is of",
         ),
     ],
 )
 def test_bad_input_is_named(call, error, message):
     with pytest.raises(error, match=message):
         call()
+
+
+def test_multi_head_attention_extend_refuses_a_cache_of_another_layer_inside_a_compiled_function_too():
+    with pytest.raises(
+        ValueError, match=r"expected \(2, kv_heads=1, .* another layer or of other texts: .*batch=\(2,\)"
+    ):
+        extend(new_layer(1), ROWS, FILLED, PLACES)

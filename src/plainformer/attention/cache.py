@@ -67,17 +67,17 @@ class KeyValueCache(eqx.Module):
         Raises `ValueError` if they do not fit in; in a compiled function, in which `length` has no value yet, see to
         that beforehand by `with_room`.
         """
-        length = self.length if isinstance(self.length, jax.core.Tracer) else self.with_room(keys.shape[-2]).length
+        self._check_room(keys.shape[-2])
 
         def write(room, entries, axis):
             entries = entries.astype(room.dtype)
-            return jax.lax.dynamic_update_slice_in_dim(room, entries, length, room.ndim + axis)
+            return jax.lax.dynamic_update_slice_in_dim(room, entries, self.length, room.ndim + axis)
 
         return self._replace(
             write(self.keys, keys.mT, -1),
             write(self.values, values, -2),
             write(self.positions, positions, -1),
-            length + keys.shape[-2],
+            self.length + keys.shape[-2],
         )
 
     def _replace(self, *entries) -> "KeyValueCache":
@@ -85,16 +85,24 @@ class KeyValueCache(eqx.Module):
 
     def with_room(self, seq: int) -> "KeyValueCache":
         """Return the cache itself; raise, in a compiled function when it runs, without room for `seq` more tokens."""
+        self._check_room(seq)
+        if not isinstance(self.length, jax.core.Tracer):
+            return self
         message = (
-            f"The cache has room for {self.capacity} tokens; expected room for {seq} more. "
+            f"The cache is full: it has room for {self.capacity} tokens in all; expected room for {seq} more. "
             "Make it larger, or start anew with the last tokens."
         )
-        if isinstance(self.length, jax.core.Tracer):
-            length = eqx.error_if(self.length, self.length > self.capacity - seq, f"The cache is full. {message}")
-            return eqx.tree_at(lambda cache: cache.length, self, length)
-        if self.length > self.capacity - seq:
-            raise ValueError(message.replace(" tokens;", f" tokens and holds {self.length};"))
-        return self
+        length = eqx.error_if(self.length, self.length > self.capacity - seq, message)
+        return eqx.tree_at(lambda cache: cache.length, self, length)
+
+    def _check_room(self, seq: int) -> None:
+        """Raise `ValueError` if there is no room, as far as this is known before a compiled function runs."""
+        filled = 0 if isinstance(self.length, jax.core.Tracer) else int(self.length)
+        if filled + seq > self.capacity:
+            raise ValueError(
+                f"The cache has room for {self.capacity} tokens and holds {filled}; expected room for {seq} more. "
+                "Make it larger, or start anew with the last tokens."
+            )
 
     @checked
     def mask(self, positions: Integer[Array, "*batch seq"]) -> Bool[Array, "*batch seq capacity"]:

@@ -37,7 +37,7 @@ class NoPositions(PositionScheme):
 NO_POSITIONS = NoPositions()
 
 
-def positions_of(x: Float[Array, "*batch seq d"], positions) -> Integer[Array, "*batch seq"]:
+def positions_of(x: Float[Array, "*batch seq d"], positions) -> Integer[Array, "*#batch seq"]:
     """Return a position for each row: 0, 1, 2, … unless others are given, and signed, since they are subtracted."""
     return jnp.arange(x.shape[-2]) if positions is None else positions.astype(int)
 
