@@ -44,7 +44,7 @@ def size(a) -> float:
 def network(weights, scale):
     new = pf.FeedForward(WIDTH, INNER, activation="relu", use_bias=False, key=jax.random.key(0))
     first, second = (jnp.asarray(matrix) for matrix in weights)
-    return eqx.tree_at(lambda each: (each.in_weight, each.out_weight), new, (first, scale * second))
+    return eqx.tree_at(lambda each: (each.up.weight, each.down.weight), new, (first, scale * second))
 
 
 def follow(layer, depth, scale, skips_alone):

@@ -29,7 +29,7 @@ def check_patches(state, model):
     if state["hidden"] is not None:
         top, left = 2 * (state["hidden"] // 4), 2 * (state["hidden"] % 4)
         image = image.at[top : top + 2, left : left + 2].set(0.0)
-    now, weights = jax.nn.softmax(model(image)), model.weights(image)
+    now, weights = jax.nn.softmax(model(image)), model.attention_weights(image)
     if state["layer"] == "rollout":
         seen = pf.attention_rollout(weights)
     else:
