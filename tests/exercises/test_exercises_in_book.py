@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from plainformer.exercises import EXERCISES
+from plainformer.exercises.registry import exercise_modules
 
 CHAPTERS = sorted((Path(__file__).parents[2] / "chapters").glob("[0-9]*.md"))
 EXERCISE = re.compile(r"^`{3,}\{exercise(?:-start)?\}.*?\n:label: (\S+)\n(.*?)(?=^`{3,}\{solution)", re.M | re.S)
@@ -72,10 +72,10 @@ def test_functions_that_an_exercise_asks_for_are_checked(file):
 @each_chapter
 def test_checks_that_a_chapter_names_exist(file):
     named = set(re.findall(r"exercises\.check\(\"(\w+)\"", file.read_text(encoding="utf-8")))
-    assert named <= set(EXERCISES)
+    assert named <= set(exercise_modules())
     assert named, f"{file.name} has no exercise with a check"
 
 
 def test_every_check_belongs_to_an_exercise():
     asked = {name for file in CHAPTERS for text in exercises(file).values() for name, _ in CHECK.findall(text)}
-    assert asked == set(EXERCISES)
+    assert asked == set(exercise_modules())

@@ -1,34 +1,32 @@
 """Whatever a reader passes to `check`, in whatever place, the answer is a sentence about it."""
 
 import re
-import subprocess
 import sys
 
 import jax
 import jax.numpy as jnp
-import nbformat
 import numpy as np
 import pytest
 from exercise_checks import complaint, in_float64
-from nbclient import NotebookClient
 
-from plainformer.exercises import EXERCISES, ExerciseError, check
+from plainformer.exercises import ExerciseError, check
+from plainformer.exercises.registry import exercise_modules, load_exercise
 
-each_exercise = pytest.mark.parametrize("name", EXERCISES)
+each_exercise = pytest.mark.parametrize("name", exercise_modules())
 
 
 def right(name):
-    return in_float64(EXERCISES[name].answer)
+    return in_float64(load_exercise(name).answer)
 
 
 def is_exact(name):
-    return EXERCISES[name].is_exact
+    return load_exercise(name).is_exact
 
 
 @each_exercise
 def test_check_passes_arrays_of_numpy_and_of_jax_and_lists(name, capsys):
     check(name, right(name))
-    check(name, lambda *given: jnp.asarray(right(name)(*given), jnp.int32 if is_exact(name) else jnp.float32))
+    check(name, lambda *given: jax.device_put(right(name)(*given).astype(np.int32 if is_exact(name) else np.float32)))
     check(name, lambda *given: right(name)(*given).tolist())
     assert re.fullmatch(rf"({name}: passed \d checks on .+\n){{3}}", capsys.readouterr().out)
 
@@ -121,7 +119,7 @@ def test_result_in_a_tuple(name):
 
 @each_exercise
 def test_arguments_that_do_not_fit(name):
-    called = ", ".join(EXERCISES[name].cases()[0].inputs)
+    called = ", ".join(load_exercise(name).cases[0].inputs)
     message = complaint(name, lambda: None)
     assert f"{name}: your function takes (), but {name} is called as f({called}): too many" in message
 
@@ -130,13 +128,13 @@ def test_arguments_that_do_not_fit(name):
 @pytest.mark.parametrize("thing", [3, None, "my_function", [1, 2], {}])
 def test_what_is_no_function(name, thing, unchecked):
     message = complaint(name, thing)
-    assert message.startswith(f"{name}: expected a function, came a")
+    assert message.startswith(f"{name}: expected a function, got a")
 
 
 def test_result_or_name_in_place_of_the_function(unchecked):
     for result in (jnp.ones((2, 2)), np.ones(2), [1, 2], (3, 4)):
         assert complaint("scores", result).endswith(" Pass the function itself, without calling it.")
-    assert complaint("scores", "my_scores").endswith("came a str. Pass the function itself, without quotation marks.")
+    assert complaint("scores", "my_scores").endswith("got a str. Pass the function itself, without quotation marks.")
 
 
 @each_exercise
@@ -144,10 +142,8 @@ def test_class_in_place_of_a_function(name):
     class Mine:
         pass
 
-    called = ", ".join(EXERCISES[name].cases()[0].inputs)
-    assert f"{name}: expected a function, came the class Mine; {name} is called as f({called})." in complaint(
-        name, Mine
-    )
+    called = ", ".join(load_exercise(name).cases[0].inputs)
+    assert f"{name}: expected a function, got the class Mine; {name} is called as f({called})." in complaint(name, Mine)
 
 
 @each_exercise
@@ -162,7 +158,7 @@ def test_arguments_of_check_the_wrong_way_round(name, unchecked):
 @each_exercise
 def test_misspelled_name(name):
     for wrong in (name[:-1], name.capitalize(), name + "s"):
-        if wrong not in EXERCISES:
+        if wrong not in exercise_modules():
             message = complaint(wrong, right(name))
             assert message.startswith(f"there is no exercise {wrong!r}. Did you mean {name!r}? The exercises are: ")
     assert "Did you mean" not in complaint("qqq", right(name))
@@ -233,69 +229,3 @@ def test_error_inside_a_compiled_function_keeps_its_line():
     assert re.search(
         r"raised TypeError on line \d+ \(`return queries @ keys`\): dot_general", complaint("scores", compiled)
     )
-
-
-# --- Where it is read ------------------------------------------------------------------------------------------
-
-CELLS = [
-    "import plainformer as pf",
-    """\
-def mine(queries, keys):
-    print('in my function')
-    return queries @ keys.T
-pf.exercises.check('scores', mine)""",
-    """\
-def mine(queries, keys):
-    return queries @ missing
-pf.exercises.check('scores', mine)""",
-    "pf.exercises.check('scores', pf.scaled_scores)",
-]
-
-
-@pytest.fixture(scope="module")
-def cells():
-    """The outputs of these cells in a Jupyter kernel, which is IPython's as on Colab."""
-    notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(cell) for cell in CELLS])
-    NotebookClient(notebook, kernel_name="python3", allow_errors=True, timeout=300).execute()
-    return [cell.outputs for cell in notebook.cells]
-
-
-def test_notebook_shows_the_message_alone(cells):
-    (error,) = [output for output in cells[1] if output.output_type == "error"]
-    (shown,) = error.traceback
-    assert shown.startswith(
-        "ExerciseError: scores: your scores are not scaled: they are the bare dot products.\nWith\n"
-    )
-    assert "in my function" in cells[1][0].text
-    (error,) = [output for output in cells[2] if output.output_type == "error"]
-    (shown,) = error.traceback
-    assert re.match(
-        r"ExerciseError: scores: your function raised NameError on line 2 \(`return queries @ missing`\)", shown
-    )
-    assert cells[3][0].text == "scores: passed 3 checks on 5 queries, 7 keys\n"
-
-
-def run_script(tmp_path, text):
-    script = tmp_path / "mine.py"
-    script.write_text(text)
-    return subprocess.run([sys.executable, script], capture_output=True, text=True, timeout=300, check=False)
-
-
-def test_script_shows_its_own_line_and_the_message(tmp_path):
-    done = run_script(tmp_path, "\n".join(CELLS[:2]))
-    assert done.returncode == 1
-    assert "in my function" in done.stdout
-    shown = done.stderr.splitlines()
-    assert shown[0] == "Traceback (most recent call last):"
-    assert re.fullmatch(r'  File ".*mine.py", line 5, in <module>', shown[1])
-    assert shown[2] == "    pf.exercises.check('scores', mine)"
-    assert shown[3] == "ExerciseError: scores: your scores are not scaled: they are the bare dot products."
-    assert "plainformer/exercises" not in done.stderr
-
-
-def test_other_errors_of_a_script_are_shown_as_ever(tmp_path):
-    caught = "try:\n    pf.exercises.check('scores', len)\nexcept AssertionError as error:\n    print(error)\n1 / 0\n"
-    done = run_script(tmp_path, CELLS[0] + "\n" + caught)
-    assert "is called as f(queries, keys)" in done.stdout
-    assert done.stderr.startswith("Traceback")
-    assert done.stderr.endswith("ZeroDivisionError: division by zero\n")

@@ -1,11 +1,52 @@
-"""Wrong answers to the exercises of chapter 04, as readers would write them."""
+"""Answers to the exercises of the chapter `blocks` as readers would write them, right ones and wrong ones."""
 
 import math
 
+import equinox as eqx
 import jax
-import jax.numpy as jnp
 import numpy as np
-from exercise_checks import in_numpy
+from exercise_checks import in_jax, in_numpy
+
+import plainformer as pf
+
+
+def layer_norm(x, scale, bias, eps):
+    centred = x - np.mean(x, axis=1)[:, None]
+    return centred / np.sqrt(np.var(x, axis=1)[:, None] + eps) * scale + bias
+
+
+def layer_norm_in_loops(x, scale, bias, eps):
+    result = np.zeros(x.shape)
+    for n, row in enumerate(x.astype(float)):
+        mean = sum(row) / len(row)
+        root = math.sqrt(sum((number - mean) ** 2 for number in row) / len(row) + eps)
+        result[n] = [(number - mean) / root * s + b for number, s, b in zip(row, scale, bias, strict=True)]
+    return result
+
+
+def package_layer_norm(x, scale, bias, eps):
+    layer = pf.LayerNorm(x.shape[1], eps=eps)
+    return eqx.tree_at(lambda layer: (layer.scale, layer.bias), layer, (scale, bias))(x)
+
+
+def feed_forward_in_loops(x, w_in, b_in, w_out, b_out):
+    hidden = [[max(0.0, row @ w + b) for w, b in zip(w_in.T, b_in, strict=True)] for row in x]
+    return np.array(hidden) @ w_out + b_out
+
+
+def package_feed_forward(x, w_in, b_in, w_out, b_out):
+    layer = pf.FeedForward(*w_in.shape, activation="relu", key=jax.random.key(0))
+    weights = (w_in, b_in, w_out, b_out)
+    return eqx.tree_at(lambda f: (f.up.weight, f.up.bias, f.down.weight, f.down.bias), layer, weights)(x)
+
+
+def pre_norm_block(x, attention, feed_forward, attention_norm, feed_forward_norm):
+    y = x + attention(attention_norm(x))
+    return y + feed_forward(feed_forward_norm(y))
+
+
+def package_block(x, attention, feed_forward, attention_norm, feed_forward_norm):
+    return pf.pre_norm(pf.pre_norm(x, attention_norm, attention), feed_forward_norm, feed_forward)
 
 
 def by_rows(x, ddof=0):
@@ -24,7 +65,7 @@ def one_spread(spread):
         mean, std = by_rows(x)
         return (x - mean) / spread(x, std, eps) * scale + bias
 
-    return in_numpy(norm)
+    return norm
 
 
 def over_tokens(x, scale, bias, eps):
@@ -40,7 +81,7 @@ def lost_axis(x, scale, bias, eps):
 
 
 def rms_norm(x, scale, bias, eps):
-    return x * jax.lax.rsqrt(jnp.mean(x**2, axis=1, keepdims=True) + eps) * scale[None] + bias[None]
+    return x / np.sqrt(np.mean(x**2, axis=1, keepdims=True) + eps) * scale + bias
 
 
 def uncentred(x, scale, bias, eps):
@@ -68,29 +109,29 @@ def eps_on_the_result(x, scale, bias, eps):
 
 
 LAYER_NORM = [
-    (in_numpy(over_tokens), "each feature over the tokens"),
-    (in_numpy(whole_matrix), "one mean and one variance of the whole matrix"),
-    (in_numpy(lost_axis), "lost its axis"),
+    (over_tokens, "each feature over the tokens"),
+    (whole_matrix, "one mean and one variance of the whole matrix"),
+    (lost_axis, "lost its axis"),
     (rms_norm, "that is RMSNorm"),
-    (in_numpy(uncentred), "never subtract the mean"),
-    (in_numpy(bessel), "Bessel's correction"),
-    (in_numpy(length_of_row), "root of the sum of squares"),
-    (in_numpy(one_pass), "float32 loses it"),
+    (uncentred, "never subtract the mean"),
+    (bessel, "Bessel's correction"),
+    (length_of_row, "root of the sum of squares"),
+    (one_pass, "float32 loses it"),
     (one_spread(lambda x, std, eps: std**2 + eps), "divide by the variance"),
     (one_spread(lambda x, std, eps: std * std), "divide by the variance"),
     (one_spread(lambda x, std, eps: np.sqrt(std + eps)), "root twice"),
     (one_spread(lambda x, std, eps: std + eps), "outside the root"),
-    (in_numpy(eps_on_the_result), "added to the result of the division"),
+    (eps_on_the_result, "added to the result of the division"),
     (one_spread(lambda x, std, eps: std), "eps plays no part"),
     (one_spread(lambda x, std, eps: 1), "do not divide by the standard deviation"),
     (one_spread(lambda x, std, eps: 1 / np.sqrt(std**2 + eps)), "multiply by the standard deviation"),
-    (in_numpy(lambda x, scale, bias, eps: z(x, eps)), "scale and bias play no part"),
-    (in_numpy(lambda x, scale, bias, eps: z(x, eps) + bias), "scale plays no part"),
-    (in_numpy(lambda x, scale, bias, eps: scale * z(x, eps)), "bias plays no part"),
-    (in_numpy(lambda x, scale, bias, eps: z(x, eps) + scale + bias), "you add scale"),
-    (in_numpy(lambda x, scale, bias, eps: scale * (z(x, eps) + bias)), "the bias is stretched"),
-    (in_numpy(lambda x, bias, scale, eps: z(x, eps) * scale + bias), "scale and bias are swapped"),
-    (in_numpy(lambda x, scale, bias, eps: (z(x, eps).T * scale + bias).T), "run along the tokens"),
+    (lambda x, scale, bias, eps: z(x, eps), "scale and bias play no part"),
+    (lambda x, scale, bias, eps: z(x, eps) + bias, "scale plays no part"),
+    (lambda x, scale, bias, eps: scale * z(x, eps), "bias plays no part"),
+    (lambda x, scale, bias, eps: z(x, eps) + scale + bias, "you add scale"),
+    (lambda x, scale, bias, eps: scale * (z(x, eps) + bias), "the bias is stretched"),
+    (lambda x, bias, scale, eps: z(x, eps) * scale + bias, "scale and bias are swapped"),
+    (lambda x, scale, bias, eps: (z(x, eps).T * scale + bias).T, "run along the tokens"),
 ]
 
 
@@ -119,33 +160,37 @@ def with_skip(x, w_in, b_in, w_out, b_out):
     return x + relu(x @ w_in + b_in) @ w_out + b_out
 
 
+def sigmoid(x):
+    return 1 / (1 + np.exp(-x))
+
+
 def gelu(x):
     return np.array([[n * (1 + math.erf(n / 2**0.5)) / 2 for n in row] for row in x.tolist()])
 
 
 FEED_FORWARD = [
-    (in_numpy(lambda x, w, b, v, c: x @ w @ v + b @ v + c), "there is no ReLU"),
-    (in_numpy(lambda x, w, b, v, c: relu((x @ w + b) @ v + c)), "comes after the second map"),
-    (in_numpy(lambda x, w, b, v, c: relu(relu(x @ w + b) @ v + c)), "after the second map, too"),
-    (in_numpy(lambda x, w, b, v, c: (relu(x) @ w + b) @ v + c), "ReLU to x, before the first map"),
-    (in_numpy(lambda x, w, b, v, c: np.max(x @ w + b, 0) @ v + c), "max along axis 0"),
-    (bent(lambda hidden: jnp.minimum(hidden, 0)), "keeps the negative numbers"),
-    (bent(jnp.abs), "absolute value"),
-    (bent(lambda hidden: jax.nn.gelu(hidden, approximate=False)), "GELU, not ReLU"),
-    (bent(jax.nn.gelu), "GELU, not ReLU"),
-    (in_numpy(lambda x, w, b, v, c: gelu(x @ w + b) @ v + c), "GELU, not ReLU"),
-    (bent(jax.nn.silu), "SiLU, not ReLU"),
-    (bent(jax.nn.sigmoid), "levels off"),
-    (bent(jnp.tanh), "levels off"),
-    (in_numpy(lambda x, w, b, v, c: (relu(x @ w) + b) @ v + c), "b_in is added after ReLU"),
-    (in_numpy(lambda x, w, b, v, c: relu(x @ w) @ v + c), "b_in plays no part"),
-    (in_numpy(lambda x, w, b, v, c: relu(x @ w + b) @ v), "b_out plays no part"),
-    (in_numpy(lambda x, w, b, v, c: relu(x @ w + b)), "you return the hidden numbers"),
-    (in_numpy(per_column), "mixes the tokens"),
-    (in_numpy(per_column_stood_up), "mixes the tokens"),
-    (in_numpy(lambda x, w, b, v, c: relu(w @ x + b) @ v + c), "mixes the tokens"),
-    (in_numpy(as_in_pytorch), "weights are transposed"),
-    (in_numpy(with_skip), "the skip belongs to the block"),
+    (lambda x, w, b, v, c: x @ w @ v + b @ v + c, "there is no ReLU"),
+    (lambda x, w, b, v, c: relu((x @ w + b) @ v + c), "comes after the second map"),
+    (lambda x, w, b, v, c: relu(relu(x @ w + b) @ v + c), "after the second map, too"),
+    (lambda x, w, b, v, c: (relu(x) @ w + b) @ v + c, "ReLU to x, before the first map"),
+    (lambda x, w, b, v, c: np.max(x @ w + b, 0) @ v + c, "max along axis 0"),
+    (bent(lambda hidden: np.minimum(hidden, 0)), "keeps the negative numbers"),
+    (bent(np.abs), "absolute value"),
+    (in_jax(bent(lambda hidden: jax.nn.gelu(hidden, approximate=False))), "GELU, not ReLU"),
+    (in_jax(bent(jax.nn.gelu)), "GELU, not ReLU"),
+    (bent(gelu), "GELU, not ReLU"),
+    (bent(lambda hidden: hidden * sigmoid(hidden)), "SiLU, not ReLU"),
+    (bent(sigmoid), "levels off"),
+    (bent(np.tanh), "levels off"),
+    (lambda x, w, b, v, c: (relu(x @ w) + b) @ v + c, "b_in is added after ReLU"),
+    (lambda x, w, b, v, c: relu(x @ w) @ v + c, "b_in plays no part"),
+    (lambda x, w, b, v, c: relu(x @ w + b) @ v, "b_out plays no part"),
+    (lambda x, w, b, v, c: relu(x @ w + b), "you return the hidden numbers"),
+    (per_column, "mixes the tokens"),
+    (per_column_stood_up, "mixes the tokens"),
+    (lambda x, w, b, v, c: relu(w @ x + b) @ v + c, "mixes the tokens"),
+    (as_in_pytorch, "weights are transposed"),
+    (with_skip, "the skip belongs to the block"),
 ]
 
 
@@ -233,8 +278,19 @@ BLOCK = [
     (lambda x, a, f, norm1, norm2: block(right)(x, a, f, norm2, norm2), "the second norm twice"),
     (lambda x, a, f, norm1, norm2: block(right)(x, a, f, norm2, norm1), "the two norms are swapped"),
 ]
+RIGHT = [
+    ("layer_norm", in_jax(package_layer_norm, static_argnums=3)),
+    ("layer_norm", in_numpy(layer_norm)),
+    ("layer_norm", in_numpy(layer_norm_in_loops)),
+    ("feed_forward", in_jax(package_feed_forward)),
+    ("feed_forward", in_numpy(bent(relu))),
+    ("feed_forward", in_numpy(feed_forward_in_loops)),
+    ("pre_norm_block", pre_norm_block),
+    ("pre_norm_block", lambda x, *functions: in_jax(lambda x: package_block(x, *functions))(x)),
+    ("pre_norm_block", in_numpy(pre_norm_block)),
+]
 WRONG = [
-    *(("layer_norm", function, says) for function, says in LAYER_NORM),
-    *(("feed_forward", function, says) for function, says in FEED_FORWARD),
-    *(("pre_norm_block", function, says) for function, says in BLOCK),
+    *(("layer_norm", in_numpy(function), words) for function, words in LAYER_NORM),
+    *(("feed_forward", in_numpy(function), words) for function, words in FEED_FORWARD),
+    *(("pre_norm_block", in_numpy(function), words) for function, words in BLOCK),
 ]

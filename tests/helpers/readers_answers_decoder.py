@@ -1,4 +1,4 @@
-"""Wrong answers to the exercises of chapter 06, as readers would write them."""
+"""Answers to the exercises of the chapter `decoder` as readers would write them, right ones and wrong ones."""
 
 import math
 from functools import partial
@@ -6,34 +6,32 @@ from functools import partial
 import jax
 import jax.numpy as jnp
 import numpy as np
-from exercise_checks import in_numpy
+from exercise_checks import in_jax, in_numpy, log_softmax, softmax
 
-
-def log_probs(logits, axis=-1):
-    return jax.nn.log_softmax(logits, axis=axis)
+import plainformer as pf
 
 
 def surprise(logits, targets):
     """Of each target, row by row, by a reader who stays with plain numbers."""
     rows = []
-    for row, target in zip(np.asarray(logits, float).tolist(), np.asarray(targets).tolist(), strict=True):
+    for row, target in zip(logits.tolist(), list(targets), strict=True):
         largest = max(row)
         rows.append(largest - row[target] + math.log(sum(math.exp(logit - largest) for logit in row)))
     return np.array(rows)
 
 
 def picked(table, targets):
-    return table[jnp.arange(len(targets)), targets]
+    return table[np.arange(len(targets)), targets]
 
 
 def by_hand(logits, targets):
     """Without taking off the largest logit."""
-    exponentials = jnp.exp(logits)
-    return -jnp.log(picked(exponentials / exponentials.sum(axis=1, keepdims=True), targets)).mean()
+    exponentials = np.exp(logits)
+    return -np.log(picked(exponentials / exponentials.sum(axis=1, keepdims=True), targets)).mean()
 
 
 def one_hot_mean(logits, targets):
-    return -(jax.nn.one_hot(targets, logits.shape[1]) * log_probs(logits)).mean()
+    return -(np.eye(logits.shape[1])[targets] * log_softmax(logits)).mean()
 
 
 def shifted(loss, logits, tokens):
@@ -43,25 +41,25 @@ def shifted(loss, logits, tokens):
 # What readers get wrong about the surprise, for both exercises: the function takes logits and targets.
 LOSS = [
     (lambda logits, targets: surprise(logits, targets).sum(), "add the surprises up"),
-    (lambda logits, targets: -jnp.log2(picked(jax.nn.softmax(logits), targets)).mean(), "in bits"),
-    (lambda logits, targets: -jnp.log10(picked(jax.nn.softmax(logits), targets)).mean(), "base 10"),
-    (lambda logits, targets: picked(log_probs(logits), targets).mean(), "sign is missing"),
+    (lambda logits, targets: -np.log2(picked(softmax(logits), targets)).mean(), "in bits"),
+    (lambda logits, targets: -np.log10(picked(softmax(logits), targets)).mean(), "base 10"),
+    (lambda logits, targets: picked(log_softmax(logits), targets).mean(), "sign is missing"),
     (lambda logits, targets: math.exp(surprise(logits, targets).mean()), "perplexity"),
-    (lambda logits, targets: -jnp.log(picked(logits, targets)).mean(), "softmax is missing"),
+    (lambda logits, targets: -np.log(picked(logits, targets)).mean(), "softmax is missing"),
     (lambda logits, targets: -picked(logits, targets).mean(), "softmax is missing"),
-    (lambda logits, targets: -picked(jax.nn.softmax(logits), targets).mean(), "logarithm is missing"),
-    (lambda logits, targets: -picked(log_probs(logits, axis=0), targets).mean(), "over the tokens of the text"),
-    (lambda logits, targets: -jnp.log(picked(jax.nn.softmax(logits, None), targets)).mean(), "over the whole table"),
+    (lambda logits, targets: -picked(softmax(logits), targets).mean(), "logarithm is missing"),
+    (lambda logits, targets: -picked(log_softmax(logits, axis=0), targets).mean(), "over the tokens of the text"),
+    (lambda logits, targets: -np.log(picked(softmax(logits, None), targets)).mean(), "over the whole table"),
     (by_hand, "overflow"),
-    (lambda logits, targets: (jnp.log(jnp.exp(logits).sum(1)) - picked(logits, targets)).mean(), "overflow"),
-    (lambda logits, targets: -log_probs(logits)[:, targets].mean(), "columns of all targets"),
-    (lambda logits, targets: -log_probs(logits).max(axis=1).mean(), "targets play no part"),
+    (lambda logits, targets: (np.log(np.exp(logits).sum(1)) - picked(logits, targets)).mean(), "overflow"),
+    (lambda logits, targets: -log_softmax(logits)[:, targets].mean(), "columns of all targets"),
+    (lambda logits, targets: -log_softmax(logits).max(axis=1).mean(), "targets play no part"),
 ]
 CROSS_ENTROPY = [
-    (lambda logits, targets: -log_probs(logits).mean(), "all entries of the table"),
+    (lambda logits, targets: -log_softmax(logits).mean(), "all entries of the table"),
     (one_hot_mean, "all entries of the table"),
-    (lambda logits, targets: (logits.argmax(axis=1) == targets).astype(jnp.float32).mean(), "that is accuracy"),
-    (lambda logits, targets: np.mean(np.argmax(logits, axis=1) != np.asarray(targets)), "that is accuracy"),
+    (lambda logits, targets: (logits.argmax(axis=1) == targets).mean(), "that is accuracy"),
+    (lambda logits, targets: np.mean(np.argmax(logits, axis=1) != targets), "that is accuracy"),
 ]
 SHIFT = [
     (lambda logits, tokens: surprise(logits, tokens).mean(), "nothing is shifted"),
@@ -74,7 +72,7 @@ SHIFT = [
 ]
 
 
-def tempered(scale, at_zero=None, softmax=jax.nn.softmax):
+def tempered(scale, at_zero=None, softmax=softmax):
     """Temperature of a reader who treats 0 apart, rightly unless said otherwise."""
 
     def probabilities(logits, temperature):
@@ -82,7 +80,7 @@ def tempered(scale, at_zero=None, softmax=jax.nn.softmax):
             return softmax(scale(logits, temperature))
         if at_zero is not None:
             return at_zero(logits)
-        is_largest = np.asarray(logits) == max(np.asarray(logits))
+        is_largest = logits == max(logits)
         return is_largest / is_largest.sum()
 
     return probabilities
@@ -93,27 +91,27 @@ def divide(logits, temperature):
 
 
 def after_the_softmax(logits, temperature):
-    return tempered(divide)(logits, 0) if temperature == 0 else jax.nn.softmax(logits) / temperature
+    return tempered(divide)(logits, 0) if temperature == 0 else softmax(logits) / temperature
 
 
 TEMPERATURE = [
     (tempered(lambda logits, t: t * logits), "multiply the logits by"),
     (tempered(lambda logits, t: logits / t / t), "square of the temperature"),
     (tempered(lambda logits, t: logits / math.sqrt(t)), "root of the temperature"),
-    (lambda logits, t: jax.nn.softmax(logits), "plays no part"),
+    (lambda logits, t: softmax(logits), "plays no part"),
     (after_the_softmax, "after the softmax"),
-    (tempered(lambda logits, t: jax.nn.softmax(logits) / t), "a second softmax"),
-    (tempered(divide, softmax=jnp.exp), "do not divide by the sum"),
-    (tempered(divide, softmax=lambda x: jnp.exp(x - x.max())), "do not divide by the sum"),
-    (tempered(divide, softmax=lambda x: jnp.exp(x) / jnp.exp(x).sum()), "exp overflows"),
-    (lambda logits, t: jax.nn.softmax(logits / t), "divide by zero"),
-    (tempered(divide, lambda logits: jax.nn.one_hot(logits.argmax(), len(logits))), "to a single token"),
+    (tempered(lambda logits, t: softmax(logits) / t), "a second softmax"),
+    (tempered(divide, softmax=np.exp), "do not divide by the sum"),
+    (tempered(divide, softmax=lambda x: np.exp(x - x.max())), "do not divide by the sum"),
+    (tempered(divide, softmax=lambda x: np.exp(x) / np.exp(x).sum()), "exp overflows"),
+    (lambda logits, t: softmax(logits / t), "divide by zero"),
+    (tempered(divide, lambda logits: np.eye(len(logits))[logits.argmax()]), "to a single token"),
     (
-        tempered(divide, lambda logits: jnp.zeros_like(logits).at[jnp.argsort(logits)[-1]].set(1)),
+        tempered(divide, lambda logits: np.where(np.arange(len(logits)) == np.argsort(logits)[-1], 1, 0)),
         "to a single token",
     ),
-    (lambda logits, t: jax.nn.softmax(logits / (t or 1)), "as if the temperature were 1"),
-    (tempered(divide, lambda logits: jnp.ones_like(logits) / len(logits)), "equally likely, which they should be"),
+    (lambda logits, t: softmax(logits / (t or 1)), "as if the temperature were 1"),
+    (tempered(divide, lambda logits: np.ones_like(logits) / len(logits)), "equally likely, which they should be"),
 ]
 
 
@@ -127,7 +125,7 @@ def nucleus(count):
         result[stay] = probabilities[stay]
         return result / result.sum()
 
-    return in_numpy(cut)
+    return cut
 
 
 def right_count(descending, p):
@@ -149,10 +147,10 @@ def one_by_one(probabilities, p):
 
 def with_removal_shifted(probabilities, p):
     """As widely copied, without the line that keeps the first token."""
-    order = jnp.argsort(-probabilities)
-    remove = jnp.cumsum(probabilities[order]) > p
-    remove = remove.at[1:].set(remove[:-1])
-    kept = jnp.where(jnp.zeros_like(remove).at[order].set(remove), 0, probabilities)
+    order = np.argsort(-probabilities)
+    remove = np.cumsum(probabilities[order]) > p
+    remove[1:] = remove[:-1].copy()
+    kept = np.where(remove[np.argsort(order)], 0, probabilities)
     return kept / kept.sum()
 
 
@@ -176,11 +174,11 @@ def gathered(probabilities, p):
 
 
 def sorted_result(probabilities, p):
-    return jnp.sort(jnp.asarray(right_nucleus(probabilities, p)), descending=True)
+    return -np.sort(-right_nucleus(probabilities, p))
 
 
 def sorted_survivors(probabilities, p):
-    descending = np.sort(np.asarray(probabilities))[::-1]
+    descending = np.sort(probabilities)[::-1]
     stay = descending[: right_count(descending, p)]
     return stay / stay.sum()
 
@@ -192,29 +190,29 @@ def survivors(probabilities, p):
 
 def each_above(threshold):
     def cut(probabilities, p):
-        kept = jnp.where(probabilities >= threshold(p), probabilities, 0)
+        kept = np.where(probabilities >= threshold(p), probabilities, 0)
         return kept / kept.sum()
 
     return cut
 
 
 TOP_P = [
-    (in_numpy(one_by_one), "one token too few"),
+    (one_by_one, "one token too few"),
     (nucleus(lambda descending, p: max(1, int((np.cumsum(descending) <= p).sum()))), "one token too few"),
     (nucleus(lambda descending, p: right_count(descending, p) + 1), "one token too many"),
     (nucleus(lambda d, p: 1 + int((np.cumsum(d)[:-1] <= p).sum())), "exactly p together, you keep one more"),
     (each_above(lambda p: p), "with p by itself"),
     (each_above(lambda p: 1 - p), "with p by itself"),
     (with_removal_shifted, "nothing is left"),
-    (in_numpy(unlikely), "you keep the unlikely"),
-    (in_numpy(by_rank), "in sorted order who stays"),
-    (in_numpy(gathered), "in sorted order who stays"),
+    (unlikely, "you keep the unlikely"),
+    (by_rank, "in sorted order who stays"),
+    (gathered, "in sorted order who stays"),
     (sorted_result, "result is in sorted order"),
     (sorted_survivors, "result is in sorted order"),
     (survivors, "leave out the tokens"),
-    (lambda x, p: jnp.where(jnp.asarray(right_nucleus(x, p)) > 0, x, 0), "do not renormalise"),
-    (lambda x, p: jax.nn.softmax(jnp.where(jnp.asarray(right_nucleus(x, p)) > 0, x, -jnp.inf)), "by a softmax"),
-    (lambda x, p: jax.nn.softmax(jnp.where(jnp.asarray(right_nucleus(x, p)) > 0, x, 0)), "by a softmax"),
+    (lambda x, p: np.where(right_nucleus(x, p) > 0, x, 0), "do not renormalise"),
+    (lambda x, p: softmax(np.where(right_nucleus(x, p) > 0, x, -np.inf)), "by a softmax"),
+    (lambda x, p: softmax(np.where(right_nucleus(x, p) > 0, x, 0)), "by a softmax"),
 ]
 
 
@@ -228,7 +226,7 @@ def beam_step(total=lambda old, new: old[:, None] + new, split=None, keep=None):
         beams, tokens = split(places, new) if split else np.unravel_index(places, totals.shape)
         return beams, tokens, totals.reshape(-1)[places]
 
-    return in_numpy(step)
+    return step
 
 
 def candidates(old, new):
@@ -258,14 +256,15 @@ def several_per_beam(old, new, width):
 
 
 def top_k_of_rows(old, new, width):
-    totals, tokens = jax.lax.top_k(old[:, None] + new, min(width, new.shape[1]))
+    tokens = np.argsort(-new, axis=1)[:, :width]
+    totals = np.take_along_axis(old[:, None] + new, tokens, axis=1)
     return np.tile(np.arange(len(old))[:, None], (1, tokens.shape[1])), tokens, totals
 
 
 def with_values(values):
     def step(old, new, width):
         beams, tokens, totals = as_parts(candidates(old, new)[:width])
-        return beams, tokens, values(np.asarray(new)[beams, tokens], totals)
+        return beams, tokens, values(new[beams, tokens], totals)
 
     return step
 
@@ -288,11 +287,47 @@ BEAM = [
     (beam_step(split=lambda places, new: (places // new.shape[1], places)), "places in the flattened table"),
 ]
 
+
+def shifted_loss(logits, tokens):
+    return pf.cross_entropy(logits[:-1], tokens[1:])
+
+
+@partial(in_jax, static_argnums=1)
+def package_temperature(logits, temperature):
+    return pf.next_token_probabilities(logits, temperature=temperature)
+
+
+@partial(in_jax, static_argnums=1)
+def package_top_p(probabilities, p):
+    return pf.next_token_probabilities(jnp.log(probabilities), top_p=p)
+
+
+@partial(in_jax, static_argnums=2)
+def beam_step_in_jax(log_probs, next_log_probs, width):
+    totals, places = jax.lax.top_k((log_probs[:, None] + next_log_probs).reshape(-1), width)
+    return *jnp.divmod(places, next_log_probs.shape[1]), totals
+
+
+RIGHT = [
+    ("cross_entropy", in_numpy(lambda logits, targets: surprise(logits, targets).mean())),
+    ("cross_entropy", in_numpy(lambda logits, targets: one_hot_mean(logits, targets) * logits.shape[1])),
+    ("cross_entropy", in_jax(pf.cross_entropy)),
+    ("next_token_loss", in_numpy(lambda logits, tokens: surprise(logits[:-1], tokens[1:]).mean())),
+    ("next_token_loss", in_jax(shifted_loss)),
+    ("temperature", in_numpy(tempered(divide))),
+    ("temperature", in_numpy(lambda logits, t: softmax((logits - logits.max()) / max(t, 1e-8)))),
+    ("temperature", package_temperature),
+    ("top_p", in_numpy(right_nucleus)),
+    ("top_p", package_top_p),
+    ("beam_step", in_numpy(beam_step())),
+    ("beam_step", in_numpy(lambda old, new, width: as_parts(candidates(old, new)[:width]))),
+    ("beam_step", beam_step_in_jax),
+]
 WRONG = [
-    *(("cross_entropy", function, words) for function, words in [*LOSS, *CROSS_ENTROPY]),
-    *(("next_token_loss", partial(shifted, function), words) for function, words in LOSS),
-    *(("next_token_loss", function, words) for function, words in SHIFT),
-    *(("temperature", function, words) for function, words in TEMPERATURE),
-    *(("top_p", function, words) for function, words in TOP_P),
-    *(("beam_step", function, words) for function, words in BEAM),
+    *(("cross_entropy", in_numpy(function), words) for function, words in [*LOSS, *CROSS_ENTROPY]),
+    *(("next_token_loss", in_numpy(partial(shifted, function)), words) for function, words in LOSS),
+    *(("next_token_loss", in_numpy(function), words) for function, words in SHIFT),
+    *(("temperature", in_numpy(function), words) for function, words in TEMPERATURE),
+    *(("top_p", in_numpy(function), words) for function, words in TOP_P),
+    *(("beam_step", in_numpy(function), words) for function, words in BEAM),
 ]

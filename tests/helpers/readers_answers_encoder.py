@@ -1,12 +1,13 @@
-"""Wrong answers to the exercises of chapter 07, as readers would write them."""
+"""Answers to the exercises of the chapter `encoder` as readers would write them, right ones and wrong ones."""
 
 import math
 
-import jax
 import jax.numpy as jnp
 import numpy as np
-from exercise_checks import in_numpy
+from exercise_checks import in_jax, in_numpy, log_softmax, softmax
 from readers_answers_decoder import picked, surprise
+
+import plainformer as pf
 
 
 def hidden(may=None, share=None, fates=None, ids=None, note=None, only_selected=True):
@@ -62,14 +63,13 @@ def mean_over(choose):
     return loss
 
 
-@in_numpy
 def right_loss(logits, targets, is_selected):
     return mean_over(lambda is_selected: is_selected)(logits, targets, is_selected)
 
 
 def kept(logits, targets, is_selected):
     """The surprises of the selected tokens, zeros elsewhere."""
-    return jnp.where(is_selected, jnp.asarray(surprise(logits, targets), jnp.float32), 0)
+    return np.where(is_selected, surprise(logits, targets), 0)
 
 
 def shifted(choose):
@@ -77,35 +77,35 @@ def shifted(choose):
 
 
 def of_selected(numbers, is_selected):
-    """Their mean, in NumPy."""
-    numbers = np.asarray(numbers)[np.asarray(is_selected)]
+    """Their mean."""
+    numbers = numbers[is_selected]
     return numbers.sum() / max(numbers.size, 1)
 
 
 def with_probabilities(function, axis=-1):
     """The loss from what `function` makes of the softmax, taken at the targets."""
-    return lambda logits, targets, yes: of_selected(picked(function(jax.nn.softmax(logits, axis)), targets), yes)
+    return lambda logits, targets, yes: of_selected(picked(function(softmax(logits, axis)), targets), yes)
 
 
 def surprise_without_care(logits, targets, is_selected):
-    exponentials = jnp.exp(logits)
-    return of_selected(-jnp.log(picked(exponentials / exponentials.sum(axis=1, keepdims=True), targets)), is_selected)
+    exponentials = np.exp(logits)
+    return of_selected(-np.log(picked(exponentials / exponentials.sum(axis=1, keepdims=True), targets)), is_selected)
 
 
 MASKED_LOSS = [
     (lambda logits, targets, yes: surprise(logits, targets).mean(), "over all tokens"),
-    (mean_over(lambda is_selected: ~np.asarray(is_selected)), "mean over the tokens that were not selected"),
+    (mean_over(lambda is_selected: ~is_selected), "mean over the tokens that were not selected"),
     (
-        lambda logits, targets, yes: np.mean(surprise(logits, targets), where=~np.asarray(yes)),
+        lambda logits, targets, yes: np.mean(surprise(logits, targets), where=~yes),
         "mean over the tokens that were not selected",
     ),
     (lambda logits, targets, yes: kept(logits, targets, yes).mean(), "divide by the number of all tokens"),
     (
-        lambda logits, targets, yes: kept(logits, targets, yes).sum() / (~yes).sum().astype(float),
+        lambda logits, targets, yes: kept(logits, targets, yes).sum() / (~yes).sum(),
         "divide by the number of tokens that were not",
     ),
     (lambda logits, targets, yes: kept(logits, targets, yes).sum(), "add the surprises up"),
-    (lambda logits, targets, yes: kept(logits, targets, yes).sum() / yes.sum().astype(float), "divide by zero"),
+    (lambda logits, targets, yes: kept(logits, targets, yes).sum() / yes.sum(), "divide by zero"),
     (lambda logits, targets, yes: surprise(logits * yes[:, None], targets).mean(), "clear the logits"),
     (shifted(lambda is_selected: is_selected[1:]), "as for a decoder"),
     (shifted(lambda is_selected: is_selected[:-1]), "as for a decoder"),
@@ -113,45 +113,45 @@ MASKED_LOSS = [
     (lambda *given: right_loss(*given) / math.log(10), "base 10"),
     (lambda *given: -right_loss(*given), "sign is missing"),
     (lambda *given: math.exp(right_loss(*given)), "perplexity"),
-    (lambda logits, targets, yes: of_selected(-jnp.log(picked(logits, targets)), yes), "softmax is missing"),
+    (lambda logits, targets, yes: of_selected(-np.log(picked(logits, targets)), yes), "softmax is missing"),
     (lambda logits, targets, yes: of_selected(-picked(logits, targets), yes), "softmax is missing"),
     (with_probabilities(lambda probabilities: -probabilities), "logarithm is missing"),
-    (with_probabilities(lambda probabilities: -jnp.log(probabilities), 0), "over the tokens of the text"),
-    (with_probabilities(lambda probabilities: -jnp.log(probabilities), None), "over the whole table"),
+    (with_probabilities(lambda probabilities: -np.log(probabilities), 0), "over the tokens of the text"),
+    (with_probabilities(lambda probabilities: -np.log(probabilities), None), "over the whole table"),
     (surprise_without_care, "overflow"),
     (
-        lambda logits, targets, yes: of_selected(jnp.log(jnp.exp(logits).sum(1)) - picked(logits, targets), yes),
+        lambda logits, targets, yes: of_selected(np.log(np.exp(logits).sum(1)) - picked(logits, targets), yes),
         "overflow",
     ),
     (
-        lambda logits, targets, yes: of_selected(-jax.nn.log_softmax(logits)[:, targets].mean(axis=1), yes),
+        lambda logits, targets, yes: of_selected(-log_softmax(logits)[:, targets].mean(axis=1), yes),
         "columns of all targets",
     ),
-    (lambda logits, targets, yes: of_selected(-jax.nn.log_softmax(logits).max(axis=1), yes), "targets play no part"),
+    (lambda logits, targets, yes: of_selected(-log_softmax(logits).max(axis=1), yes), "targets play no part"),
 ]
 
 
 def each_text(pool):
     """Texts pooled by a reader who takes one at a time."""
-    return lambda rows, is_token: jnp.stack([pool(text, yes) for text, yes in zip(rows, is_token, strict=True)])
+    return lambda rows, is_token: np.stack([pool(text, yes) for text, yes in zip(rows, is_token, strict=True)])
 
 
 pooled = each_text(lambda rows, is_token: rows[is_token].mean(axis=0))
 
 
 def column(is_token):
-    return is_token[:, :, None].astype(jnp.float32)
+    return is_token[:, :, None]
 
 
 MEAN_POOL = [
     (lambda rows, is_token: rows.mean(axis=1), "padding counts"),
-    (lambda rows, is_token: jnp.where(is_token[:, :, None], rows, 0).mean(axis=1), "divide by the number of all rows"),
+    (lambda rows, is_token: np.where(is_token[:, :, None], rows, 0).mean(axis=1), "divide by the number of all rows"),
     (lambda rows, is_token: rows.sum(axis=1) / column(is_token).sum(axis=1), "padding is still in the sum"),
     (lambda rows, is_token: (rows * column(is_token)).sum(axis=1) / column(is_token).sum(axis=1), "by 0"),
-    (each_text(lambda rows, is_token: rows[~is_token].sum(axis=0) / (~is_token).sum().astype(float)), "of the padding"),
-    (lambda rows, is_token: jnp.where(is_token[:, :, None], rows, 0).sum(axis=1), "add the rows up"),
+    (each_text(lambda rows, is_token: rows[~is_token].sum(axis=0) / (~is_token).sum()), "of the padding"),
+    (lambda rows, is_token: np.where(is_token[:, :, None], rows, 0).sum(axis=1), "add the rows up"),
     (
-        lambda rows, is_token: jnp.where(is_token[:, :, None], rows, 0).sum(axis=1) / is_token.sum().astype(float),
+        lambda rows, is_token: np.where(is_token[:, :, None], rows, 0).sum(axis=1) / is_token.sum(),
         "in all texts together",
     ),
     (lambda rows, is_token: rows.mean(axis=2), "over the columns"),
@@ -160,8 +160,26 @@ MEAN_POOL = [
     (lambda rows, is_token: rows.max(axis=1), "largest number"),
     (each_text(lambda rows, is_token: rows[is_token].max(axis=0)), "largest number"),
 ]
+
+
+def mask_in_jax(tokens, is_token, select, fate, draw, vocab_size):
+    chosen = is_token & (tokens >= 3) & (select < 0.15)
+    other = 3 + jnp.floor(draw * (vocab_size - 3)).astype(int)
+    changed = jnp.where(fate < 0.8, 2, jnp.where(fate < 0.9, other, tokens))
+    return jnp.where(chosen, changed, tokens), chosen
+
+
+RIGHT = [
+    ("mask_tokens", in_numpy(hidden())),
+    ("mask_tokens", in_jax(mask_in_jax, static_argnums=5)),
+    ("masked_token_loss", in_numpy(right_loss)),
+    ("masked_token_loss", in_numpy(lambda *given: kept(*given).sum() / max(given[2].sum(), 1))),
+    ("masked_token_loss", in_jax(pf.cross_entropy)),
+    ("mean_pool", in_numpy(pooled)),
+    ("mean_pool", in_jax(pf.mean_pool)),
+]
 WRONG = [
-    *(("mask_tokens", function, names) for function, names in MASKING),
-    *(("masked_token_loss", function, names) for function, names in MASKED_LOSS),
-    *(("mean_pool", function, names) for function, names in MEAN_POOL),
+    *(("mask_tokens", in_numpy(function), words) for function, words in MASKING),
+    *(("masked_token_loss", in_numpy(function), words) for function, words in MASKED_LOSS),
+    *(("mean_pool", in_numpy(function), words) for function, words in MEAN_POOL),
 ]

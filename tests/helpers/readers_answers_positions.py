@@ -1,10 +1,12 @@
-"""Wrong answers to the exercises of chapter 05, as readers would write them."""
+"""Answers to the exercises of the chapter `positions` as readers would write them, right ones and wrong ones."""
 
 import math
 
 import jax.numpy as jnp
 import numpy as np
-from exercise_checks import in_numpy
+from exercise_checks import in_jax, in_numpy
+
+import plainformer as pf
 
 
 def code(position, d, frequency, order="sc", first=0):
@@ -32,7 +34,7 @@ def halves(first, second):
         angles = positions[:, None] / 10000 ** (np.arange(0, d, 2) / d)
         return np.concatenate([first(angles), second(angles)], axis=1)
 
-    return in_numpy(codes)
+    return codes
 
 
 def columns(exponent, even=np.sin, odd=np.cos):
@@ -43,7 +45,7 @@ def columns(exponent, even=np.sin, odd=np.cos):
         angles[:, ::2], angles[:, 1::2] = even(angles[:, ::2]), odd(angles[:, 1::2])
         return angles
 
-    return in_numpy(codes)
+    return codes
 
 
 def cosine_in_front(positions, d):
@@ -84,8 +86,8 @@ SINUSOID = [
 
 
 def right_codes_faster(positions, d):
-    angles = jnp.outer(positions.astype(jnp.float32), jnp.array([10000.0 ** (2 * i / d) for i in range(d // 2)]))
-    return jnp.stack([jnp.sin(angles), jnp.cos(angles)], axis=2).reshape(len(positions), d)
+    angles = np.outer(positions, [10000 ** (2 * i / d) for i in range(d // 2)])
+    return np.stack([np.sin(angles), np.cos(angles)], axis=2).reshape(len(positions), d)
 
 
 def turned(frequency=slow, pairs="halves", sign=1, stretch=1.0, start=0):
@@ -102,7 +104,7 @@ def turned(frequency=slow, pairs="halves", sign=1, stretch=1.0, start=0):
                 result[n, list(at)] = point.real, point.imag
         return result
 
-    return in_numpy(rotate)
+    return rotate
 
 
 def other_half(rows, sign=-1):
@@ -117,7 +119,7 @@ def by_halves(angles_of, partner=other_half):
         angles = positions[:, None] * angles_of(rows.shape[1])
         return rows * np.cos(angles) + partner(rows) * np.sin(angles)
 
-    return in_numpy(rotate)
+    return rotate
 
 
 def twice(d):
@@ -132,7 +134,7 @@ def moved(pick, put):
         t = positions[:, None] * twice(rows.shape[1])[: rows.shape[1] // 2]
         return put(a * np.cos(t) - b * np.sin(t), a * np.sin(t) + b * np.cos(t))
 
-    return in_numpy(rotate)
+    return rotate
 
 
 def interleaved(a, b):
@@ -169,12 +171,12 @@ ROTARY = [
     (by_halves(twice, lambda rows: other_half(rows, sign=1)), "same sign"),
     (by_halves(twice, lambda rows: -other_half(rows, sign=1)), "same sign"),
     (by_halves(twice, lambda rows: 0 * rows), "only multiplied by its cosine"),
-    (in_numpy(in_place), "after it was turned"),
+    (in_place, "after it was turned"),
     (by_halves(lambda d: 10000 ** (-np.arange(d) / d)), "turned by different angles"),
     (by_halves(lambda d: 10000 ** (-2 * np.arange(d) / d)), "turned by different angles"),
     (by_halves(lambda d: np.repeat(twice(d)[: d // 2], 2)), "laid out for pairs of neighbours"),
-    (in_numpy(lambda rows, positions: rows + right_codes(positions, rows.shape[1])), "you add the sinusoidal code"),
-    (in_numpy(lambda rows, positions: rows + turned()(rows, positions)), "you add the rows"),
+    (lambda rows, positions: rows + right_codes(positions, rows.shape[1]), "you add the sinusoidal code"),
+    (lambda rows, positions: rows + turned()(rows, positions), "you add the rows"),
 ]
 
 
@@ -187,7 +189,7 @@ def alibi(slope=lambda h, n: 2 ** (-8 * h / n), distance=lambda i, j: abs(i - j)
 
 
 def right_bias(heads, q_seq):
-    return jnp.array(alibi()(heads, q_seq))
+    return np.array(alibi()(heads, q_seq))
 
 
 ALIBI = [
@@ -207,10 +209,10 @@ ALIBI = [
     (alibi(distance=lambda i, j: max(j - i, 0)), "those before it have none"),
     (alibi(distance=lambda i, j: i - j if j <= i else math.inf), "you hide the keys"),
     (alibi(distance=lambda i, j: j), "does not depend on the query"),
-    (lambda heads, q_seq: jnp.array(alibi(distance=lambda i, j: -j)(heads, q_seq))[:, :1], "not depend on the query"),
+    (lambda heads, q_seq: np.array(alibi(distance=lambda i, j: -j)(heads, q_seq))[:, :1], "not depend on the query"),
     (alibi(distance=lambda i, j: abs(i - j) + 1), "one too large"),
     (lambda heads, q_seq: right_bias(heads, q_seq).transpose(1, 2, 0), "the heads are your last axis"),
-    (lambda heads, q_seq: jnp.exp(right_bias(heads, q_seq)), "you return factors"),
+    (lambda heads, q_seq: np.exp(right_bias(heads, q_seq)), "you return factors"),
     (alibi(slope=lambda h, n: 2 ** (8 * h / n)), "divided by the slope"),
 ]
 
@@ -258,9 +260,54 @@ SHIFT = [
     (lambda offset, d: np.eye(d), "the identity"),
     (lambda offset, d: blocks(turn)(1, d), "whatever k is"),
 ]
+
+
+def sinusoid(positions, d_model):
+    angles = positions[:, None] / 10000 ** (np.arange(0, d_model, 2) / d_model)
+    codes = np.zeros((len(positions), d_model))
+    codes[:, ::2], codes[:, 1::2] = np.sin(angles), np.cos(angles)
+    return codes
+
+
+def rotary(rows, positions):
+    a, b = np.split(rows, 2, axis=1)
+    angles = np.outer(positions, 10000 ** (-np.arange(0, rows.shape[1], 2) / rows.shape[1]))
+    points = (a + 1j * b) * np.exp(1j * angles)
+    return np.concatenate([points.real, points.imag], axis=1)
+
+
+def alibi_at_once(num_heads, q_seq):
+    slopes = 2.0 ** (-8 * np.arange(1, num_heads + 1) / num_heads)
+    return -np.einsum("h,ij->hij", slopes, np.abs(np.arange(q_seq)[:, None] - np.arange(q_seq)))
+
+
+def shift_by_least_squares(offset, d_model):
+    """The matrix that takes 100 codes to their successors, found without any trigonometry."""
+    before, after = (right_codes(np.arange(100) + k, d_model) for k in (0, offset))
+    return np.linalg.lstsq(before, after)[0]
+
+
+def package_alibi(num_heads, q_seq):
+    return pf.AlibiPositions(num_heads).bias(jnp.arange(q_seq), jnp.arange(q_seq))
+
+
+RIGHT = [
+    ("sinusoid", in_numpy(sinusoid)),
+    ("sinusoid", in_numpy(right_codes)),
+    ("sinusoid", in_jax(pf.sinusoidal_positions, static_argnums=1)),
+    ("rotary", in_numpy(rotary)),
+    ("rotary", in_numpy(turned())),
+    ("rotary", in_jax(pf.rotate_pairs)),
+    ("alibi", alibi_at_once),
+    ("alibi", alibi()),
+    ("alibi", in_jax(package_alibi, static_argnums=(0, 1))),
+    ("shift", shift_by_least_squares),
+    ("shift", blocks(turn)),
+    ("shift", in_jax(pf.shift_matrix, static_argnums=(0, 1))),
+]
 WRONG = [
-    *(("sinusoid", function, says) for function, says in SINUSOID),
-    *(("rotary", function, says) for function, says in ROTARY),
-    *(("alibi", function, says) for function, says in ALIBI),
-    *(("shift", function, says) for function, says in SHIFT),
+    *(("sinusoid", in_numpy(function), words) for function, words in SINUSOID),
+    *(("rotary", in_numpy(function), words) for function, words in ROTARY),
+    *(("alibi", function, words) for function, words in ALIBI),
+    *(("shift", function, words) for function, words in SHIFT),
 ]

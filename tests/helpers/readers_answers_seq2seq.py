@@ -1,19 +1,20 @@
-"""Wrong answers to the exercises of chapter 08, as readers would write them."""
+"""Answers to the exercises of the chapter `seq2seq` as readers would write them, right ones and wrong ones."""
 
 import math
 
-import jax
-import jax.numpy as jnp
 import numpy as np
-from exercise_checks import in_numpy
-from readers_answers_decoder import surprise
+from exercise_checks import in_jax, in_numpy, log_softmax, softmax
+from readers_answers_decoder import picked, surprise
+from toy_translators import new_config
+
+import plainformer as pf
 
 
-def attention(read="source", ask="target", score=None, scale=lambda d_k: math.sqrt(d_k), weigh=jax.nn.softmax):
+def attention(read="source", ask="target", score=None, scale=lambda d_k: math.sqrt(d_k), weigh=softmax):
     """Cross-attention of a reader who works with matrices; `score(scores, is_source)` hides what is to be hidden."""
 
     def cross_attention(target, source, is_source, query_weight, key_weight, value_weight):
-        texts = {"target": target, "source": source, "cleared": jnp.where(is_source[:, None], source, 0)}
+        texts = {"target": target, "source": source, "cleared": np.where(is_source[:, None], source, 0)}
         scores = (texts[ask] @ query_weight) @ (texts[read] @ key_weight).T / scale(query_weight.shape[1])
         if score:
             scores = score(scores, is_source)
@@ -23,11 +24,11 @@ def attention(read="source", ask="target", score=None, scale=lambda d_k: math.sq
 
 
 def masked(scores, is_source):
-    return jnp.where(is_source[None, :], scores, -jnp.inf)
+    return np.where(is_source, scores, -np.inf)
 
 
 def causal(scores, is_source=None):
-    return jnp.where(jnp.tril(jnp.ones(scores.shape, bool)), scores, -jnp.inf)
+    return np.where(np.tril(np.ones(scores.shape, bool)), scores, -np.inf)
 
 
 def row_by_row(target, source, is_source, query_weight, key_weight, value_weight):
@@ -43,8 +44,8 @@ def row_by_row(target, source, is_source, query_weight, key_weight, value_weight
 
 
 def zeroed_afterwards(target, source, is_source, query_weight, key_weight, value_weight):
-    weights = jax.nn.softmax(target @ query_weight @ (source @ key_weight).T / jnp.sqrt(query_weight.shape[1]))
-    return jnp.where(is_source[None, :], weights, 0) @ source @ value_weight
+    weights = softmax(target @ query_weight @ (source @ key_weight).T / math.sqrt(query_weight.shape[1]))
+    return np.where(is_source, weights, 0) @ source @ value_weight
 
 
 CROSS_ATTENTION = [
@@ -57,14 +58,14 @@ CROSS_ATTENTION = [
     (attention(score=lambda scores, there: masked(scores, ~there)), "read the padding"),
     (attention(score=lambda scores, there: causal(masked(scores, there))), "the future of the source"),
     (attention(score=causal), "the future of the source"),
-    (attention(score=lambda scores, there: scores * there[None, :]), "scores of padding to 0"),
+    (attention(score=lambda scores, there: scores * there), "scores of padding to 0"),
     (attention(read="cleared"), "clear the rows of padding"),
     (zeroed_afterwards, "weights of padding to 0 after"),
-    (attention(weigh=lambda scores: jax.nn.softmax(scores, axis=0)), "over the target, axis 0"),
+    (attention(weigh=lambda scores: softmax(scores, axis=0)), "over the target, axis 0"),
     (
         attention(
-            score=lambda scores, there: jnp.where(there[None, :], scores, -1e9),
-            weigh=lambda scores: jax.nn.softmax(scores, axis=0),
+            score=lambda scores, there: np.where(there, scores, -1e9),
+            weigh=lambda scores: softmax(scores, axis=0),
         ),
         "over the target, axis 0",
     ),
@@ -76,7 +77,6 @@ CROSS_ATTENTION = [
 def forced(pair, note=None, left=False):
     """Three rows from lists: `pair(text, start, stop)` gives what is read and written."""
 
-    @in_numpy
     def teacher_forcing(target, start, stop, length):
         read, written = pair([int(token) for token in target], start, stop)
         said = [True] * len(written) if note is None else note(written, length)
@@ -129,8 +129,8 @@ def by_shares(shares):
     """The mean cross-entropy of `shares(is_target, vocab_size, epsilon)` and the model."""
 
     def loss(logits, targets, epsilon):
-        is_target = jax.nn.one_hot(targets, logits.shape[1])
-        return -(shares(is_target, logits.shape[1], epsilon) * jax.nn.log_softmax(logits)).sum(axis=1).mean()
+        is_target = np.eye(logits.shape[1])[targets]
+        return -(shares(is_target, logits.shape[1], epsilon) * log_softmax(logits)).sum(axis=1).mean()
 
     return loss
 
@@ -140,15 +140,14 @@ def with_log_probs(log_probs):
 
     def loss(logits, targets, epsilon):
         table = log_probs(logits)
-        at_target = table[jnp.arange(len(targets)), targets]
-        return -((1 - epsilon) * at_target + epsilon * table.mean(axis=1)).mean()
+        return -((1 - epsilon) * picked(table, targets) + epsilon * table.mean(axis=1)).mean()
 
     return loss
 
 
 def of_smoothed_probabilities(logits, targets, epsilon):
-    probabilities = (1 - epsilon) * jax.nn.softmax(logits) + epsilon / logits.shape[1]
-    return -jnp.log(probabilities[jnp.arange(len(targets)), targets]).mean()
+    probabilities = (1 - epsilon) * softmax(logits) + epsilon / logits.shape[1]
+    return -np.log(picked(probabilities, targets)).mean()
 
 
 LABEL_SMOOTHING = [
@@ -156,8 +155,8 @@ LABEL_SMOOTHING = [
         lambda logits, targets, e: ((1 - e) * surprise(logits, targets) - e * spread(logits)).mean(),
         "sign of the second part",
     ),
-    (by_shares(lambda hot, size, e: jnp.where(hot == 1, 1 - e, e / (size - 1))), "among the other tokens only"),
-    (by_shares(lambda hot, size, e: jnp.where(hot == 1, 1 - e, e / size)), "its own part of epsilon"),
+    (by_shares(lambda hot, size, e: np.where(hot == 1, 1 - e, e / (size - 1))), "among the other tokens only"),
+    (by_shares(lambda hot, size, e: np.where(hot == 1, 1 - e, e / size)), "its own part of epsilon"),
     (by_shares(lambda hot, size, e: (1 - e) * hot + e), "add up the surprises at all"),
     (by_shares(lambda hot, size, e: e * hot + (1 - e) / size), "are swapped"),
     (lambda logits, targets, e: surprise(logits, targets).mean(), "epsilon plays no part"),
@@ -170,19 +169,45 @@ LABEL_SMOOTHING = [
     (lambda logits, targets, e: -right_smoothing(logits, targets, e), "the sign is missing"),
     (lambda logits, targets, e: math.exp(right_smoothing(logits, targets, e)), "perplexity"),
     (with_log_probs(lambda logits: logits), "softmax is missing"),
-    (with_log_probs(jnp.log), "softmax is missing"),
-    (with_log_probs(jax.nn.softmax), "logarithm is missing"),
-    (with_log_probs(lambda logits: jax.nn.log_softmax(logits, axis=0)), "over the tokens of the text"),
-    (with_log_probs(lambda logits: jnp.log(jax.nn.softmax(logits, axis=None))), "over the whole table"),
+    (with_log_probs(np.log), "softmax is missing"),
+    (with_log_probs(softmax), "logarithm is missing"),
+    (with_log_probs(lambda logits: log_softmax(logits, axis=0)), "over the tokens of the text"),
+    (with_log_probs(lambda logits: np.log(softmax(logits, axis=None))), "over the whole table"),
     (
-        with_log_probs(lambda logits: jnp.log(jnp.exp(logits) / jnp.exp(logits).sum(axis=1, keepdims=True))),
+        with_log_probs(lambda logits: np.log(np.exp(logits) / np.exp(logits).sum(axis=1, keepdims=True))),
         "overflow",
     ),
-    (with_log_probs(lambda logits: logits - jnp.log(jnp.exp(logits).sum(axis=1, keepdims=True))), "overflow"),
+    (with_log_probs(lambda logits: logits - np.log(np.exp(logits).sum(axis=1, keepdims=True))), "overflow"),
 ]
 
+
+def package_attention(target, source, is_source, query_weight, key_weight, value_weight):
+    keys, values = source @ key_weight, source @ value_weight
+    return pf.attend(target @ query_weight, keys, values, pf.padding_mask(is_source, len(target)))
+
+
+def package_forcing(target, start, stop, length):
+    config = new_config(vocab_size=99, context_len=20, start_token=start, stop_token=stop)
+    *_, inputs, targets, is_target = pf.translation_batch([([1], target.tolist())], config, target_len=length)
+    return inputs[0], targets[0], is_target[0]
+
+
+def package_smoothing(logits, targets, epsilon):
+    return pf.cross_entropy(logits, targets, label_smoothing=epsilon)
+
+
+RIGHT = [
+    ("cross_attention", in_numpy(row_by_row)),
+    ("cross_attention", in_numpy(attention(score=masked))),
+    ("cross_attention", in_jax(package_attention)),
+    ("teacher_forcing", in_numpy(forced(right_pair))),
+    ("teacher_forcing", package_forcing),
+    ("label_smoothing", in_numpy(right_smoothing)),
+    ("label_smoothing", in_numpy(by_shares(lambda hot, size, epsilon: (1 - epsilon) * hot + epsilon / size))),
+    ("label_smoothing", in_jax(package_smoothing, static_argnums=2)),
+]
 WRONG = [
-    *(("cross_attention", function, names) for function, names in CROSS_ATTENTION),
-    *(("teacher_forcing", function, names) for function, names in TEACHER_FORCING),
-    *(("label_smoothing", function, names) for function, names in LABEL_SMOOTHING),
+    *(("cross_attention", in_numpy(function), words) for function, words in CROSS_ATTENTION),
+    *(("teacher_forcing", in_numpy(function), words) for function, words in TEACHER_FORCING),
+    *(("label_smoothing", in_numpy(function), words) for function, words in LABEL_SMOOTHING),
 ]

@@ -1,8 +1,11 @@
-"""Wrong answers to the exercises of chapter 09, as readers would write them."""
+"""Answers to the exercises of the chapter `vision` as readers would write them, right ones and wrong ones."""
 
+import jax
 import jax.numpy as jnp
 import numpy as np
-from exercise_checks import in_numpy
+from exercise_checks import in_jax, in_numpy
+
+import plainformer as pf
 
 
 def corners(image, tall, wide):
@@ -15,7 +18,7 @@ def cut_in_loops(flatten=lambda patch: patch.reshape(-1), order=corners):
     def cut(image, tall, wide):
         return np.stack([flatten(image[y : y + tall, x : x + wide]) for y, x in order(image, tall, wide)])
 
-    return in_numpy(cut)
+    return cut
 
 
 def down_first(image, tall, wide):
@@ -28,7 +31,7 @@ def every_corner(image, tall, wide):
 
 
 def x_before_y(image, tall, wide):
-    image, rows = np.asarray(image), []
+    rows = []
     for x in range(0, image.shape[0], wide):
         for y in range(0, image.shape[1], tall):
             rows.append(image[x : x + wide, y : y + tall].reshape(-1))
@@ -36,7 +39,7 @@ def x_before_y(image, tall, wide):
 
 
 def width_by_height(image, tall, wide):
-    image, rows = np.asarray(image), []
+    rows = []
     for y in range(0, image.shape[1], tall):
         for x in range(0, image.shape[0], wide):
             rows.append([image[x + j, y + i].tolist() for i in range(tall) for j in range(wide)])
@@ -58,10 +61,7 @@ CUT = [
     (cut_in_loops(order=every_corner), "overlap"),
     (cut_in_loops(order=down_first), "down the columns first"),
     (cut_in_loops(lambda patch: np.concatenate(list(patch.transpose(1, 0, 2)), axis=None)), "column by column"),
-    (
-        cut_in_loops(lambda patch: np.concatenate([patch[..., c].ravel() for c in range(patch.shape[2])])),
-        "channels come",
-    ),
+    (cut_in_loops(by_channels), "channels come"),
     (cut_in_loops(lambda patch: patch), "do not flatten"),
     (lambda image, tall, wide: cut_in_loops()(image, tall, wide).T, "one column per patch"),
 ]
@@ -140,7 +140,7 @@ def rolled(
             found = step(keep(heads(layer)), found)
         return found
 
-    return in_numpy(roll)
+    return roll
 
 
 def normalised(matrix):
@@ -149,11 +149,11 @@ def normalised(matrix):
 
 def mixed(weights):
     """One matrix for each layer, half of it the identity."""
-    return (jnp.mean(weights, axis=1) + jnp.eye(weights.shape[3])[None]) / 2
+    return (weights.mean(axis=1) + np.eye(weights.shape[3])) / 2
 
 
 def per_head(weights):
-    matrices = [np.asarray(weights)[:, h].mean(axis=0) for h in range(weights.shape[1])]
+    matrices = [weights[:, h].mean(axis=0) for h in range(weights.shape[1])]
     found = np.eye(weights.shape[3])
     for matrix in matrices:
         found = (matrix + np.eye(len(matrix))) / 2 @ found
@@ -174,7 +174,7 @@ ROLLOUT = [
     (per_head, "average over the layers, axis 0"),
     (rolled(step=lambda matrix, found: found @ matrix), "wrong order"),
     (rolled(step=lambda matrix, found: matrix * found, start=lambda rows: np.ones((rows, rows))), "number by number"),
-    (lambda weights: normalised(jnp.prod(mixed(weights), axis=0)), "number by number"),
+    (lambda weights: normalised(np.prod(mixed(weights), axis=0)), "number by number"),
     (lambda weights: mixed(weights).mean(axis=0), "average the layers, where"),
     (lambda weights: mixed(weights).sum(axis=0), "add the layers up"),
     (rolled(step=lambda matrix, found: matrix), "of a single layer"),
@@ -183,8 +183,23 @@ ROLLOUT = [
     (lambda weights: rolled()(weights)[0], "row of the class token"),
     (lambda weights: rolled()(weights)[0, 1:], "row of the class token"),
 ]
+
+
+def one_image_at_a_time(patches, class_vector, table):
+    return jax.vmap(lambda rows: jnp.vstack([class_vector[None], rows]) + table)(patches)
+
+
+RIGHT = [
+    ("cut_patches", in_numpy(cut_in_loops())),
+    ("cut_patches", in_jax(lambda image, tall, wide: pf.image_to_patches(image, (tall, wide)), static_argnums=(1, 2))),
+    ("class_token", in_numpy(whole)),
+    ("class_token", in_jax(one_image_at_a_time)),
+    ("rollout", in_numpy(rolled())),
+    ("rollout", in_numpy(lambda weights: np.linalg.multi_dot([np.eye(weights.shape[3]), *mixed(weights)[::-1]]))),
+    ("rollout", in_jax(pf.attention_rollout)),
+]
 WRONG = [
-    *(("cut_patches", function, words) for function, words in CUT),
+    *(("cut_patches", in_numpy(function), words) for function, words in CUT),
     *(("class_token", in_numpy(function), words) for function, words in CLASS),
-    *(("rollout", function, words) for function, words in ROLLOUT),
+    *(("rollout", in_numpy(function), words) for function, words in ROLLOUT),
 ]

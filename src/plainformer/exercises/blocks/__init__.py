@@ -1,0 +1,1 @@
+"""Exercises of the chapter `blocks`: layer norm, the feed-forward network and the pre-norm block."""

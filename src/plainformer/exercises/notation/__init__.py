@@ -1,0 +1,1 @@
+"""Exercises of the chapter `notation`: attention and a linear layer where tokens are columns."""

@@ -1,0 +1,1 @@
+"""Exercises of the chapter `positions`: sinusoids and their shift, rotary positions and ALiBi."""

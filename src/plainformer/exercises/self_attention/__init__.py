@@ -1,0 +1,1 @@
+"""Exercises of the chapter `self_attention`: scores, weights and attention."""
