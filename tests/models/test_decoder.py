@@ -1,5 +1,6 @@
 """Chapter 06, the decoder: what it computes, that it sees no future, and that reading with a cache changes nothing."""
 
+import functools
 import itertools
 
 import equinox as eqx
@@ -9,112 +10,114 @@ import numpy as np
 import pytest
 import reference
 from closeness import assert_close
-from redraw import redrawn
+from flat import decoder_config
+from toy_models import drawn
 
 import plainformer as pf
 
-VOCAB, CONTEXT, SEQ, D_MODEL, HEADS, KV_HEADS, D_FF, TEXTS = 11, 9, 7, 24, 6, 2, 10, 3
-CLOSE = {"rtol": 1e-5, "atol": 1e-5}
+VOCAB, CONTEXT, SEQ, D_MODEL, HEADS, KV_HEADS, D_FF, TEXTS, BATCH = 11, 9, 7, 24, 6, 2, 10, 3, (2, 3)
 GROUPED = {"num_kv_heads": KV_HEADS}
 MODERN = {"norm": "rms", "activation": "swiglu", "use_bias": False, "tied_embedding": False}
 KINDS = {
-    "learned": {"positions": "learned"},
-    "learned-grouped-post": {"positions": "learned", "placement": "post", "tied_embedding": False, **GROUPED},
-    "sinusoidal": {"positions": "sinusoidal", "tied_embedding": False},
-    "sinusoidal-grouped-post": {"positions": "sinusoidal", "placement": "post", **GROUPED},
-    "rotary-post": {"positions": "rotary", "placement": "post"},
-    "rotary-grouped-modern": {"positions": "rotary", **GROUPED, **MODERN},
-    "relative-grouped": {"positions": "relative", **GROUPED},
-    "alibi-post-modern": {"positions": "alibi", "placement": "post", **MODERN},
-    "none": {"positions": "none", "activation": "relu"},
+    "learned": {"position_scheme": "learned"},
+    "learned-grouped-post": {
+        "position_scheme": "learned",
+        "norm_placement": "post",
+        "tied_embedding": False,
+        **GROUPED,
+    },
+    "sinusoidal": {"position_scheme": "sinusoidal", "tied_embedding": False},
+    "sinusoidal-grouped-post": {"position_scheme": "sinusoidal", "norm_placement": "post", **GROUPED},
+    "rotary-post": {"position_scheme": "rotary", "norm_placement": "post"},
+    "rotary-grouped-modern": {"position_scheme": "rotary", **GROUPED, **MODERN},
+    "relative-grouped": {"position_scheme": "relative", **GROUPED},
+    "alibi-post-modern": {"position_scheme": "alibi", "norm_placement": "post", **MODERN},
+    "none": {"position_scheme": "none", "activation": "relu"},
 }
-call = eqx.filter_jit(lambda model, tokens, key=None: model(tokens, key=key))
+KEY = jax.random.key(20170612)
+NUMBERS = np.random.default_rng(6)
+TEXT = jnp.asarray(NUMBERS.integers(VOCAB, size=SEQ))
+THREE = jnp.asarray(NUMBERS.integers(VOCAB, size=(TEXTS, SEQ)))
+call = eqx.filter_jit(lambda model, tokens: model(tokens))
 
 
-@eqx.filter_jit
+@functools.cache
+def new_model(kind="learned", num_layers=2, **fields):
+    """A decoder with all its parameters drawn: biases of zero would hide a slip, small positions an offset."""
+    return drawn(pf.Decoder, decoder_config(VOCAB, CONTEXT, **sizes(num_layers), **KINDS[kind] | fields))
+
+
+def sizes(num_layers=2):
+    return {"d_model": D_MODEL, "num_layers": num_layers, "num_heads": HEADS, "d_ff": D_FF}
+
+
 def read(model, tokens, cache, positions=None):
     """Logits of further tokens, and the longer cache."""
     rows, cache = model.extend(tokens, cache, positions)
-    return model.logits(rows.reshape(-1, D_MODEL)).reshape(*tokens.shape, -1), cache
+    return model.logits(rows), cache
 
 
-def new_model(key, kind="learned", **options):
-    """A decoder whose parameters are all drawn: biases of zero would hide a slip, small positions an offset."""
-    config = pf.DecoderConfig(VOCAB, CONTEXT, D_MODEL, 2, HEADS, D_FF, **KINDS[kind] | options)
-    return redrawn(pf.Decoder(config, key=key), key)
-
-
-@pytest.fixture
-def text(key):
-    """Seven tokens."""
-    return jax.random.randint(key, (SEQ,), 0, VOCAB)
-
-
-@pytest.fixture
-def texts(key):
-    """Three texts of seven tokens."""
-    return jax.random.randint(key, (TEXTS, SEQ), 0, VOCAB)
+compiled_read = eqx.filter_jit(read)
 
 
 @pytest.mark.equation("eq-decoder-model")
 @pytest.mark.parametrize("kind", ["learned-grouped-post", "sinusoidal", "rotary-grouped-modern", "none"])
-def test_decoder_agrees_with_a_loop_in_float64(kind, text, key):
-    model = new_model(key, kind)
-    logits = call(model, text)
+def test_decoder_agrees_with_a_loop_in_float64(kind):
+    model = new_model(kind)
+    logits = model(TEXT)
     assert logits.shape == (SEQ, VOCAB)
-    assert_close(logits, reference.decoder(text, model))
+    assert_close(logits, reference.decoder(TEXT, model))
 
 
 @pytest.mark.equation("eq-decoder-model", "eq-decoder-cached-attention")
 @pytest.mark.parametrize("kind", KINDS)
-def test_decoder_extend_equals_the_full_call(kind, texts, key):
-    model, cache, pieces = new_model(key, kind), None, []
-    expected = call(model, texts)
-    assert expected.shape == (TEXTS, SEQ, VOCAB)
-    cache = model.new_cache(num_texts=TEXTS)
+def test_decoder_extend_of_any_batch_equals_the_full_call(kind):
+    model, pieces = new_model(kind), []
+    texts = jnp.asarray(NUMBERS.integers(VOCAB, size=(*BATCH, SEQ)))
+    cache = model.make_cache(batch=BATCH)
     for start, end in [(0, 4), (4, 5), (5, 6), (6, 7)]:
-        logits, cache = read(model, texts[:, start:end], cache)
+        logits, cache = read(model, texts[..., start:end], cache)
         pieces.append(logits)
-    assert_close(jnp.concatenate(pieces, axis=1), expected)
-    assert int(cache[1].length) == SEQ
+    expected = model(texts)
+    assert expected.shape == (*BATCH, SEQ, VOCAB)
+    assert_close(np.concatenate(pieces, axis=-2), expected)
+    assert [int(part.length) for part in cache] == [SEQ, SEQ]
 
 
 @pytest.mark.equation("eq-decoder-cache")
-def test_decoder_extend_equals_the_full_call_for_every_split_of_a_prompt(text, key):
-    model = new_model(key, "rotary-grouped-modern")
-    prompt = text[:5]
-    expected = call(model, text)[:5]
+def test_compiled_decoder_extend_equals_the_full_call_for_every_split_of_a_prompt():
+    model, prompt = new_model("rotary-grouped-modern"), TEXT[:5]
+    expected = model(TEXT)[:5]
     for cuts in itertools.product([False, True], repeat=4):
         ends = [place + 1 for place, cut in enumerate(cuts) if cut] + [5]
-        cache, pieces, start = model.new_cache(), [], 0
+        cache, pieces, start = model.make_cache(), [], 0
         for end in ends:
-            logits, cache = read(model, prompt[start:end], cache)
+            logits, cache = compiled_read(model, prompt[start:end], cache)
             pieces, start = [*pieces, logits], end
-        assert_close(jnp.concatenate(pieces), expected)
+        assert_close(np.concatenate(pieces), expected)
 
 
 @pytest.mark.parametrize("kind", ["learned", "rotary-grouped-modern", "relative-grouped"])
-def test_decoder_extend_ignores_padding_in_front(kind, texts, key):
-    model, padded = new_model(key, kind), [0, 2, 5]
-    positions = np.array([[-1] * start + list(range(SEQ - start)) for start in padded])
-    tokens = jnp.where(positions < 0, 0, texts)
-    cache = model.new_cache(num_texts=TEXTS)
-    first, cache = read(model, tokens[:, :6], cache, jnp.asarray(positions[:, :6]))
-    last, cache = read(model, tokens[:, 6:], cache, jnp.asarray(positions[:, 6:]))
-    logits = jnp.concatenate([first, last], axis=1)
+def test_decoder_extend_ignores_padding_in_front(kind):
+    model, padded = new_model(kind), [0, 2, 5]
+    positions = jnp.array([[-1] * start + list(range(SEQ - start)) for start in padded])
+    tokens, cache = jnp.where(positions < 0, 0, THREE), model.make_cache(batch=(TEXTS,))
+    first, cache = read(model, tokens[:, :6], cache, positions[:, :6])
+    last, cache = read(model, tokens[:, 6:], cache, positions[:, 6:])
+    logits = np.concatenate([first, last], axis=1)
     assert np.isfinite(logits).all()
     for row, start in enumerate(padded):
-        alone = jnp.zeros(SEQ, int).at[: SEQ - start].set(texts[row, start:])  # what follows does not matter
-        assert_close(logits[row, start:], call(model, alone)[: SEQ - start])
+        alone = jnp.zeros(SEQ, int).at[: SEQ - start].set(THREE[row, start:])  # what follows does not matter
+        assert_close(logits[row, start:], model(alone)[: SEQ - start])
 
 
 @pytest.mark.parametrize("kind", ["learned", "relative-grouped"])
-def test_decoder_extend_counts_on_from_each_texts_last_position(kind, texts, key):
-    model, start = new_model(key, kind), jnp.array([[0], [2], [1]])
-    positions = jnp.maximum(jnp.arange(4)[None, :] - start, -1)
-    _, cache = read(model, texts[:, :4], model.new_cache(num_texts=TEXTS), positions)
-    found, longer = read(model, texts[:, 4:6], cache)
-    expected, _ = read(model, texts[:, 4:6], cache, 4 - start + jnp.arange(2)[None, :])
+def test_decoder_extend_counts_on_from_each_texts_last_position(kind):
+    model, start = new_model(kind), np.array([[0], [2], [1]])
+    positions = jnp.asarray(np.maximum(np.arange(4) - start, -1))
+    _, cache = read(model, THREE[:, :4], model.make_cache(batch=(TEXTS,)), positions)
+    found, longer = read(model, THREE[:, 4:6], cache)
+    expected, _ = read(model, THREE[:, 4:6], cache, jnp.asarray(4 - start + np.arange(2)))
     np.testing.assert_array_equal(found, expected)
     assert longer[0].positions[:, 5].tolist() == [5, 3, 4]
 
@@ -122,35 +125,26 @@ def test_decoder_extend_counts_on_from_each_texts_last_position(kind, texts, key
 @pytest.mark.parametrize(
     "kind", ["learned", "sinusoidal", "rotary-grouped-modern", "relative-grouped", "alibi-post-modern"]
 )
-def test_decoder_extend_in_16_bits_gives_what_a_call_gives(kind, text, key):
-    model = jax.tree.map(lambda leaf: leaf.astype(jnp.bfloat16), new_model(key, kind))
-    cache = model.new_cache()
+def test_decoder_extend_in_16_bits_gives_what_a_call_gives(kind):
+    model = jax.tree.map(lambda leaf: leaf.astype(jnp.bfloat16), new_model(kind))
+    cache = model.make_cache()
     assert cache[1].keys.dtype == cache[1].values.dtype == jnp.bfloat16
-    rows, cache = model.extend(text[:4], cache)
-    more, _ = model.extend(text[4:], cache)
-    expected = model(text)
-    found = model.logits(jnp.concatenate([rows, more]))
+    rows, cache = model.extend(TEXT[:4], cache)
+    more, _ = model.extend(TEXT[4:], cache)
+    found, expected = model.logits(jnp.concatenate([rows, more])), model(TEXT)
     assert rows.dtype == more.dtype == expected.dtype == jnp.bfloat16
     scale = float(jnp.abs(expected).max())
     np.testing.assert_allclose(found.astype(jnp.float32), expected.astype(jnp.float32), atol=0.03 * scale)
 
 
 @pytest.mark.parametrize("kind", ["learned", "rotary-post", "alibi-post-modern"])
-def test_decoder_extend_one_position_further_differs(kind, texts, key):
-    model = new_model(key, kind)
-    _, cache = read(model, texts[:, :4], model.new_cache(num_texts=TEXTS))
-    right, wrong = (read(model, texts[:, 4:5], cache, jnp.full((TEXTS, 1), position))[0][:, 0] for position in (4, 5))
-    expected = call(model, texts)[:, 4]
+def test_decoder_extend_one_position_further_differs(kind):
+    model = new_model(kind)
+    _, cache = read(model, THREE[:, :4], model.make_cache(batch=(TEXTS,)))
+    right, wrong = (read(model, THREE[:, 4:5], cache, jnp.full((TEXTS, 1), position))[0][:, 0] for position in (4, 5))
+    expected = model(THREE)[:, 4]
     assert_close(right, expected)
     assert (np.abs(wrong - expected).max(axis=1) > 1e-3 * np.abs(expected).max()).all()
-
-
-@pytest.mark.equation("eq-decoder-model")
-@pytest.mark.parametrize("kind", ["rotary-grouped-modern"])
-def test_decoder_of_several_texts_is_each_text_alone(kind, texts, key):
-    model = new_model(key, kind)
-    for together, text in zip(call(model, texts), texts, strict=True):
-        assert_close(together, call(model, text))
 
 
 class Given(eqx.Module):
@@ -164,114 +158,199 @@ class Given(eqx.Module):
 
 @pytest.mark.equation("eq-decoder-model")
 @pytest.mark.parametrize("kind", ["sinusoidal", "rotary-grouped-modern"])
-def test_decoder_lets_no_gradient_back_from_the_future(kind, text, key):
-    model = new_model(key, kind)
-    probe = jax.random.normal(key, (VOCAB,))
+def test_decoder_lets_no_gradient_back_from_the_future(kind):
+    model, probe = new_model(kind), jnp.asarray(NUMBERS.normal(size=VOCAB), float)
 
-    @jax.jit
     def mixed(rows):
-        return eqx.tree_at(lambda m: m.embedding, model, Given(rows))(text) @ probe
+        return eqx.tree_at(lambda m: m.embedding, model, Given(rows))(TEXT) @ probe
 
-    jacobian = jax.jacrev(mixed)(model.embedding(text))
-    reach = np.abs(jacobian).sum(axis=2)
+    reach = np.abs(jax.jit(jax.jacrev(mixed))(model.embedding(TEXT))).sum(axis=2)
     assert (reach[np.triu_indices(SEQ, 1)] == 0.0).all()
     assert (reach[np.tril_indices(SEQ)] > 0).all()
 
 
 @pytest.mark.parametrize("kind", ["learned", "rotary-grouped-modern"])
-def test_decoder_logits_of_a_prefix_do_not_depend_on_what_follows(kind, text, key):
-    model = new_model(key, kind)
-    logits = call(model, text)
+def test_decoder_logits_of_a_prefix_do_not_depend_on_what_follows(kind):
+    model = new_model(kind)
+    logits = call(model, TEXT)
     for end in range(1, SEQ):
-        changed = call(model, text.at[end:].add(1) % VOCAB)
+        changed = call(model, TEXT.at[end:].add(1) % VOCAB)
         np.testing.assert_array_equal(changed[:end], logits[:end])
         assert (np.abs(changed[end:] - logits[end:]).max(axis=1) > 1e-3).all()
 
 
-def test_decoder_drops_only_with_a_key(text, key):
-    model, sober = (new_model(key, dropout_rate=rate) for rate in (0.5, 0.0))
-    one, other = jax.random.split(key)
-    np.testing.assert_array_equal(call(model, text), call(sober, text))
-    np.testing.assert_array_equal(call(sober, text, one), call(sober, text))
-    np.testing.assert_array_equal(call(model, text, one), call(model, text, one))
-    assert np.abs(call(model, text, one) - call(model, text)).max() > 0.1
-    assert np.abs(call(model, text, one) - call(model, text, other)).max() > 0.1
-    assert [block.dropout_rate for block in model.blocks] == [0.5, 0.5]
+def test_decoder_attention_weights_give_the_future_nothing():
+    weights = np.asarray(new_model("rotary-grouped-modern").attention_weights(THREE))
+    assert weights.shape == (TEXTS, 2, HEADS, SEQ, SEQ)
+    assert (weights[..., ~np.tri(SEQ, dtype=bool)] == 0.0).all()
+    assert (weights[..., np.tri(SEQ, dtype=bool)] > 0).all()
 
 
-def test_decoder_drops_entries_of_the_embedding(text, key):
-    model = eqx.tree_at(lambda m: m.blocks, new_model(key, dropout_rate=0.5), ())
-    assert np.abs(model(text, key=key) - model(text)).max() > 0.1
-
-
-class Noting(eqx.Module):
-    """A block that changes nothing, and notes the key it is called with."""
-
-    keys: list = eqx.field(static=True)
-
-    def __call__(self, x, *_, key, **__):
-        self.keys.append(key)
-        return x
-
-
-def test_decoder_gives_the_embedding_and_each_block_a_dropout_key_of_its_own(text, key, monkeypatch):
-    keys = []
-
-    def noting(x, rate, *, key):
-        keys.append(key)
-        return x
-
-    monkeypatch.setattr("plainformer.models.decoder.dropout", noting)
-    model = eqx.tree_at(
-        lambda m: m.blocks, new_model(key, dropout_rate=0.5), (Noting(keys), Noting(keys), Noting(keys))
-    )
-    model(text, key=key)
-    assert len({tuple(jax.random.key_data(each).tolist()) for each in keys}) == len(keys) == 4
-
-
-def test_decoder_layers_start_different_and_their_last_matrices_smaller(key):
+def test_decoder_last_matrices_start_smaller():
     num_layers, width = 3, 64
-    model = pf.Decoder(pf.DecoderConfig(VOCAB, CONTEXT, width, num_layers, 4, width, tied_embedding=False), key=key)
-    matrices = [leaf for leaf in jax.tree.leaves(model.blocks) if leaf.ndim == 2]
-    assert len(matrices) == 6 * num_layers
-    for number, matrix in enumerate(matrices):
-        assert all(np.abs(matrix - other).max() > 0.01 for other in matrices[number + 1 :])
-    for block in model.blocks:
-        for matrix, smaller in [
-            (block.attention.output_weight, (2 * num_layers) ** 0.5),
-            (block.feed_forward.out_weight, (2 * num_layers) ** 0.5),
-            (block.feed_forward.in_weight, 1),
+    fields = {"d_model": width, "num_layers": num_layers, "num_heads": 4, "d_ff": width, "tied_embedding": False}
+    model = pf.Decoder(decoder_config(VOCAB, CONTEXT, **fields), key=KEY)
+    for block in model.stack.blocks:
+        for linear, smaller in [
+            (block.attention.output, (2 * num_layers) ** 0.5),
+            (block.feed_forward.down, (2 * num_layers) ** 0.5),
+            (block.feed_forward.up, 1),
         ]:
-            assert abs(float(matrix.std()) * smaller * width**0.5 - 1) < 0.05
+            assert abs(np.asarray(linear.weight).std() * smaller * width**0.5 - 1) < 0.05
 
 
 def test_decoder_has_as_many_parameters_as_counted_by_hand():
-    def count(**options):
-        config = pf.DecoderConfig(VOCAB, CONTEXT, 24, 5, 6, 10, **options)
-        return pf.count_parameters(eqx.filter_eval_shape(lambda key: pf.Decoder(config, key=key), jax.random.key(0)))
+    def count(**fields):
+        config = decoder_config(VOCAB, CONTEXT, **sizes(5), **fields)
+        return pf.count_parameters(eqx.filter_eval_shape(lambda key: pf.Decoder(config, key=key), KEY))
 
     block = 4 * (24 * 24 + 24) + (24 * 10 + 10) + (10 * 24 + 24) + 2 * 48
     assert count() == 11 * 24 + 9 * 24 + 5 * block + 48
-    assert count(placement="post") == 11 * 24 + 9 * 24 + 5 * block
-    assert count(positions="sinusoidal", tied_embedding=False) == 11 * 24 + 5 * block + 48 + 24 * 11
-    assert count(positions="relative") == 11 * 24 + 32 * 6 + 5 * block + 48
+    assert count(norm_placement="post") == 11 * 24 + 9 * 24 + 5 * block
+    assert count(position_scheme="sinusoidal", tied_embedding=False) == 11 * 24 + 5 * block + 48 + 24 * 11
+    assert count(position_scheme="relative") == 11 * 24 + 32 * 6 + 5 * block + 48
     modern = 2 * 24 * 24 + 2 * 24 * 8 + 3 * 24 * 10 + 2 * 24
-    assert count(positions="rotary", **GROUPED, **MODERN) == 11 * 24 + 5 * modern + 24 + 24 * 11
+    assert count(position_scheme="rotary", **GROUPED, **MODERN) == 11 * 24 + 5 * modern + 24 + 24 * 11
 
 
-def test_decoder_tied_embedding_is_the_only_table(key):
-    model = new_model(key)
-    assert model.output_weight is None
-    rows = jax.random.normal(key, (2, D_MODEL))
-    plain = eqx.tree_at(lambda m: m.final_norm, model, None)
+def test_decoder_tied_embedding_is_the_only_table():
+    model, rows = new_model(), jnp.asarray(NUMBERS.normal(size=(2, D_MODEL)), float)
+    assert model.output is None
+    plain = eqx.tree_at(lambda m: m.stack.final_norm, model, None)
     assert_close(plain.logits(rows), np.einsum("nd,vd->nv", rows, model.embedding.weight))
-    assert new_model(key, tied_embedding=False).output_weight.shape == (D_MODEL, VOCAB)
+    untied = new_model(tied_embedding=False)
+    assert (untied.output.weight.shape, untied.output.bias) == ((D_MODEL, VOCAB), None)
 
 
 @pytest.mark.equation("eq-decoder-flops")
 def test_training_flops_by_hand():
-    config = pf.DecoderConfig(VOCAB, CONTEXT, 24, 5, 6, 10, **GROUPED)
+    config = decoder_config(VOCAB, CONTEXT, **sizes(5), **GROUPED)
     weights = 5 * (2 * 24 * 24 + 2 * 24 * 8 + 2 * 24 * 10) + 24 * 11
     for seq_len, length in [(None, 9), (4, 4)]:
         scores_and_averages = 5 * 2 * 24 * length  # each of 6 heads: 4 columns of queries, 4 of values, per key
         assert pf.training_flops(config, 1000, seq_len) == 6 * 1000 * (weights + scores_and_averages)
+
+
+# --- at its edges: texts that are too long, caches that do not fit, and what a reader is told ----------------
+
+
+def test_decoder_takes_a_text_as_long_as_the_context():
+    model, text = new_model(), jnp.arange(CONTEXT)
+    assert model(text).shape == (CONTEXT, VOCAB)
+    rows, cache = model.extend(text, model.make_cache())
+    assert rows.shape == (CONTEXT, D_MODEL)
+    assert [int(part.length) for part in cache] == [CONTEXT, CONTEXT]
+
+
+def test_decoder_new_cache_has_the_room_that_is_asked_for():
+    model = new_model("relative-grouped")
+    assert [part.keys.shape for part in model.make_cache(4, batch=BATCH)] == [(*BATCH, KV_HEADS, 4, 4)] * 2
+    assert [part.values.shape for part in model.make_cache()] == [(KV_HEADS, CONTEXT, 4)] * 2
+
+
+def read_twice():
+    model = new_model()
+    _, cache = model.extend(TEXT[:3], model.make_cache(4))
+    model.extend(TEXT[:2], cache)
+
+
+@pytest.mark.parametrize(
+    ("call", "error", "message"),
+    [
+        (
+            lambda: new_model()(jnp.zeros(10, int)),
+            ValueError,
+            r"tokens has 10 tokens; expected 1 to context_len=9\. Cut",
+        ),
+        (
+            lambda: new_model()(jnp.zeros((2, 10), int)),
+            ValueError,
+            r"tokens has 10 tokens; expected 1 to context_len=9",
+        ),
+        (lambda: new_model()(jnp.zeros(0, int)), ValueError, r"tokens has 0 tokens; expected 1 to .*at least one"),
+        (lambda: new_model()([1, 2]), TypeError, r"tokens is a list; expected an array .*jnp\.asarray\(tokens\)"),
+        (lambda: new_model()("a text"), TypeError, r"tokens is a str; .*Encode it first"),
+        (
+            lambda: new_model()(TEXT.astype(float)),
+            TypeError,
+            r"tokens holds float32; expected whole numbers, such as enc",
+        ),
+        (lambda: new_model()(jnp.array([0, 11])), ValueError, r"ids\[1\] is 11; expected 0 to 10"),
+        (lambda: new_model()(jnp.array([[0, -1]])), ValueError, r"ids\[0, 1\] is -1; expected 0 to 10"),
+        (lambda: new_model().residual_stream(jnp.zeros(10, int)), ValueError, r"tokens has 10 tokens; expected 1 to"),
+        (lambda: new_model().attention_weights(jnp.zeros(10, int)), ValueError, r"tokens has 10 tokens; expected 1 to"),
+        (read_twice, ValueError, r"room for 4 tokens and holds 3; expected room for 2 more"),
+        (
+            lambda: new_model().extend(TEXT, new_model(num_layers=3).make_cache()),
+            ValueError,
+            r"The cache has 3 parts; expected 2: see make_cache\(\)",
+        ),
+        (
+            lambda: new_model().extend(TEXT, new_model("relative-grouped").make_cache()),
+            ValueError,
+            r"cache\.keys has shape \(2, 4, 9\); expected .*6.*The cache is of another layer",
+        ),
+        (
+            lambda: new_model().extend(THREE[:2], new_model().make_cache(batch=(TEXTS,))),
+            ValueError,
+            r"tokens has shape \(2, 7\), and the cache was made for batch=\(3,\); .*make_cache\(batch=\(2,\)\)",
+        ),
+        (
+            lambda: new_model().extend(TEXT, new_model().make_cache(), jnp.arange(3)),
+            ValueError,
+            r"positions has shape \(3,\); expected \(seq=7,\)",
+        ),
+        (
+            lambda: new_model().extend(TEXT[:2], new_model().make_cache(), jnp.array([8, 9])),
+            ValueError,
+            r"positions\[1\] is 9; expected 0 to 8\. The table",
+        ),
+        (lambda: new_model().make_cache(0), ValueError, r"capacity is 0; expected at least 1"),
+        (lambda: pf.training_flops(decoder_config(11, 9), 0), ValueError, r"num_tokens is 0; expected at least 1"),
+    ],
+)
+def test_bad_input_is_named(call, error, message):
+    with pytest.raises(error, match=message):
+        call()
+
+
+@pytest.mark.usefixtures("unchecked")
+@pytest.mark.parametrize(
+    ("fields", "error", "message"),
+    [
+        ({"vocab_size": 0}, ValueError, r"vocab_size is 0; expected at least 1"),
+        ({"vocab_size": "11"}, TypeError, r"vocab_size is '11'; expected a whole number"),
+        ({"context_len": 0}, ValueError, r"context_len is 0; expected at least 1"),
+        ({"tied_embedding": 1}, TypeError, r"tied_embedding is 1; expected True or False"),
+    ],
+)
+def test_decoder_config_names_what_is_wrong_before_a_model_is_made(fields, error, message):
+    with pytest.raises(error, match=message):
+        decoder_config(**{"vocab_size": VOCAB, "context_len": CONTEXT} | fields)
+
+
+def test_decoder_config_is_one_value():
+    config = decoder_config(VOCAB, CONTEXT, **sizes())
+    assert config == decoder_config(VOCAB, CONTEXT, **sizes())
+    assert hash(config) == hash(decoder_config(VOCAB, CONTEXT, **sizes()))
+    assert config != decoder_config(VOCAB, CONTEXT, **sizes(), norm="rms")
+    with pytest.raises(AttributeError):
+        config.vocab_size = 3
+
+
+def test_compiled_decoder_extend_names_a_full_cache():
+    model = new_model("rotary-grouped-modern")
+    _, cache = compiled_read(model, TEXT[:3], model.make_cache(4))
+    _, full = compiled_read(model, TEXT[:1], cache)
+    assert [int(part.length) for part in full] == [4, 4]
+    with pytest.raises(
+        RuntimeError, match=r"The cache is full.* 4 tokens.*; expected room for 2 more\. Make it larger"
+    ):
+        jax.block_until_ready(compiled_read(model, TEXT[:2], cache))
+    with pytest.raises(RuntimeError, match=r"The cache is full"):
+        jax.block_until_ready(compiled_read(model, TEXT[:1], full))
+
+
+def test_compiled_decoder_names_ids_out_of_range():
+    with pytest.raises(RuntimeError, match=r"An entry of ids is not allowed; expected 0 to 10, as there are 11 tokens"):
+        jax.block_until_ready(call(new_model(), TEXT.at[2].set(11)))
