@@ -14,7 +14,8 @@ PARITY_READY := $(PARITY)/.ready
 PARITY_LISTS := $(wildcard tests/parity/requirements.txt tests/browser/requirements.txt benchmarks/requirements.txt)
 
 # The tests run in a worker per core, up to four.
-WORKERS := --numprocesses auto --maxprocesses 4
+# One that dies ends the run instead of leaving it to hang.
+WORKERS := --numprocesses auto --maxprocesses 4 --max-worker-restart 0
 PIP_INSTALL := -m pip install --quiet --no-compile --disable-pip-version-check --no-input
 # The kernel that runs the chapters is the environment's, whatever else is installed on this machine.
 export JUPYTER_PREFER_ENV_PATH := 1
@@ -22,6 +23,11 @@ export JUPYTER_PREFER_ENV_PATH := 1
 export JAX_COMPILATION_CACHE_DIR := $(CURDIR)/build/jax-cache
 export JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS := 0
 export JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES := -1
+# A training step frees and asks for hundreds of megabytes: glibc should keep them rather than hand each page back to
+# the system and clear it anew. Measured at width 128: 40,760 page faults per step without, none with, and a third less
+# processor time.
+export MALLOC_TRIM_THRESHOLD_ := 4294967296
+export MALLOC_MMAP_THRESHOLD_ := 1073741824
 unexport MPLBACKEND
 SHELL := /bin/bash
 
@@ -77,10 +83,6 @@ browser: book $(PARITY_READY)  ## try the built site in headless Chromium
 
 models: $(READY)  ## train the small models in models/ anew, and write them with their cards
 	$(BIN)/python tools/models/train_models.py
-	$(BIN)/python tools/models/sampling_figure.py
-	$(BIN)/python tools/models/masking_figure.py
-	$(BIN)/python tools/models/patches_figure.py
-	$(BIN)/python tools/models/translation_figure.py
 
 bench: $(PARITY_READY)  ## time it against PyTorch and transformers, write benchmarks/RESULTS.md (TEXT=... Tiny Shakespeare)
 	$(PARITY)/bin/python benchmarks/run.py --text "$(TEXT)" $(BENCH)

@@ -23,7 +23,9 @@ FLOAT32_MAX = float(np.finfo(np.float32).max)
 class LanguageModel(Protocol):
     """What a model must offer to be decoded from."""
 
-    config: Any
+    @property
+    def config(self) -> Any:
+        """With `vocab_size` and `context_len`."""
 
     def make_cache(self, capacity: int | None = None, *, batch: tuple[int, ...] = ()):
         """Make an empty cache."""

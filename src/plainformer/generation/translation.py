@@ -65,7 +65,7 @@ def translation_batch(
 
 def _check_sources(config: Seq2SeqConfig, source) -> None:
     check_length("A source", source.shape[-1], config.source_len, "source_len")
-    vocab_size = config.encoder_config().vocab_size
+    vocab_size = config.vocab_size if config.source_vocab_size is None else config.source_vocab_size
     _check_ids(source, vocab_size, "sources")
 
 
