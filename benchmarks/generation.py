@@ -5,31 +5,23 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import torch
-from gpt2 import same_weights
-from hardware import gigabytes_per_second, sums, use_all_cores
-from report import Goal, Section, Settings, say, table
-from timing import in_turn, ratios, spread
 
 import plainformer as pf
+from benchmarks.gpt2 import same_weights
+from benchmarks.hardware import gigabytes_per_second, sums, use_all_cores
+from benchmarks.report import Goal, Section, Settings, say, table
+from benchmarks.timing import Spread, in_turn, milliseconds, ratios, spread
+from benchmarks.weights import noisy
 
-KINDS = {"context_len": 1024, "activation": "gelu_tanh"}
+KINDS = {"activation": "gelu_tanh"}
 CONFIGS = {
-    "6 × 384": pf.DecoderConfig(65, d_model=384, num_layers=6, num_heads=6, **KINDS),
-    "12 × 768": pf.DecoderConfig(50_257, d_model=768, num_layers=12, num_heads=12, **KINDS),
+    "6 × 384": pf.DecoderConfig(65, 1024, pf.StackConfig(d_model=384, num_layers=6, num_heads=6, **KINDS)),
+    "12 × 768": pf.DecoderConfig(50_257, 1024, pf.StackConfig(d_model=768, num_layers=12, num_heads=12, **KINDS)),
 }
-WANTED = {"6 × 384": 3, "12 × 768": 2}
+GOALS = {"6 × 384": 3, "12 × 768": 2}
 PROMPT_LEN, NEW_TOKENS = 10, 128
 LONG_PROMPT = 512
 EARLY, LATE, STRETCH = 10, 1000, 24
-
-
-def new_model(config: pf.DecoderConfig) -> pf.Decoder:
-    """A decoder with random numbers everywhere, in biases and norms too, so that a wrong copy cannot go unseen."""
-    model = pf.Decoder(config, key=jax.random.key(0))
-    leaves, shape = jax.tree.flatten(model)
-    keys = jax.random.split(jax.random.key(1), len(leaves))
-    noisy = [leaf + 0.05 * jax.random.normal(key, leaf.shape) for leaf, key in zip(leaves, keys, strict=True)]
-    return jax.tree.unflatten(shape, noisy)
 
 
 def new_prompt(config: pf.DecoderConfig, length: int) -> list[int]:
@@ -37,7 +29,7 @@ def new_prompt(config: pf.DecoderConfig, length: int) -> list[int]:
 
 
 def writers(model: pf.Decoder, gpt2, num_tokens: int) -> dict:
-    """Functions that continue the same prompt greedily, ours and theirs, and give the new tokens."""
+    """Functions that continue the same prompt greedily, ours and theirs, and return the new tokens."""
     prompt = new_prompt(model.config, PROMPT_LEN)
     ids = torch.tensor([prompt])
 
@@ -54,37 +46,40 @@ def writers(model: pf.Decoder, gpt2, num_tokens: int) -> dict:
 
 
 def readers(model: pf.Decoder, gpt2) -> dict:
-    """Functions that read a long prompt into a cache, with room for an answer, and give the logits after it."""
-    prompt = np.asarray([new_prompt(model.config, LONG_PROMPT)])
+    """Functions that read a long prompt into a cache, with room for an answer, and return the logits after it."""
+    prompt = np.asarray(new_prompt(model.config, LONG_PROMPT), np.int32)
     capacity = LONG_PROMPT + NEW_TOKENS
 
     @eqx.filter_jit
     def read(model, tokens):
-        rows, cache = model.extend(tokens, model.new_cache(capacity))
-        return model.logits(rows[:, -1]), cache
+        x, cache = model.extend(tokens, model.make_cache(capacity))
+        return model.logits(x[-1:]), cache
 
     def theirs():
         with torch.inference_mode():
-            return gpt2(torch.tensor(prompt), use_cache=True, logits_to_keep=1).logits.numpy()[:, -1]
+            ids = torch.tensor(prompt[None].astype(np.int64))
+            return gpt2(ids, use_cache=True, logits_to_keep=1).logits.numpy()[:, -1]
 
-    return {"Plainformer": lambda: read(model, jnp.asarray(prompt, jnp.int32))[0], "transformers": theirs}
+    return {"Plainformer": lambda: read(model, jnp.asarray(prompt))[0], "transformers": theirs}
 
 
 def stretches(model: pf.Decoder) -> dict:
     """Functions that write a few tokens after a short and after a long text, in caches of the same size."""
 
+    def likeliest(x):
+        return model.logits(x[-1:])[0].argmax().astype(jnp.int32)
+
     @eqx.filter_jit
     def read(model, tokens):
-        rows, cache = model.extend(tokens, model.new_cache(model.config.context_len))
-        return model.logits(rows[-1:])[0].argmax().astype(jnp.int32), cache
+        x, cache = model.extend(tokens, model.make_cache())
+        return likeliest(x), cache
 
     @eqx.filter_jit
     def write(model, token, cache):
         def one(state, _):
             token, cache = state
-            rows, cache = model.extend(token[None], cache)
-            token = model.logits(rows)[0].argmax().astype(jnp.int32)
-            return (token, cache), token
+            x, cache = model.extend(token[None], cache)
+            return (likeliest(x), cache), token
 
         return jax.lax.scan(one, (token, cache), length=STRETCH)[1]
 
@@ -102,65 +97,67 @@ def agreement(ours: list[int], theirs: list[int]) -> str:
     return f"**The texts differ from token {same + 1} of {len(ours)} on.**"
 
 
-def one_size(label: str, config: pf.DecoderConfig, rounds: int) -> tuple[str, list[Goal]]:
-    say(f"generation, {label}")
-    model = new_model(config)
+def writing_and_reading(label: str, model: pf.Decoder, rounds: int) -> tuple[str, Spread]:
+    """Time both of one model: Markdown, and `transformers`' time to write by ours."""
     gpt2 = same_weights(model)
-    runs = writers(model, gpt2, NEW_TOKENS)
-    lines = [agreement(runs["Plainformer"](), runs["transformers"]())]
-    say(lines[0])
-    reads = readers(model, gpt2)
-    apart = np.abs(np.asarray(reads["Plainformer"]()) - reads["transformers"]()).max()
+    writes, reads = writers(model, gpt2, NEW_TOKENS), readers(model, gpt2)
+    lines = [agreement(*(write() for write in writes.values()))]
+    apart = np.abs(np.subtract(*(np.asarray(read()) for read in reads.values()))).max()
     lines.append(f"Logits after the long prompt differ by at most {apart:.0e}.")
-    times = in_turn({**runs, **sums()}, rounds)
-    ours, theirs = times["Plainformer"], times["transformers"]
-    ratio = ratios(theirs, ours)
-    say(f"generation, {label}: {ratio.show(2)}")
-    reading = in_turn(reads, rounds)
+    writing, reading = in_turn({**writes, **sums()}, rounds), in_turn(reads, rounds)
+    ratio = ratios(writing["transformers"], writing["Plainformer"])
+    say(f"generation, {label}: {lines[0]} {ratio.show(2)}")
     rows = []
-    for name in runs:
-        ms = spread(1e3 * second / NEW_TOKENS for second in times[name]).show(2)
-        speed = spread(NEW_TOKENS / second for second in times[name]).show(0)
-        rows.append([name, ms, speed, spread(1e3 * second for second in reading[name]).show(1)])
-    rows.append(
-        ["transformers / ours", ratio.show(2), "", ratios(reading["transformers"], reading["Plainformer"]).show(2)]
-    )
-    num_bytes = 4 * (pf.count_parameters(model) - pf.count_parameters(model.positions))
-    rate = spread(num_bytes * NEW_TOKENS / second / 1e9 for second in ours)
-    bandwidth = {name: spread(gigabytes_per_second(times[name])) for name in sums()}
-    best = max(bandwidth, key=lambda name: bandwidth[name].middle)
-    lines.append(
-        f"Each token reads {num_bytes / 1e6:.0f} MB of weights: {rate.show(1)} GB/s, where the fastest plain sum, the "
-        f"{best}, reads {bandwidth[best].show(1)} GB/s."
-    )
-    goals = [Goal(f"Generation {label}: transformers / ours", ratio.middle, "at least", WANTED[label])]
-    if label == "6 × 384":
-        flat = in_turn(stretches(model), 2 * rounds)
-        growth = ratios(flat["late"], flat["early"])
-        early, late = (spread(1e3 * second / STRETCH for second in flat[name]).show(2) for name in flat)
-        lines.append(
-            f"Time per token, {STRETCH} tokens each, in a cache for {config.context_len}: {early} ms after {EARLY} "
-            f"tokens, {late} ms after {LATE}; ratio {growth.show(2)}."
-        )
-        goals.append(
-            Goal(
-                f"Generation {label}: time per token after {LATE} / after {EARLY} tokens", growth.middle, "at most", 1.2
-            )
-        )
-    title = f"### {label}, vocabulary {config.vocab_size:,}"
+    for name in writes:
+        per_token = [second / NEW_TOKENS for second in writing[name]]
+        speed = spread(1 / second for second in per_token).show(0)
+        rows.append([name, milliseconds(per_token, 2), speed, milliseconds(reading[name])])
+    by_ours = ratios(reading["transformers"], reading["Plainformer"]).show(2)
+    rows.append(["transformers / ours", ratio.show(2), "", by_ours])
     head = ["", f"ms per token ({NEW_TOKENS} tokens)", "tokens/s", f"ms to read {LONG_PROMPT} tokens"]
-    return "\n\n".join([title, table(head, rows), "\n".join(lines)]), goals
+    return "\n\n".join([table(head, rows), "\n".join([*lines, bandwidth(model, writing)])]), ratio
+
+
+def bandwidth(model: pf.Decoder, times: dict) -> str:
+    """How fast writing reads the weights, beside plain sums."""
+    num_bytes = 4 * (pf.count_parameters(model) - pf.count_parameters(model.stack.scheme))
+    rate = spread(num_bytes * NEW_TOKENS / second / 1e9 for second in times["Plainformer"])
+    rates = {name: spread(gigabytes_per_second(times[name])) for name in sums()}
+    best = max(rates, key=lambda name: rates[name].middle)
+    return (
+        f"Each token reads {num_bytes / 1e6:.0f} MB of weights: {rate.show(1)} GB/s, where the fastest plain sum, the "
+        f"{best}, reads {rates[best].show(1)} GB/s."
+    )
+
+
+def growth_of_a_token(model: pf.Decoder, rounds: int) -> tuple[str, Spread]:
+    """How much longer a token takes after a long text than after a short one."""
+    times = in_turn(stretches(model), rounds)
+    growth = ratios(times["late"], times["early"])
+    early, late = (milliseconds([second / STRETCH for second in times[name]], 2) for name in times)
+    line = (
+        f"Time per token, {STRETCH} tokens each, in a cache for {model.config.context_len}: {early} ms after {EARLY} "
+        f"tokens, {late} ms after {LATE}; ratio {growth.show(2)}."
+    )
+    return line, growth
 
 
 def generation(settings: Settings) -> Section:
     use_all_cores()
-    note = (
+    parts = [
         f"One text, greedy, float32, after a prompt of {PROMPT_LEN} tokens, by `pf.generate` and by `transformers`' "
         "`generate` with the same weights; then the time to read a long prompt into a cache."
-    )
-    parts, goals = [note], []
+    ]
+    goals = []
     for label, config in CONFIGS.items():
-        part, expected = one_size(label, config, settings.rounds)
-        parts.append(part)
-        goals += expected
+        say(f"generation, {label}")
+        model = noisy(pf.Decoder(config, key=jax.random.key(0)))
+        part, ratio = writing_and_reading(label, model, settings.rounds)
+        parts += [f"### {label}, vocabulary {config.vocab_size:,}", part]
+        goals.append(Goal(f"Generation {label}: transformers / ours", ratio.middle, "at least", GOALS[label]))
+        if label == "6 × 384":
+            line, growth = growth_of_a_token(model, 2 * settings.rounds)
+            parts.append(line)
+            name = f"Generation {label}: time per token after {LATE} / after {EARLY} tokens"
+            goals.append(Goal(name, growth.middle, "at most", 1.2))
     return Section("Generation and prefill", "\n\n".join(parts), goals)

@@ -7,13 +7,13 @@ import equinox as eqx
 import jax
 import numpy as np
 import torch
-from hardware import use_all_cores
-from report import Section, Settings, say, table
-from timing import in_turn, ratios, spread
-from torch_gpt import GPT
-from training_step import LARGE, new_batch, our_step
 
 import plainformer as pf
+from benchmarks.hardware import use_all_cores
+from benchmarks.report import Section, Settings, say, table
+from benchmarks.timing import in_turn, milliseconds, ratios, spread
+from benchmarks.torch_gpt import GPT
+from benchmarks.training_step import LARGE, SMALL, new_batch, our_step
 
 LENGTHS = (256, 512, 1024, 2048, 4096)
 DEPTHS = (6, 12, 24)
@@ -43,7 +43,7 @@ def growth_with_length(settings: Settings) -> Section:
         middle = spread(times["ours"]).middle
         grown = "" if before is None else f"{middle / before:.2f}"
         before = middle
-        columns = [spread(1e3 * second for second in times[name]).show(1) for name in times]
+        columns = [milliseconds(times[name]) for name in times]
         rows.append([f"{length:,}", *columns, ratios(times["theirs"], times["ours"]).show(2), grown])
     head = ["tokens", "ours, ms", "PyTorch eager, ms", "PyTorch / ours", "ours, times the row above"]
     note = (
@@ -59,12 +59,13 @@ def compile_time(settings: Settings) -> Section:
     repetitions = min(3, settings.rounds)
     for depth in DEPTHS:
         say(f"compiling {depth} layers")
-        config = pf.DecoderConfig(65, 64, d_model=128, num_layers=depth, num_heads=4)
+        config, batch_size = SMALL
+        config = dataclasses.replace(config, stack=dataclasses.replace(config.stack, num_layers=depth))
         tracing, compiling = [], []
         for _ in range(repetitions):
-            _, (step_once, *arguments) = our_step(config, new_batch(config, 12))
+            _, (train_step, *arguments) = our_step(config, new_batch(config, batch_size))
             start = time.perf_counter()
-            lowered = step_once.lower(*arguments, 0)
+            lowered = train_step.lower(*arguments, 0)
             middle = time.perf_counter()
             lowered.compile()
             tracing.append(middle - start)

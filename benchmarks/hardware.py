@@ -4,8 +4,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import torch
-from report import Section, Settings, num_cores, say, table
-from timing import in_turn, spread
+
+from benchmarks.report import Section, Settings, num_cores, say, table
+from benchmarks.timing import in_turn, spread
 
 SIDE = 1024
 PRODUCT_FLOPS = 2 * SIDE**3

@@ -5,13 +5,9 @@ import subprocess
 import sys
 from pathlib import Path
 
-from report import Section, Settings, say, table
+from benchmarks.report import ROOT, Section, Settings, say, table
 
 MIB = 2**20
-CASES = {
-    "training step, 6 × 384": ("Plainformer", "PyTorch", "transformers"),
-    "generation, 12 × 768": ("Plainformer", "transformers"),
-}
 
 
 def resident() -> tuple[int, int]:
@@ -26,60 +22,70 @@ def resident() -> tuple[int, int]:
     return most, most
 
 
-def planned_by_xla(step_once, state, batch) -> int:
+def planned_by_xla(train_step, *arguments) -> int:
     """Bytes that the compiled step holds at once, as XLA planned it: arguments, results and what is in between."""
     import jax
 
-    # The shapes are enough, and all that is left of a state once it has been trained on.
-    shapes = jax.tree.map(lambda leaf: jax.ShapeDtypeStruct(leaf.shape, leaf.dtype), (state, batch))
-    plan = step_once.lower(*shapes, 0).compile().memory_analysis()
+    # The shapes are enough, and all that is left of arguments once they have been trained on.
+    shapes = jax.tree.map(lambda leaf: jax.ShapeDtypeStruct(leaf.shape, leaf.dtype), arguments)
+    plan = train_step.lower(*shapes, 0).compile().memory_analysis()
     sizes = plan.argument_size_in_bytes + plan.output_size_in_bytes + plan.temp_size_in_bytes
     return sizes - plan.alias_size_in_bytes
 
 
-def run_case(case: str, who: str) -> dict[str, float]:
-    """Do it in this process: what it held after its imports, and the most it ever held; both in bytes."""
-    compiled = None
-    if case.startswith("training"):
-        import training_step as part
+def train(who: str) -> dict[str, float]:
+    """Train for three steps in this process."""
+    from benchmarks import training_step as part
 
-        config, batch_size = part.LARGE
-        batch = part.new_batch(config, batch_size)
-        part.use_all_cores()
-        before, _ = resident()
-        if who == "Plainformer":
-            run, compiled = part.our_step(config, batch)
-        else:
-            model = part.GPT(config) if who == "PyTorch" else part.new_gpt2(config)
-            run = part.torch_step(model, batch, compiled=False)
-        for _ in range(3):
-            run()
+    part.use_all_cores()
+    before, _ = resident()
+    config, batch_size = part.LARGE
+    batch, compiled = part.new_batch(config, batch_size), None
+    if who == "Plainformer":
+        run, compiled = part.our_step(config, batch)
     else:
-        import generation as part
-
-        part.use_all_cores()
-        before, _ = resident()
-        config = part.CONFIGS["12 × 768"]
-        if who == "Plainformer":
-            model = part.pf.Decoder(config, key=part.jax.random.key(0))
-            part.pf.generate(model, [part.new_prompt(config, 512)], 16, temperature=0)
-        else:
-            from gpt2 import new_gpt2
-
-            gpt2 = new_gpt2(config).eval()
-            ids = part.torch.tensor([part.new_prompt(config, 512)])
-            gpt2.generate(ids, attention_mask=part.torch.ones_like(ids), max_new_tokens=16, do_sample=False)
+        model = part.GPT(config) if who == "PyTorch" else part.new_gpt2(config)
+        run = part.torch_step(model, batch, compiled=False)
+    for _ in range(3):
+        run()
     _, most = resident()  # before planning, which compiles once more
     return {"before": before, "most": most, "planned": compiled and planned_by_xla(*compiled)}
 
 
+def write(who: str) -> dict[str, float]:
+    """Write 16 tokens after a long prompt in this process."""
+    import torch
+
+    from benchmarks import generation as part, gpt2
+
+    part.use_all_cores()
+    before, _ = resident()
+    config = part.CONFIGS["12 × 768"]
+    prompt = part.new_prompt(config, part.LONG_PROMPT)
+    if who == "Plainformer":
+        model = part.pf.Decoder(config, key=part.jax.random.key(0))
+        part.pf.generate(model, [prompt], 16, temperature=0)
+    else:
+        ids = torch.tensor([prompt])
+        model = gpt2.new_gpt2(config).eval()
+        model.generate(ids, attention_mask=torch.ones_like(ids), max_new_tokens=16, do_sample=False)
+    _, most = resident()
+    return {"before": before, "most": most, "planned": None}
+
+
+CASES = {
+    "training step, 6 × 384": (train, ("Plainformer", "PyTorch", "transformers")),
+    "generation, 12 × 768": (write, ("Plainformer", "transformers")),
+}
+
+
 def memory(settings: Settings) -> Section:
     rows = []
-    for case, names in CASES.items():
+    for case, (_, names) in CASES.items():
         for who in names:
             say(f"memory: {case}, {who}")
-            command = [sys.executable, __file__, case, who]
-            done = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True)
+            command = [sys.executable, "-m", "benchmarks.memory", case, who]
+            done = subprocess.run(command, check=True, cwd=ROOT, stdout=subprocess.PIPE, text=True)
             sizes = json.loads(done.stdout.splitlines()[-1])
             planned = "" if sizes["planned"] is None else f"{sizes['planned'] / MIB:,.0f}"
             grown = (sizes["most"] - sizes["before"]) / MIB
@@ -94,4 +100,5 @@ def memory(settings: Settings) -> Section:
 
 
 if __name__ == "__main__":
-    print(json.dumps(run_case(*sys.argv[1:])))
+    case, who = sys.argv[1:]
+    print(json.dumps(CASES[case][0](who)))

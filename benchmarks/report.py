@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 from plainformer.data.files import write_text
 
+ROOT = Path(__file__).resolve().parent.parent
 PACKAGES = ("plainformer", "jax", "jaxlib", "equinox", "optax", "torch", "transformers")
 
 

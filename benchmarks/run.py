@@ -1,5 +1,7 @@
 """Run the benchmarks and write `benchmarks/RESULTS.md`: `make bench TEXT=path/to/tinyshakespeare.txt`.
 
+Without make: `python -m benchmarks.run`, in the repository's folder.
+
 Each part has a process of its own, and the report is written anew after each, so that a part that crashes costs
 nothing but itself. With other settings than the usual, or only some parts, the report goes to `build/benchmarks/`.
 """
@@ -13,12 +15,12 @@ import sys
 from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 
-from report import Section, Settings, say, write_report
+from benchmarks.report import ROOT, Section, Settings, say, write_report
 
-ROOT = Path(__file__).resolve().parent.parent
 # From the name on the command line to module and function.
 PARTS = {
     "hardware": ("hardware", "hardware"),
+    "layers": ("layers", "layers"),
     "training": ("training_step", "training_step"),
     "generation": ("generation", "generation"),
     "seq2seq": ("seq2seq", "seq2seq"),
@@ -32,7 +34,7 @@ PARTS = {
 
 def call(part: str, settings: Settings) -> Section:
     module, function = PARTS[part]
-    return getattr(importlib.import_module(module), function)(settings)
+    return getattr(importlib.import_module(f"benchmarks.{module}"), function)(settings)
 
 
 def run_part(part: str, settings: Settings) -> tuple[Section, bool]:
@@ -48,7 +50,9 @@ def run_part(part: str, settings: Settings) -> tuple[Section, bool]:
 
 def arguments(words=None) -> argparse.Namespace:
     usual = Settings()
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        prog="python -m benchmarks.run", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--parts", nargs="+", choices=PARTS, default=list(PARTS), help="only these, in this order")
     parser.add_argument("--text", help="path of Tiny Shakespeare, for the part of that name")
     parser.add_argument("--rounds", type=int, default=usual.rounds, help="of everything in turn (%(default)s)")

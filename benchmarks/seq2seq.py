@@ -6,38 +6,29 @@ import jax.numpy as jnp
 import numpy as np
 import torch
 import torch.nn.functional as F
-from hardware import use_all_cores
-from report import Goal, Section, Settings, say, table
-from steps import against, our_training, torch_training
-from timing import in_turn, ratios, spread
-from torch_seq2seq import TorchSeq2Seq, marian
 
 import plainformer as pf
+from benchmarks.hardware import use_all_cores
+from benchmarks.report import Goal, Section, Settings, say, table
+from benchmarks.steps import against, our_training, torch_training
+from benchmarks.timing import in_turn, milliseconds, ratios
+from benchmarks.torch_seq2seq import TorchSeq2Seq, marian
+from benchmarks.weights import noisy
 
-SPECIAL = {"start_token": 0, "stop_token": 1}
+
+def new_config(*sizes: int, **blocks) -> pf.Seq2SeqConfig:
+    """Vocabulary, longest target and longest source; and the blocks of both halves."""
+    stack = pf.StackConfig(num_heads=4, **blocks)
+    return pf.Seq2SeqConfig(*sizes, start_token=0, stop_token=1, encoder=stack, decoder=stack)
+
+
 # The size of the chapter's translator of dates, and a larger one; with the number of pairs in a batch.
 TRAINED = {
-    "2 + 2 × 64": (
-        pf.Seq2SeqConfig(95, 11, 40, **SPECIAL, d_model=64, num_encoder_layers=2, num_decoder_layers=2, num_heads=4),
-        64,
-    ),
-    "4 + 4 × 256": (
-        pf.Seq2SeqConfig(4000, 48, 48, **SPECIAL, d_model=256, num_encoder_layers=4, num_decoder_layers=4, num_heads=4),
-        16,
-    ),
+    "2 + 2 × 64": (new_config(95, 11, 40, d_model=64, num_layers=2), 64),
+    "4 + 4 × 256": (new_config(4000, 48, 48, d_model=256, num_layers=4), 16),
 }
 CALLS = {"2 + 2 × 64": 10, "4 + 4 × 256": 3}
-WRITER = pf.Seq2SeqConfig(
-    4000,
-    256,
-    256,
-    **SPECIAL,
-    d_model=256,
-    num_encoder_layers=4,
-    num_decoder_layers=4,
-    num_heads=4,
-    placement="post",
-)
+WRITER = new_config(4000, 256, 256, d_model=256, num_layers=4, norm_placement="post")
 NEW_TOKENS = 64
 # How many sources at once, and how long they are; several are of unequal length, the longest as long as this.
 SOURCES = [(1, 16), (1, 64), (1, 256), (16, 64)]
@@ -74,30 +65,25 @@ def steps(config: pf.Seq2SeqConfig, num_pairs: int) -> dict:
 
 
 def new_writer() -> pf.Seq2Seq:
-    """A model with random numbers in biases and norms, too, so that a wrong copy cannot go unseen."""
-    model = pf.Seq2Seq(WRITER, key=jax.random.key(0))
-    leaves, shape = jax.tree.flatten(model)
-    keys = jax.random.split(jax.random.key(1), len(leaves))
-    noise = [
-        (0.05 if leaf.ndim == 1 else 0.0) * jax.random.normal(key, leaf.shape)
-        for leaf, key in zip(leaves, keys, strict=True)
-    ]
-    model = jax.tree.unflatten(shape, [leaf + added for leaf, added in zip(leaves, noise, strict=True)])
-    table = 2 * jax.random.normal(keys[0], model.positions.table.shape)  # or it would write one token all the time
-    return eqx.tree_at(lambda m: m.positions.table, model, table)
+    model = noisy(pf.Seq2Seq(WRITER, key=jax.random.key(0)))
+    table = model.stack.scheme.table
+    # Large positions, or it would write one token all the time.
+    return eqx.tree_at(
+        lambda model: model.stack.scheme.table, model, 2 * jax.random.normal(jax.random.key(2), table.shape)
+    )
 
 
 def writers(model: pf.Seq2Seq, theirs, num_sources: int, source_len: int) -> dict:
-    """Functions that read the same sources and write targets greedily, ours and theirs, and give their tokens."""
+    """Functions that read the same sources and write targets greedily, ours and theirs, and return their tokens."""
     random = np.random.default_rng(0)
     lengths = np.linspace(source_len, source_len // 2, num_sources).astype(int)
-    ids, is_token = pf.pad_texts([random.integers(2, WRITER.vocab_size, length).tolist() for length in lengths])
+    ids, is_token = pf.data.pad_texts([random.integers(2, WRITER.vocab_size, length).tolist() for length in lengths])
     sources = None if num_sources == 1 else is_token
     their_ids, their_mask = torch.tensor(np.asarray(ids)).long(), torch.tensor(np.asarray(is_token)).long()
     start = [[WRITER.start_token]] * num_sources
 
     def ours():
-        found = pf.generate(model.given(jnp.asarray(ids), sources), start, NEW_TOKENS, temperature=0)
+        found = pf.generate(model.condition_on(jnp.asarray(ids), sources), start, NEW_TOKENS, temperature=0)
         return [each.tokens for each in found]
 
     def marians():
@@ -124,7 +110,7 @@ def writing(settings: Settings) -> tuple[str, list[Goal]]:
             f"{label}: {same} of {num_sources} texts the same, {len({*ours[0]})} different tokens in the first."
         )
         times = in_turn(runs, settings.rounds)
-        ms = [spread(1e3 * second / NEW_TOKENS for second in times[name]).show(2) for name in runs]
+        ms = [milliseconds([second / NEW_TOKENS for second in times[name]], 2) for name in runs]
         ratio = ratios(times["Marian"], times["Plainformer"])
         rows.append([label, *ms, ratio.show(2)])
         goals.append(Goal(f"Translation of {label} tokens: Marian / ours", ratio.middle, "at least", 3))

@@ -10,21 +10,22 @@ import time
 from pathlib import Path
 
 import jax
-from report import Goal, Section, Settings, say, table
 
 import plainformer as pf
+from benchmarks.report import Goal, Section, Settings, say, table
 from plainformer.data.text import TINY_SHAKESPEARE_SHA256
 
 SEQ_LEN, BATCH_SIZE = 64, 12
-SIZES = {"vocab_size": 65, "context_len": SEQ_LEN, "d_model": 128, "num_layers": 4, "num_heads": 4}
+SIZES = {"d_model": 128, "num_layers": 4, "num_heads": 4}
+MODERN = {"d_ff": 344, "norm": "rms", "activation": "swiglu", "position_scheme": "rotary", "use_bias": False}
 CONFIGS = {
-    "classic": pf.DecoderConfig(**SIZES),
-    "modern": pf.DecoderConfig(**SIZES, d_ff=344, norm="rms", activation="swiglu", positions="rotary", use_bias=False),
+    "classic": pf.DecoderConfig(65, SEQ_LEN, pf.StackConfig(**SIZES)),
+    "modern": pf.DecoderConfig(65, SEQ_LEN, pf.StackConfig(**SIZES, **MODERN)),
 }
 # nanoGPT's for the classic block; the modern one bears, and wants, larger steps.
 SCHEDULES = {
-    "classic": {"learning_rate": 1e-3, "final_fraction": 0.1},
-    "modern": {"learning_rate": 3e-3, "final_fraction": 0.05},
+    "classic": {"learning_rate": 1e-3, "min_lr_ratio": 0.1},
+    "modern": {"learning_rate": 3e-3, "min_lr_ratio": 0.05},
 }
 WANTED = {"classic": 1.88, "modern": 1.80}
 
@@ -43,9 +44,9 @@ def read_text(path: str | None) -> str:
     if not path:
         raise ValueError(
             "No text was given, so nothing was trained: make bench TEXT=path/to/tinyshakespeare.txt, "
-            "1,115,394 characters, which plainformer.tiny_shakespeare() downloads."
+            "1,115,394 characters, which pf.data.tiny_shakespeare() downloads."
         )
-    text = pf.load_text(path)
+    text = pf.data.load_text(path)
     found = hashlib.sha256(Path(path).read_bytes()).hexdigest()
     if found != TINY_SHAKESPEARE_SHA256:
         raise ValueError(f"{path} is not Tiny Shakespeare: its SHA-256 is {found}, expected {TINY_SHAKESPEARE_SHA256}.")
@@ -55,16 +56,16 @@ def read_text(path: str | None) -> str:
 def train(config: pf.DecoderConfig, training: pf.TrainingConfig, text: str, seed: int) -> tuple[float, float, float]:
     """Loss on the whole validation text, mean loss of the last 100 batches, and seconds."""
     vocabulary = pf.Vocabulary.from_characters(text)
-    train_ids, validation_ids = (vocabulary.encode(part) for part in pf.split_text(text))
+    train_ids, validation_ids = (vocabulary.encode(part) for part in pf.data.split_text(text))
     start = time.perf_counter()
     model, metrics = pf.fit(
         pf.Decoder(config, key=jax.random.key(seed)),
-        pf.next_token_loss,
-        pf.windows_at(train_ids, SEQ_LEN, BATCH_SIZE, seed=seed),
+        pf.training.next_token_loss,
+        pf.data.random_windows(train_ids, SEQ_LEN, BATCH_SIZE, seed=seed),
         training,
     )
     seconds = time.perf_counter() - start
-    loss = pf.mean_next_token_loss(model, pf.all_windows(validation_ids, SEQ_LEN))
+    loss = pf.training.corpus_loss(model, pf.data.consecutive_windows(validation_ids, SEQ_LEN))
     return loss, statistics.fmean(row["loss"] for row in metrics[-100:]), seconds
 
 

@@ -9,30 +9,29 @@ import time
 import equinox as eqx
 import jax
 import torch
-from report import Goal, say, table
-from timing import in_turn, ratios, spread
 
 import plainformer as pf
-from plainformer.training.fit import _compiled_step
+from benchmarks.report import Goal, say, table
+from benchmarks.timing import in_turn, milliseconds, ratios
 
 TRAINING = pf.TrainingConfig(num_steps=100_000)
 
 
 def our_training(model, loss_function, batch):
-    """A function without arguments that trains for one step, and the compiled step itself with its arguments."""
-    weights, rest = eqx.partition(model, eqx.is_inexact_array)
-    state = (weights, pf.new_optimiser(TRAINING).init(weights))
-    step_once = _compiled_step(loss_function, rest, TRAINING)
-    step = 0
+    """A function without arguments that trains for one step, and the compiled step itself with its first arguments."""
+    params, static = eqx.partition(model, eqx.is_inexact_array)
+    opt_state = pf.training.make_optimiser(TRAINING).init(params)
+    train_step = pf.training.make_train_step(loss_function, static, TRAINING)
+    first, step = (params, opt_state, batch), 0
 
     def run():
-        nonlocal state, step
-        state, measured = step_once(state, batch, step)
+        nonlocal params, opt_state, step
+        params, opt_state, metrics = train_step(params, opt_state, batch, step)
         step += 1
-        jax.block_until_ready(state)
-        return float(measured["loss"])
+        jax.block_until_ready(params)
+        return float(metrics["loss"])
 
-    return run, (step_once, state, batch)
+    return run, (train_step, *first)
 
 
 def torch_training(model, loss_of, batch, compiled: bool):
@@ -63,9 +62,12 @@ def torch_training(model, loss_of, batch, compiled: bool):
     return run
 
 
-def those_that_run(runs: dict) -> tuple[dict, dict[str, float], list[str]]:
-    """Run each once: those that work, the seconds that the first step took, and a line about each that does not."""
-    working, first, lines = {}, {}, []
+def those_that_run(runs: dict) -> tuple[dict[str, float], list[str]]:
+    """Run each once: the seconds that the first call took of those that work, and a line about each that does not.
+
+    **Raises** `RuntimeError` unless the first of them, ours, works, and another beside it.
+    """
+    first, lines = {}, []
     for name, run in runs.items():
         start = time.perf_counter()
         try:
@@ -75,25 +77,29 @@ def those_that_run(runs: dict) -> tuple[dict, dict[str, float], list[str]]:
             lines.append(f"{name}: not measured, it failed ({type(error).__name__}: {reason[:200]}).")
             say(lines[-1])
             continue
-        working[name], first[name] = run, time.perf_counter() - start
-        say(f"{name}: first step after {first[name]:.1f} s")
-    return working, first, lines
+        first[name] = time.perf_counter() - start
+        say(f"{name}: first call after {first[name]:.1f} s")
+    if next(iter(runs)) not in first or len(first) < 2:
+        raise RuntimeError("Nothing to compare: " + " ".join(lines))
+    return first, lines
+
+
+def step_rows(times: dict, first: dict, more: dict | None = None) -> list[list]:
+    """A row of a table for each that ran: its time, that time by ours, what `more` has of it, and its first step."""
+    ours = next(iter(first))
+    by_ours = {name: "" if name == ours else ratios(times[name], times[ours]).show(2) for name in first}
+    return [
+        [name, milliseconds(times[name]), by_ours[name], *(more or {}).get(name, []), f"{seconds:.1f}"]
+        for name, seconds in first.items()
+    ]
 
 
 def against(label: str, title: str, runs: dict, rounds: int, calls: int) -> tuple[str, list[Goal]]:
     """Time steps in turn, ours the first of `runs`, and hold the others against it: a table, and a figure for each."""
     say(title)
-    ours = next(iter(runs))
-    runs, first, lines = those_that_run(runs)
-    if len(runs) < 2 or ours not in runs:
-        raise RuntimeError("Nothing to compare: " + " ".join(lines))
-    times = in_turn(runs, rounds, calls=calls)
-    rows, goals = [], []
-    for name in runs:
-        ms = spread(1e3 * second for second in times[name]).show(1)
-        ratio = ratios(times[name], times[ours])
-        rows.append([name, ms, "" if name == ours else ratio.show(2), f"{first[name]:.1f}"])
-        if name != ours:
-            goals.append(Goal(f"{label}: {name} / ours", ratio.middle, "at least", 1))
+    first, lines = those_that_run(runs)
+    times = in_turn({name: runs[name] for name in first}, rounds, calls=calls)
+    ours, *others = first
+    goals = [Goal(f"{label}: {name} / ours", ratios(times[name], times[ours]).middle, "at least", 1) for name in others]
     head = ["", "ms per step", "time by ours", "first step, s"]
-    return "\n\n".join([f"### {title}", table(head, rows), *lines]), goals
+    return "\n\n".join([f"### {title}", table(head, step_rows(times, first)), *lines]), goals

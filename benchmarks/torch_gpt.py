@@ -12,13 +12,13 @@ GELU = {"gelu": "none", "gelu_tanh": "tanh"}
 class Block(nn.Module):
     def __init__(self, config: pf.DecoderConfig):
         super().__init__()
-        d_model, self.num_heads = config.d_model, config.num_heads
+        d_model, self.num_heads = config.stack.d_model, config.stack.num_heads
         self.attention_norm = nn.LayerNorm(d_model)
         self.query_key_value = nn.Linear(d_model, 3 * d_model)
         self.attention_out = nn.Linear(d_model, d_model)
         self.feed_forward_norm = nn.LayerNorm(d_model)
         self.feed_forward = nn.Sequential(
-            nn.Linear(d_model, 4 * d_model), nn.GELU(GELU[config.activation]), nn.Linear(4 * d_model, d_model)
+            nn.Linear(d_model, 4 * d_model), nn.GELU(GELU[config.stack.activation]), nn.Linear(4 * d_model, d_model)
         )
 
     def forward(self, x):
@@ -35,10 +35,10 @@ class GPT(nn.Module):
 
     def __init__(self, config: pf.DecoderConfig):
         super().__init__()
-        self.embedding = nn.Embedding(config.vocab_size, config.d_model)
-        self.positions = nn.Embedding(config.context_len, config.d_model)
-        self.blocks = nn.ModuleList(Block(config) for _ in range(config.num_layers))
-        self.final_norm = nn.LayerNorm(config.d_model)
+        self.embedding = nn.Embedding(config.vocab_size, config.stack.d_model)
+        self.positions = nn.Embedding(config.context_len, config.stack.d_model)
+        self.blocks = nn.ModuleList(Block(config) for _ in range(config.stack.num_layers))
+        self.final_norm = nn.LayerNorm(config.stack.d_model)
         for table in (self.embedding, self.positions):
             nn.init.normal_(table.weight, std=0.02)
 

@@ -2,13 +2,13 @@
 
 import warnings
 
-import numpy as np
 import torch
 import torch.nn.functional as F
 import transformers
 from torch import nn
 
 import plainformer as pf
+from benchmarks.weights import copy_weights, of_linear, of_norm
 
 
 class TorchSeq2Seq(nn.Module):
@@ -16,16 +16,17 @@ class TorchSeq2Seq(nn.Module):
 
     def __init__(self, config: pf.Seq2SeqConfig):
         super().__init__()
-        self.embedding = nn.Embedding(config.vocab_size, config.d_model)
-        self.source_positions = nn.Embedding(config.source_len, config.d_model)
-        self.target_positions = nn.Embedding(config.context_len, config.d_model)
+        d_model = config.decoder.d_model
+        self.embedding = nn.Embedding(config.vocab_size, d_model)
+        self.source_positions = nn.Embedding(config.source_len, d_model)
+        self.target_positions = nn.Embedding(config.context_len, d_model)
         warnings.filterwarnings("ignore", "enable_nested_tensor is True", UserWarning)  # not with pre-norm: we know
         self.transformer = nn.Transformer(
-            config.d_model,
-            config.num_heads,
-            config.num_encoder_layers,
-            config.num_decoder_layers,
-            4 * config.d_model,
+            d_model,
+            config.decoder.num_heads,
+            config.encoder.num_layers,
+            config.decoder.num_layers,
+            4 * d_model,
             dropout=0.0,
             activation="gelu",
             batch_first=True,
@@ -56,13 +57,13 @@ def marian(model: pf.Seq2Seq) -> transformers.MarianMTModel:
         transformers.MarianConfig(
             vocab_size=config.vocab_size,
             max_position_embeddings=max(config.context_len, config.source_len),
-            d_model=config.d_model,
-            encoder_layers=config.num_encoder_layers,
-            decoder_layers=config.num_decoder_layers,
-            encoder_attention_heads=config.num_heads,
-            decoder_attention_heads=config.num_heads,
-            encoder_ffn_dim=4 * config.d_model,
-            decoder_ffn_dim=4 * config.d_model,
+            d_model=config.decoder.d_model,
+            encoder_layers=config.encoder.num_layers,
+            decoder_layers=config.decoder.num_layers,
+            encoder_attention_heads=config.encoder.num_heads,
+            decoder_attention_heads=config.decoder.num_heads,
+            encoder_ffn_dim=4 * config.encoder.d_model,
+            decoder_ffn_dim=4 * config.decoder.d_model,
             activation_function="gelu",
             scale_embedding=False,
             dropout=0.0,
@@ -73,28 +74,24 @@ def marian(model: pf.Seq2Seq) -> transformers.MarianMTModel:
         )
     ).eval()
     body = theirs.model
+    halves = [(body.encoder, model.encoder.stack), (body.decoder, model.stack)]
     pairs = [(body.shared.weight, model.encoder.embedding.weight)]
-    pairs += [(body.encoder.embed_positions.weight, model.encoder.positions.table)]
-    pairs += [(body.decoder.embed_positions.weight, model.positions.table)]
-    for half, blocks in ((body.encoder, model.encoder.blocks), (body.decoder, model.blocks)):
-        for layer, block in zip(half.layers, blocks, strict=True):
-            attentions = [(layer.self_attn, block.attention, layer.self_attn_layer_norm, block.attention_norm)]
+    for half, stack in halves:
+        pairs.append((half.embed_positions.weight, stack.scheme.table))
+        for layer, block in zip(half.layers, stack.blocks, strict=True):
+            pairs += of_attention(layer.self_attn, block.attention)
+            pairs += of_norm(layer.self_attn_layer_norm, block.attention_norm)
             if block.cross_attention is not None:
-                attentions += [
-                    (layer.encoder_attn, block.cross_attention, layer.encoder_attn_layer_norm, block.cross_norm)
-                ]
-            for their_attention, attention, their_norm, norm in attentions:
-                for part, name in (("q_proj", "query"), ("k_proj", "key"), ("v_proj", "value"), ("out_proj", "output")):
-                    linear = getattr(their_attention, part)
-                    pairs += [(linear.weight, getattr(attention, f"{name}_weight").T)]
-                    pairs += [(linear.bias, getattr(attention, f"{name}_bias"))]
-                pairs += [(their_norm.weight, norm.scale), (their_norm.bias, norm.bias)]
-            network = block.feed_forward
-            pairs += [(layer.fc1.weight, network.in_weight.T), (layer.fc1.bias, network.in_bias)]
-            pairs += [(layer.fc2.weight, network.out_weight.T), (layer.fc2.bias, network.out_bias)]
-            pairs += [(layer.final_layer_norm.weight, block.feed_forward_norm.scale)]
-            pairs += [(layer.final_layer_norm.bias, block.feed_forward_norm.bias)]
-    with torch.no_grad():
-        for parameter, array in pairs:
-            parameter.copy_(torch.tensor(np.asarray(array)))
+                pairs += of_attention(layer.encoder_attn, block.cross_attention)
+                pairs += of_norm(layer.encoder_attn_layer_norm, block.cross_norm)
+            pairs += of_linear(layer.fc1, block.feed_forward.up) + of_linear(layer.fc2, block.feed_forward.down)
+            pairs += of_norm(layer.final_layer_norm, block.feed_forward_norm)
+    copy_weights(pairs)
     return theirs
+
+
+def of_attention(theirs, ours: pf.MultiHeadAttention) -> list[tuple]:
+    maps = [(theirs.q_proj, ours.query), (theirs.k_proj, ours.key), (theirs.v_proj, ours.value)]
+    return [
+        pair for their_map, our_map in [*maps, (theirs.out_proj, ours.output)] for pair in of_linear(their_map, our_map)
+    ]

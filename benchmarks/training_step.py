@@ -3,25 +3,23 @@
 All train the same model (exact GELU, tied embedding, no dropout), in the way that `steps` describes.
 """
 
-import time
-
 import jax
 import jax.numpy as jnp
 import numpy as np
 import torch
 import torch.nn.functional as F
-from gpt2 import new_gpt2
-from hardware import gigaflops, products, use_all_cores
-from report import Goal, Section, Settings, say, table
-from steps import our_training, those_that_run, torch_training
-from timing import in_turn, ratios, spread
-from torch_gpt import GPT
 
 import plainformer as pf
+from benchmarks.gpt2 import new_gpt2
+from benchmarks.hardware import gigaflops, products, use_all_cores
+from benchmarks.report import Goal, Section, Settings, say, table
+from benchmarks.steps import our_training, step_rows, those_that_run, torch_training
+from benchmarks.timing import in_turn, ratios, spread
+from benchmarks.torch_gpt import GPT
 
-SMALL = (pf.DecoderConfig(65, 64, d_model=128, num_layers=4, num_heads=4), 12)
-LARGE = (pf.DecoderConfig(65, 256, d_model=384, num_layers=6, num_heads=6), 8)
-WANTED = {"4 × 128": 1.1, "6 × 384": 1.3}
+# With the size of a batch.
+SMALL = (pf.DecoderConfig(65, 64, pf.StackConfig(d_model=128, num_layers=4, num_heads=4)), 12)
+LARGE = (pf.DecoderConfig(65, 256, pf.StackConfig(d_model=384, num_layers=6, num_heads=6)), 8)
 
 
 def new_batch(config: pf.DecoderConfig, batch_size: int) -> tuple[np.ndarray, np.ndarray]:
@@ -30,9 +28,9 @@ def new_batch(config: pf.DecoderConfig, batch_size: int) -> tuple[np.ndarray, np
 
 
 def our_step(config: pf.DecoderConfig, batch):
-    """A function without arguments that trains for one step, and the compiled step itself with its arguments."""
+    """A function without arguments that trains for one step, and the compiled step itself with its first arguments."""
     batch = tuple(jnp.asarray(array, jnp.int32) for array in batch)
-    return our_training(pf.Decoder(config, key=jax.random.key(0)), pf.next_token_loss, batch)
+    return our_training(pf.Decoder(config, key=jax.random.key(0)), pf.training.next_token_loss, batch)
 
 
 def torch_step(model, batch, compiled: bool):
@@ -46,65 +44,45 @@ def torch_step(model, batch, compiled: bool):
     return torch_training(model, loss_of, [torch.tensor(array) for array in batch], compiled)
 
 
-def peers(config: pf.DecoderConfig, batch) -> dict:
-    """The four variants by name, not yet run."""
+def variants(config: pf.DecoderConfig, batch_size: int) -> dict:
+    """The five variants by name, not yet run."""
+    batch = new_batch(config, batch_size)
     torch.manual_seed(0)
-    return {
+    theirs = {
         f"{name}, {'compiled' if compiled else 'eager'}": torch_step(new_model(config), batch, compiled)
         for name, new_model in (("PyTorch", GPT), ("transformers", new_gpt2))
         for compiled in (False, True)
     }
+    return {"Plainformer": our_step(config, batch)[0], **theirs}
 
 
-def one_size(label: str, config: pf.DecoderConfig, batch_size: int, rounds: int, calls: int) -> tuple[str, list[Goal]]:
+def one_size(label: str, config: pf.DecoderConfig, batch_size: int, rounds: int, calls: int, goal: float):
+    """Time one size: Markdown, the goal of its time, and its speed by that of a bare product."""
     say(f"training step, {label}")
-    batch = new_batch(config, batch_size)
-    ours, *_ = our_step(config, batch)
-    start = time.perf_counter()
-    ours()
-    own_first = time.perf_counter() - start
-    say(f"Plainformer: first step after {own_first:.1f} s")
-    others, first, lines = those_that_run(peers(config, batch))
-    if not others:
-        raise RuntimeError("Nothing to compare with: " + " ".join(lines))
-    runs, first = {"Plainformer": ours, **others}, {"Plainformer": own_first, **first}
-    times = in_turn({**runs, **products()}, rounds, calls=calls)
-    ours = times["Plainformer"]
+    runs = variants(config, batch_size)
+    first, lines = those_that_run(runs)
+    times = in_turn({**{name: runs[name] for name in first}, **products()}, rounds, calls=calls)
     flops = pf.training_flops(config, batch_size * config.context_len)
-    rows = []
-    for name in runs:
-        ratio = "" if name == "Plainformer" else ratios(times[name], ours).show(2)
-        ms = spread(1e3 * second for second in times[name]).show(1)
-        speed = spread(flops / second / 1e9 for second in times[name]).show(0)
-        rows.append([name, ms, ratio, speed, f"{first[name]:.1f}"])
-    head = ["", "ms per step", "time by ours", "GFLOP/s", "first step, s"]
+    speeds = {name: [flops / second / 1e9 for second in times[name]] for name in first}
+    ours, *others = first
     fastest = min(others, key=lambda name: spread(times[name]).middle)
-    of_product = spread(
-        flops / second / 1e9 / speed for second, speed in zip(ours, gigaflops(times["JAX product"]), strict=True)
-    )
-    lines += [
+    of_product = ratios(speeds[ours], gigaflops(times["JAX product"]))
+    head = ["", "ms per step", "time by ours", "GFLOP/s", "first step, s"]
+    shown = table(head, step_rows(times, first, {name: [spread(speeds[name]).show(0)] for name in first}))
+    lines.append(
         f"Fastest of the others: {fastest}. A step takes {flops / 1e9:.1f} GFLOP in matrix products; ours runs at "
         f"{of_product.show(2)} of JAX's bare product, {spread(gigaflops(times['JAX product'])).show(0)} GFLOP/s "
         f"(PyTorch's: {spread(gigaflops(times['PyTorch product'])).show(0)})."
-    ]
-    goals = [
-        Goal(
-            f"Training step {label}: fastest of the others / ours",
-            ratios(times[fastest], ours).middle,
-            "at least",
-            WANTED[label],
-        )
-    ]
-    if label == "6 × 384":
-        goals.append(
-            Goal(f"Training step {label}: share of the bare product's speed", of_product.middle, "at least", 0.5)
-        )
+    )
     title = f"### {label}, {config.context_len} tokens, batch {batch_size}"
-    return "\n\n".join([title, table(head, rows), *lines]), goals
+    ratio = ratios(times[fastest], times[ours]).middle
+    reached = Goal(f"Training step {label}: fastest of the others / ours", ratio, "at least", goal)
+    return "\n\n".join([title, shown, *lines]), reached, of_product.middle
 
 
 def training_step(settings: Settings) -> Section:
     use_all_cores()
-    small, small_goals = one_size("4 × 128", *SMALL, rounds=settings.rounds, calls=10)
-    large, large_goals = one_size("6 × 384", *LARGE, rounds=settings.rounds, calls=2)
-    return Section("Training step", f"{small}\n\n{large}", [*large_goals, *small_goals])
+    small, small_goal, _ = one_size("4 × 128", *SMALL, rounds=settings.rounds, calls=10, goal=1.1)
+    large, large_goal, share = one_size("6 × 384", *LARGE, rounds=settings.rounds, calls=2, goal=1.3)
+    speed_goal = Goal("Training step 6 × 384: share of the bare product's speed", share, "at least", 0.5)
+    return Section("Training step", f"{small}\n\n{large}", [large_goal, speed_goal, small_goal])

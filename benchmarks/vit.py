@@ -6,19 +6,18 @@ import numpy as np
 import torch
 import torch.nn.functional as F
 import transformers
-from hardware import use_all_cores
-from report import Section, Settings
-from steps import against, our_training, torch_training
 
 import plainformer as pf
+from benchmarks.hardware import use_all_cores
+from benchmarks.report import Section, Settings
+from benchmarks.steps import against, our_training, torch_training
 
+SMALL = pf.StackConfig(d_model=64, num_layers=3, num_heads=4)
+LARGE = pf.StackConfig(d_model=384, num_layers=6, num_heads=6)
 # The chapter's model on its digits, and a larger one on pictures like those of CIFAR-10; with the size of a batch.
 CONFIGS = {
-    "3 × 64": (pf.ViTConfig(image_size=8, patch_size=2, num_classes=10, d_model=64, num_layers=3, num_heads=4), 64),
-    "6 × 384": (
-        pf.ViTConfig(image_size=32, patch_size=4, num_classes=10, channels=3, d_model=384, num_layers=6, num_heads=6),
-        16,
-    ),
+    "3 × 64": (pf.ViTConfig(image_size=8, patch_size=2, num_classes=10, stack=SMALL), 64),
+    "6 × 384": (pf.ViTConfig(image_size=32, patch_size=4, num_classes=10, channels=3, stack=LARGE), 16),
 }
 CALLS = {"3 × 64": 20, "6 × 384": 2}
 
@@ -37,10 +36,10 @@ def new_vit(config: pf.ViTConfig) -> transformers.ViTForImageClassification:
             image_size=config.image_size[0],
             patch_size=config.patch_size[0],
             num_channels=config.channels,
-            hidden_size=config.d_model,
-            num_hidden_layers=config.num_layers,
-            num_attention_heads=config.num_heads,
-            intermediate_size=4 * config.d_model,
+            hidden_size=config.stack.d_model,
+            num_hidden_layers=config.stack.num_layers,
+            num_attention_heads=config.stack.num_heads,
+            intermediate_size=4 * config.stack.d_model,
             hidden_act="gelu",
             hidden_dropout_prob=0.0,
             attention_probs_dropout_prob=0.0,

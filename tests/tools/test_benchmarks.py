@@ -1,8 +1,12 @@
 """What the benchmarks compute from their times, and how they report it. Nothing is timed here."""
 
+import ast
 import importlib
 import re
+import time
 
+import equinox as eqx
+import jax
 import pytest
 from book import ROOT
 
@@ -11,9 +15,19 @@ import plainformer as pf
 
 @pytest.fixture
 def module(monkeypatch):
-    """Give the benchmarks' modules by name: they import each other as scripts do, from their own folder."""
-    monkeypatch.syspath_prepend(str(ROOT / "benchmarks"))
-    return importlib.import_module
+    """Return the benchmarks' modules by name: they are run from the repository's folder, as `python -m` does."""
+    monkeypatch.syspath_prepend(str(ROOT))
+    return lambda name: importlib.import_module(f"benchmarks.{name}")
+
+
+def test_modules_import_each_other_from_their_package():
+    files = list((ROOT / "benchmarks").glob("*.py"))
+    names = {file.stem for file in files}
+    for file in files:
+        for node in ast.walk(ast.parse(file.read_text("utf-8"))):
+            found = [node.module] if isinstance(node, ast.ImportFrom) else []
+            found += [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
+            assert not names & set(found), f"{file.name}: {found}"
 
 
 def test_spread_by_hand(module):
@@ -41,6 +55,17 @@ def test_in_turn_calls_round_after_round(module):
     times = module("timing").in_turn(runs, 2, pause=0, calls=2)
     assert calls == ["ours", "theirs", *["ours", "ours", "theirs", "theirs"] * 2]
     assert {name: len(seconds) for name, seconds in times.items()} == {"ours": 2, "theirs": 2}
+
+
+def test_in_turn_reads_the_clock_that_it_is_given(module):
+    timing = module("timing")
+    ticks = iter([0.0, 3.0, 10.0, 14.0])
+    assert timing.in_turn({"ours": lambda: None}, 2, pause=0, calls=2, clock=lambda: next(ticks)) == {
+        "ours": [1.5, 2.0]
+    }
+    (seconds,) = timing.in_turn({"sleep": lambda: time.sleep(0.05)}, 1, pause=0, clock=time.process_time)["sleep"]
+    assert seconds < 0.03  # waiting takes no processor
+    assert timing.milliseconds([0.002, 0.003, 0.004]) == "3.0 (2.5 to 3.5)"
 
 
 @pytest.mark.parametrize(
@@ -108,14 +133,12 @@ def test_shakespeare_models_have_the_same_size_within_five_per_cent(module):
     sizes = {name: pf.count_parameters(_without_numbers(config)) for name, config in configs.items()}
     assert abs(sizes["modern"] / sizes["classic"] - 1) <= 0.05
     for config in configs.values():
-        assert (config.num_layers, config.num_heads, config.d_model, config.context_len) == (4, 4, 128, 64)
-        assert config.dropout_rate == 0
+        stack = config.stack
+        assert (stack.num_layers, stack.num_heads, stack.d_model, config.context_len) == (4, 4, 128, 64)
+        assert stack.dropout_rate == 0
 
 
 def _without_numbers(config):
-    import equinox as eqx
-    import jax
-
     return eqx.filter_eval_shape(lambda key: pf.Decoder(config, key=key), jax.random.key(0))
 
 
