@@ -1,49 +1,45 @@
 """Plainformer: the transformer in plain JAX, the package behind the book of that name.
 
 Here are the transformer and its parts, bottom up as the chapters have them: `pf.attend` is attention, `pf.Decoder` a
-language model, `pf.generate` lets it write, and `pf.load_pretrained("decoder")` loads a trained one. The rest has rooms of its own: `pf.data` (texts, images and dates to
-learn from), `pf.training` (losses, schedules, saving), `pf.exercises` (`pf.exercises.check` looks at functions of your
-own) and `pf.plots`. Begin with `help(pf.attend)`.
+language model, `pf.generate` lets it write, and `pf.load_pretrained("decoder")` loads a trained one. The rest has rooms
+of its own: `pf.data` (what to learn from), `pf.training` (losses, the loop, saving), `pf.exercises` (`check` looks at
+functions of your own) and `pf.plots`. Begin with `help(pf.attend)`.
 """
 
 import importlib
-# fmt: off
+
 # isort: off
+# fmt: off
 from plainformer import data as data, plots as plots, training as training
 # Tokens (chapter 01)
 from plainformer.tokens.vocabulary import Vocabulary as Vocabulary
 from plainformer.tokens.bpe import BytePairEncoder as BytePairEncoder
 from plainformer.tokens.tokens import (
-    one_hot as one_hot, embed as embed, TokenEmbedding as TokenEmbedding, Linear as Linear, next_token_pairs as
-    next_token_pairs, cosine_similarity as cosine_similarity,
-)
+    one_hot as one_hot, embed as embed, TokenEmbedding as TokenEmbedding, Linear as Linear,
+    next_token_pairs as next_token_pairs, cosine_similarity as cosine_similarity)
 from plainformer.tokens.patches import image_to_patches as image_to_patches, patches_to_image as patches_to_image
 # Attention (02, 03)
 from plainformer.attention.self_attention import (
     weighted_average as weighted_average, window_weights as window_weights, dot_product_scores as dot_product_scores,
     shared_projection_scores as shared_projection_scores, scaled_scores as scaled_scores, softmax as softmax,
-    attention_weights as attention_weights, attend as attend, hard_attention as hard_attention, causal_mask as
-    causal_mask, padding_mask as padding_mask, SelfAttention as SelfAttention,
-)
+    attention_weights as attention_weights, attend as attend, hard_attention as hard_attention,
+    causal_mask as causal_mask, padding_mask as padding_mask, SelfAttention as SelfAttention)
 from plainformer.attention.multi_head import (
-    multi_head_concat as multi_head_concat, multi_head_sum as multi_head_sum, split_heads as split_heads, merge_heads as
-    merge_heads, MultiHeadAttention as MultiHeadAttention,
-)
+    multi_head_concat as multi_head_concat, multi_head_sum as multi_head_sum, split_heads as split_heads,
+    merge_heads as merge_heads, MultiHeadAttention as MultiHeadAttention)
 from plainformer.attention.rollout import attention_rollout as attention_rollout, class_attention as class_attention
 # Blocks (04)
 from plainformer.blocks.layers import (
-    standardise as standardise, LayerNorm as LayerNorm, RMSNorm as RMSNorm, FeedForward as FeedForward, SwiGLU as
-    SwiGLU, dropout as dropout, count_parameters as count_parameters,
-)
+    standardise as standardise, LayerNorm as LayerNorm, RMSNorm as RMSNorm, FeedForward as FeedForward,
+    SwiGLU as SwiGLU, dropout as dropout, count_parameters as count_parameters)
 from plainformer.blocks.blocks import pre_norm as pre_norm, post_norm as post_norm, TransformerBlock as TransformerBlock
 from plainformer.models.config import StackConfig as StackConfig
 from plainformer.models.stack import make_block as make_block
 # Positions (05)
 from plainformer.positions.positions import PositionScheme as PositionScheme, NoPositions as NoPositions
 from plainformer.positions.sinusoidal import (
-    sinusoidal_positions as sinusoidal_positions, shift_matrix as shift_matrix, SinusoidalPositions as
-    SinusoidalPositions,
-)
+    sinusoidal_positions as sinusoidal_positions, shift_matrix as shift_matrix,
+    SinusoidalPositions as SinusoidalPositions)
 from plainformer.positions.learned import LearnedPositions as LearnedPositions
 from plainformer.positions.rotary import rotate_pairs as rotate_pairs, RotaryPositions as RotaryPositions
 from plainformer.positions.relative import relative_buckets as relative_buckets, RelativePositions as RelativePositions
@@ -51,31 +47,26 @@ from plainformer.positions.alibi import alibi_slopes as alibi_slopes, AlibiPosit
 from plainformer.positions.grid import sinusoidal_positions_2d as sinusoidal_positions_2d
 # Models (06 to 09), and texts that they write
 from plainformer.models.decoder import (
-    Decoder as Decoder, DecoderConfig as DecoderConfig, training_flops as training_flops,
-)
+    Decoder as Decoder, DecoderConfig as DecoderConfig, training_flops as training_flops)
 from plainformer.models.encoder import Encoder as Encoder, EncoderConfig as EncoderConfig
 from plainformer.models.pretraining import (
     mask_tokens as mask_tokens, MaskedLanguageModel as MaskedLanguageModel, masked_token_loss as masked_token_loss,
     mean_pool as mean_pool, ClassifierConfig as ClassifierConfig, EncoderClassifier as EncoderClassifier,
-    classification_loss as classification_loss,
-)
+    classification_loss as classification_loss)
 from plainformer.models.seq2seq import Seq2Seq as Seq2Seq, Seq2SeqConfig as Seq2SeqConfig
 from plainformer.models.vision import ViT as ViT, ViTConfig as ViTConfig, patch_kernel as patch_kernel
 from plainformer.models.stored import load_pretrained as load_pretrained
 from plainformer.generation.sampling import (
     generate as generate, next_token_probabilities as next_token_probabilities,
-    sequence_log_probs as sequence_log_probs,
-)
+    sequence_log_probs as sequence_log_probs)
 from plainformer.generation.beam import beam_search as beam_search
 from plainformer.generation.translation import (
-    translation_batch as translation_batch, translation_loss as translation_loss, translate as translate, exact_match as
-    exact_match,
-)
+    translation_batch as translation_batch, translation_loss as translation_loss, translate as translate,
+    exact_match as exact_match)
 # Training and saving
 from plainformer.training import (
     TrainingConfig as TrainingConfig, cross_entropy as cross_entropy, fit as fit, load_model as load_model,
-    save_model as save_model,
-)
+    save_model as save_model)
 
 
 def __getattr__(name: str):
