@@ -143,8 +143,11 @@ def test_checked_makes_numpy_s_arrays_jax_s_and_leaves_those_of_jax_alone():
     assert [str(array.dtype) for array in found] == ["float32", "float32", "bool", "int32"]
     x = jnp.ones((5, 12))
     assert mix(x)[0] is x
+    ids = np.arange(5)
+    assert jax.jit(lambda x: mix(x, ids=ids)[3])(x).tolist() == [0, 1, 2, 3, 4]  # while tracing, too
+    ids[1] = 2**32 + 2
     with pytest.raises(ValueError, match=rf"ids\[1\] is {2**32 + 2}; expected whole numbers that int32 holds"):
-        mix(X, ids=np.array([0, 2**32 + 2, 0, 0, 0]))
+        mix(X, ids=ids)
 
 
 def test_checked_leaves_all_else_to_python():

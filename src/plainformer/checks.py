@@ -128,21 +128,11 @@ def _sized(name: str, array, axes: list[str], sizes: dict, dtypes=(), hint: str 
 
 
 def _as_jax(name: str, array) -> jax.Array:
-    """NumPy's array as one of JAX's, which has as many bits as JAX is set to, and wraps what they do not hold."""
-    found = jnp.asarray(array)
+    """NumPy's array as one of JAX's, which has as many bits as JAX is set to, and would wrap what they do not hold."""
     if isinstance(array, np.ndarray) and array.dtype.kind in "iu":
-        refuse(array, np.asarray(found) != array, name, f"whole numbers that {found.dtype} holds.")
-    return found
-
-
-def _check_part(name: str, part, kind: type) -> None:
-    """Raise `TypeError` unless a part has the methods of its kind, whichever class it is of."""
-    if isinstance(part, type):
-        what = part.__name__
-        raise TypeError(f"{name} is the class {what}; expected an object of it: make one first, by {what}(…).")
-    if not all(hasattr(part, method) for method in vars(kind) if not method.startswith("_")):
-        what, hint = type(part).__name__, HINTS.get(name, "")
-        raise TypeError(f"{name} is of type {what}; expected a {kind.__name__}. {hint}".rstrip())
+        dtype = jax.dtypes.canonicalize_dtype(array.dtype)
+        refuse(array, array.astype(dtype) != array, name, f"whole numbers that {dtype} holds.")
+    return jnp.asarray(array)
 
 
 def _wrong_numbers(name: str, dtype, dtypes) -> str:
