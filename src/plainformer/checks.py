@@ -135,6 +135,16 @@ def _as_jax(name: str, array) -> jax.Array:
     return jnp.asarray(array)
 
 
+def _check_part(name: str, part, kind: type) -> None:
+    """Raise `TypeError` unless a part has the methods of its kind, whichever class it is of."""
+    if isinstance(part, type):
+        what = part.__name__
+        raise TypeError(f"{name} is the class {what}; expected an object of it: make one first, by {what}(…).")
+    if not all(hasattr(part, method) for method in vars(kind) if not method.startswith("_")):
+        what, hint = type(part).__name__, HINTS.get(name, "")
+        raise TypeError(f"{name} is of type {what}; expected a {kind.__name__}. {hint}".rstrip())
+
+
 def _wrong_numbers(name: str, dtype, dtypes) -> str:
     """What to say of an array whose numbers are of another kind."""
     if "float32" in dtypes and dtype == jnp.bool_ and name == "bias":
