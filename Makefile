@@ -3,7 +3,7 @@
 # Candidates for the interpreter that makes the environment: the first usable one is taken.
 PYTHON ?= python3 python3.13 python3.12 python3.11
 PORT ?= 8000
-# For `make bench`: the path of Tiny Shakespeare, and further options of benchmarks/run.py.
+# For `make bench`: the path of Tiny Shakespeare, and further options of benchmarks.run.
 TEXT ?=
 BENCH ?=
 
@@ -85,7 +85,7 @@ models: $(READY)  ## train the small models in models/ anew, and write them with
 	$(BIN)/python tools/models/train_models.py
 
 bench: $(PARITY_READY)  ## time it against PyTorch and transformers, write benchmarks/RESULTS.md (TEXT=... Tiny Shakespeare)
-	$(PARITY)/bin/python benchmarks/run.py --text "$(TEXT)" $(BENCH)
+	$(PARITY)/bin/python -m benchmarks.run --text "$(TEXT)" $(BENCH)
 
 clean:  ## remove what was built, and the caches
 	rm -rf _build build .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
