@@ -233,6 +233,11 @@ def ones(*shape):
         ),
         (lambda: LAYER.extend(ROWS, (FILLED,), PLACES), TypeError, r"cache is of type tuple; expected a KeyValueCache"),
         (
+            lambda: LAYER.extend(ROWS, FILLED, PLACES, scheme=pf.AlibiPositions(4)),
+            ValueError,
+            r"The bias of AlibiPositions has shape \(2, 4, 1, 7\); expected .*heads=6, .* Make it for the 6 heads here",
+        ),
+        (
             lambda: LAYER.extend(ROWS, FILLED, PLACES, scheme="rotary"),
             TypeError,
             r"scheme is of type str; expected a Pos",

@@ -7,7 +7,7 @@ from jaxtyping import Array, Bool, Float, Int, Integer
 
 from plainformer.attention.self_attention import attend
 from plainformer.checks import check_positive, checked
-from plainformer.positions.positions import NO_POSITIONS, PositionScheme
+from plainformer.positions.positions import NO_POSITIONS, PositionScheme, bias_of
 
 
 class KeyValueCache(eqx.Module):
@@ -134,10 +134,10 @@ def attend_to_cache(
     # A bias of -inf hides a slot as a mask does. It saves what `attend` does besides for a mask, to keep out a NaN:
     # clearing what no query sees would copy the whole cache for every token.
     bias = jnp.where(cache.mask(positions), 0, -jnp.inf)[..., None, :, :]
-    of_scheme = scheme.bias(positions, cache.positions)
+    *batch, num_heads, seq, d_k = queries.shape
+    of_scheme = bias_of(scheme, positions, cache.positions, num_heads)
     bias = bias if of_scheme is None else bias + of_scheme
     # The query heads of a group are further queries to the one key head that they share.
-    *batch, num_heads, seq, d_k = queries.shape
     num_kv_heads, d_v = cache.keys.shape[-3], cache.values.shape[-1]
     rows = num_heads // num_kv_heads * seq
     bias = jnp.broadcast_to(bias, (*batch, num_heads, seq, cache.capacity)).reshape(*batch, num_kv_heads, rows, -1)

@@ -10,7 +10,7 @@ from jaxtyping import Array, Bool, Float, Integer, Num, PRNGKeyArray
 from plainformer.attention.cache import KeyValueCache, attend_to_cache
 from plainformer.attention.self_attention import attend, attention_weights
 from plainformer.checks import check_axes, check_positive, checked
-from plainformer.positions.positions import NO_POSITIONS, PositionScheme
+from plainformer.positions.positions import NO_POSITIONS, PositionScheme, bias_of
 from plainformer.tokens.tokens import Linear
 
 
@@ -192,20 +192,14 @@ class MultiHeadAttention(eqx.Module):
         keys = split_heads(self.key(context), self.num_kv_heads)
         values = split_heads(self.value(context), self.num_kv_heads)
         queries, keys = scheme.rotate(queries), scheme.rotate(keys)
-        bias = scheme.bias(jnp.arange(seq), jnp.arange(kv_seq))
-        self._check_scores(scheme, bias, mask, seq, kv_seq)
+        bias = bias_of(scheme, jnp.arange(seq), jnp.arange(kv_seq), self.num_heads)
+        if mask is not None and mask.shape[-1] != kv_seq:
+            raise ValueError(f"mask has {mask.shape[-1]} columns; expected kv_seq={kv_seq}, one for each key.")
         # A group of query heads shares one key head: repeat it, so that every query head has a partner.
         group = self.num_heads // self.num_kv_heads
         keys, values = jnp.repeat(keys, group, axis=-3), jnp.repeat(values, group, axis=-3)
         mask = None if mask is None else mask[..., None, :, :]  # the same for every head
         return queries, keys, values, mask, bias
-
-    def _check_scores(self, scheme, bias, mask, seq: int, kv_seq: int) -> None:
-        if bias is not None:
-            name, hint = f"The bias of {type(scheme).__name__}", f"Make it for the {self.num_heads} heads here."
-            check_axes(name, bias, hint, heads=self.num_heads, q_seq=seq, kv_seq=kv_seq)
-        if mask is not None and mask.shape[-1] != kv_seq:
-            raise ValueError(f"mask has {mask.shape[-1]} columns; expected kv_seq={kv_seq}, one for each key.")
 
     def make_cache(self, capacity: int, *, batch: tuple[int, ...] = ()) -> KeyValueCache:
         """Make an empty cache with room for `capacity` tokens, of each text of a batch (chapter 07)."""

@@ -4,7 +4,7 @@ import equinox as eqx
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Integer
 
-from plainformer.checks import check_positive, checked
+from plainformer.checks import check_axes, check_positive, checked
 from plainformer.positions.positions import PositionScheme
 from plainformer.positions.sinusoidal import sinusoidal_positions
 
@@ -51,4 +51,9 @@ class GridPositions(PositionScheme):
         codes = sinusoidal_positions_2d(self.grid_height, self.grid_width, self.d_model).astype(x.dtype)
         if self.class_token:
             codes = jnp.concatenate([jnp.zeros((1, self.d_model), x.dtype), codes])
+        if positions is None:
+            hint = f"One row for each of {self.grid_height} x {self.grid_width} patches" + (
+                ", and one for the class token." if self.class_token else "."
+            )
+            check_axes("x", x, hint, **{"*batch": None}, seq=len(codes), d_model=self.d_model)
         return x + (codes if positions is None else codes[positions])

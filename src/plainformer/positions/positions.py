@@ -4,6 +4,8 @@ import equinox as eqx
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Integer
 
+from plainformer.checks import check_axes
+
 
 class PositionScheme(eqx.Module):
     r"""A way to tell tokens where they stand, by up to three methods; each does nothing unless a scheme says otherwise.
@@ -35,6 +37,21 @@ class NoPositions(PositionScheme):
 
 
 NO_POSITIONS = NoPositions()
+
+
+def bias_of(
+    scheme: PositionScheme,
+    q_positions: Integer[Array, "*batch q_seq"],
+    kv_positions: Integer[Array, "*batch kv_seq"],
+    num_heads: int,
+) -> Float[Array, "*batch heads q_seq kv_seq"] | None:
+    """Return what a scheme adds to the scores of each head; raise `ValueError` if it is made for other heads."""
+    bias = scheme.bias(q_positions, kv_positions)
+    if bias is not None:
+        name, hint = f"The bias of {type(scheme).__name__}", f"Make it for the {num_heads} heads here."
+        axes = {"*batch": None, "heads": num_heads, "q_seq": q_positions.shape[-1], "kv_seq": kv_positions.shape[-1]}
+        check_axes(name, bias, hint, **axes)
+    return bias
 
 
 def positions_of(x: Float[Array, "*batch seq d"], positions) -> Integer[Array, "*#batch seq"]:

@@ -45,6 +45,7 @@ class RotaryPositions(PositionScheme):
     def __init__(self, *, base: float = 10_000.0):
         self.base = check_base(base)
 
+    @checked
     def rotate(
         self, rows: Float[Array, "*batch seq d_k"], positions: Integer[Array, "*#batch seq"] | None = None
     ) -> Float[Array, "*batch seq d_k"]:
