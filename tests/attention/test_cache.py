@@ -6,6 +6,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 import reference
+from closeness import assert_close
 from toy_models import drawn
 
 import plainformer as pf
@@ -150,7 +151,7 @@ def test_multi_head_attention_extend_agrees_with_a_loop_in_float64(scheme):
             np.testing.assert_array_equal(output[text, place], layer.output.bias)
         own = np.asarray(x)[text, padded:]
         expected = reference.multi_head(own, own, layer, np.tri(len(own), dtype=bool), scheme)
-        np.testing.assert_allclose(output[text, padded:], expected, rtol=1e-4, atol=1e-4)
+        assert_close(output[text, padded:], expected)
 
 
 @pytest.mark.equation("eq-decoder-cached-attention")
@@ -165,7 +166,7 @@ def test_multi_head_attention_extend_equals_a_causal_call(num_kv_heads, batch):
         outputs.append(rows)
     assert (cache.batch, int(cache.length)) == (batch, 5)
     expected = eqx.filter_jit(layer)(x, np.tri(5, dtype=bool))
-    np.testing.assert_allclose(np.concatenate(outputs, axis=-2), expected, rtol=1e-4, atol=1e-4)
+    assert_close(np.concatenate(outputs, axis=-2), expected)
 
 
 def test_attend_to_cache_is_not_reached_by_what_stands_in_hidden_slots():

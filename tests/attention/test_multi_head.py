@@ -203,8 +203,10 @@ def test_multi_head_attention_of_a_batch_is_each_text_alone(masks):
     run = jax.jit(output_and_gradients, static_argnums=0)
     (output, gradients), (expected_output, expected_gradients) = run(together), run(one_by_one)
     np.testing.assert_allclose(output, expected_output, rtol=1e-4, atol=1e-5)
-    for found, expected in zip(gradients, expected_gradients, strict=True):
-        np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-4)
+    for found, expected in zip(
+        gradients, expected_gradients, strict=True
+    ):  # that of the keys' bias is 0 but for rounding
+        np.testing.assert_allclose(found, expected, rtol=1e-4, atol=2e-5)
 
 
 LAYER, KEY = new_layer(), jax.random.key(0)
