@@ -60,7 +60,7 @@ def test_numpy_arrays_in_double_precision_are_taken_without_a_warning():
     assert pf.attend(x, x, x).dtype == jnp.float32
 
 
-@pytest.mark.parametrize("name", SCHEMES.keys() - {"grid"})
+@pytest.mark.parametrize("name", [name for name in SCHEMES if name != "grid"])
 def test_schemes_take_no_tokens_at_all(name):
     scheme, x = SCHEMES[name], jnp.asarray(X[:0])
     assert scheme.embed(x).shape == scheme.rotate(x).shape == (0, D_MODEL)
