@@ -180,6 +180,8 @@ class Seq2Seq(eqx.Module):
         The encoder runs once, here, and so do the keys and values that cross-attention makes of what it returns.
         """
         source, is_source = jnp.atleast_2d(source), None if is_source is None else jnp.atleast_2d(is_source)
+        check_length("source", source.shape[-1], self.config.source_len, "source_len")
+        self.encoder._embed(source, is_source, None)  # names a bad value, which a compiled function cannot do
         return ConditionedSeq2Seq(self, _contexts(self, source, is_source))
 
     def logits(self, x: Float[Array, "*batch seq d_model"]) -> Float[Array, "*batch seq vocab_size"]:
