@@ -1,4 +1,6 @@
-"""Chapter 09, the vision transformer: how an image becomes rows, what is made of them, and when order matters."""
+"""Chapter 10, the vision transformer: how an image becomes rows, what is made of them, and when order matters."""
+
+import functools
 
 import equinox as eqx
 import jax
@@ -7,17 +9,19 @@ import numpy as np
 import pytest
 import reference
 from closeness import assert_close
+from flat import vit_config
 from jax.test_util import check_grads
-from redraw import redrawn
+from toy_models import drawn
 
 import plainformer as pf
 
 # 2 x 4 patches of 3 x 2 pixels, 18 features each: every size differs from every other that it could be taken for.
-HEIGHT, WIDTH, TALL, WIDE, CHANNELS, CLASSES, IMAGES, D_MODEL, HEADS = 6, 8, 3, 2, 3, 5, 7, 24, 6
-DOWN, RIGHT = 2, 4
+HEIGHT, WIDTH, PATCH_HEIGHT, PATCH_WIDTH, CHANNELS, CLASSES, IMAGES, D_MODEL, HEADS = 6, 8, 3, 2, 3, 5, 7, 24, 6
+PATCH, GRID = (PATCH_HEIGHT, PATCH_WIDTH), (2, 4)
+NUM_PATCHES, FEATURES = 8, 18
 SIZES = {
     "image_size": (HEIGHT, WIDTH),
-    "patch_size": (TALL, WIDE),
+    "patch_size": PATCH,
     "num_classes": CLASSES,
     "channels": CHANNELS,
     "d_model": D_MODEL,
@@ -27,138 +31,129 @@ SIZES = {
 }
 KINDS = {
     "class-learned": {},
-    "mean-learned-post": {"pooling": "mean", "placement": "post"},
-    "class-sinusoidal": {"positions": "sinusoidal_2d"},
+    "mean-learned-post": {"pooling": "mean", "norm_placement": "post"},
+    "class-sinusoidal": {"position_scheme": "sinusoidal_2d"},
     "mean-sinusoidal-modern": {
         "pooling": "mean",
-        "positions": "sinusoidal_2d",
+        "position_scheme": "sinusoidal_2d",
         "norm": "rms",
         "activation": "swiglu",
         "use_bias": False,
     },
-    "class-none": {"positions": "none"},
-    "mean-none": {"pooling": "mean", "positions": "none"},
+    "class-none": {"position_scheme": "none"},
+    "mean-none": {"pooling": "mean", "position_scheme": "none"},
 }
-call = eqx.filter_jit(lambda model, images, key=None: model(images, key=key))
+KEY = jax.random.key(20170612)
+NUMBERS = np.random.default_rng(10)
+PIXELS = NUMBERS.random((IMAGES, HEIGHT, WIDTH, CHANNELS)).astype(np.float32)
+IMAGE = jnp.asarray(PIXELS[0])
+call = eqx.filter_jit(lambda model, images: model(images))
 
 
-def new_model(key, kind="class-learned", **options):
-    """A model whose parameters are all drawn: biases of zero would hide a slip, small positions an offset."""
-    return redrawn(pf.ViT(pf.ViTConfig(**SIZES | KINDS[kind] | options), key=key), key)
-
-
-@pytest.fixture
-def image(key):
-    """One image, taller patches than wide."""
-    return jax.random.uniform(key, (HEIGHT, WIDTH, CHANNELS))
-
-
-@pytest.fixture
-def images(key):
-    """Seven images."""
-    return jax.random.uniform(key, (IMAGES, HEIGHT, WIDTH, CHANNELS))
+@functools.cache
+def new_model(kind="class-learned", **fields):
+    """A model with all its parameters drawn: biases of zero would hide a slip, small positions an offset."""
+    return drawn(pf.ViT, vit_config(**SIZES | KINDS[kind] | fields))
 
 
 @pytest.mark.equation("eq-vision-model")
 @pytest.mark.parametrize("kind", KINDS)
-def test_vit_agrees_with_a_loop_in_float64(kind, image, key):
-    model = new_model(key, kind)
-    logits = call(model, image)
+def test_vit_agrees_with_a_loop_in_float64(kind):
+    model = new_model(kind)
+    logits = model(IMAGE)
     assert logits.shape == (CLASSES,)
-    assert_close(logits, reference.vision_transformer(image, model))
+    assert_close(logits, reference.vision_transformer(IMAGE, model))
 
 
 @pytest.mark.parametrize("kind", ["class-learned", "mean-sinusoidal-modern"])
-def test_vit_of_several_images_is_each_image_alone(kind, images, key):
-    model = new_model(key, kind)
+def test_vit_of_any_batch_is_each_image_alone(kind):
+    model, images = new_model(kind), jnp.asarray(PIXELS[:6].reshape(2, 3, HEIGHT, WIDTH, CHANNELS))
     together = call(model, images)
-    assert together.shape == (IMAGES, CLASSES)
-    for logits, image in zip(together, images, strict=True):
-        assert_close(logits, call(model, image))
+    assert together.shape == (2, 3, CLASSES)
+    for place in np.ndindex(2, 3):
+        assert_close(together[place], model(images[place]))
 
 
 @pytest.mark.equation("eq-vision-patch-convolution")
 @pytest.mark.parametrize("use_bias", [True, False])
-def test_patch_kernel_makes_of_a_strided_convolution_the_patch_embedding(use_bias, images, key):
-    embedding = new_model(key, use_bias=use_bias).encoder.embedding
-    rows = jax.vmap(lambda image: embedding(pf.image_to_patches(image, (TALL, WIDE))))(images)
-    kernel = pf.patch_kernel(embedding, (TALL, WIDE), CHANNELS)
-    assert kernel.shape == (TALL, WIDE, CHANNELS, D_MODEL)
-    grid = jax.lax.conv_general_dilated(
-        images, kernel, (TALL, WIDE), "VALID", dimension_numbers=("NHWC", "HWIO", "NHWC")
-    )
-    assert grid.shape == (IMAGES, DOWN, RIGHT, D_MODEL)
-    grid = grid if embedding.bias is None else grid + embedding.bias[None, None, None, :]
-    assert_close(rows, grid.reshape(IMAGES, DOWN * RIGHT, D_MODEL))
+def test_patch_kernel_makes_of_a_strided_convolution_the_patch_embedding(use_bias):
+    model, images = new_model(use_bias=use_bias), jnp.asarray(PIXELS)
+    embedding = model.encoder.embedding
+    rows = embedding(model.patches(images))
+    kernel = pf.patch_kernel(embedding, PATCH, CHANNELS)
+    assert kernel.shape == (*PATCH, CHANNELS, D_MODEL)
+    layout = ("NHWC", "HWIO", "NHWC")
+    convolved = jax.lax.conv_general_dilated(images, kernel, PATCH, "VALID", dimension_numbers=layout)
+    assert convolved.shape == (IMAGES, *GRID, D_MODEL)
+    convolved = convolved if embedding.bias is None else convolved + embedding.bias
+    assert_close(rows, convolved.reshape(IMAGES, NUM_PATCHES, D_MODEL))
 
 
 @pytest.mark.equation("eq-vision-patch-convolution")
-def test_patch_kernel_of_square_patches_takes_one_side(key):
-    embedding = pf.LinearEmbedding(4 * CHANNELS, D_MODEL, key=key)
-    np.testing.assert_array_equal(
-        pf.patch_kernel(embedding, 2, CHANNELS), embedding.weight.reshape(2, 2, CHANNELS, D_MODEL)
-    )
+def test_patch_kernel_of_square_patches_takes_one_side():
+    embedding = pf.Linear(4 * CHANNELS, D_MODEL, key=KEY)
+    kernel = pf.patch_kernel(embedding, 2, CHANNELS)
+    np.testing.assert_array_equal(kernel, embedding.weight.reshape(2, 2, CHANNELS, D_MODEL))
 
 
-def test_vit_reads_patches_along_the_rows_of_the_image(key):
+def test_vit_reads_patches_along_the_rows_of_the_image():
     """A pixel's only trace is in the patch that it lies in, counted to the right and then down."""
-    model = new_model(key)
-    for row in range(HEIGHT):
-        for column in range(WIDTH):
-            patches = np.asarray(model.patches(jnp.zeros((HEIGHT, WIDTH, CHANNELS)).at[row, column, 1].set(1.0)))
-            patch, feature = np.argwhere(patches)[0]
-            assert patches.sum() == 1
-            assert patch == (row // TALL) * RIGHT + column // WIDE
-            assert feature == ((row % TALL) * WIDE + column % WIDE) * CHANNELS + 1
+    pixels = np.zeros((HEIGHT, WIDTH, HEIGHT, WIDTH, CHANNELS), np.float32)
+    for row, column in np.ndindex(HEIGHT, WIDTH):
+        pixels[row, column, row, column, 1] = 1
+    patches = np.asarray(new_model().patches(jnp.asarray(pixels)))
+    for row, column in np.ndindex(HEIGHT, WIDTH):
+        patch, feature = np.argwhere(patches[row, column])[0]
+        assert patches[row, column].sum() == 1
+        assert patch == (row // PATCH_HEIGHT) * GRID[1] + column // PATCH_WIDTH
+        assert feature == ((row % PATCH_HEIGHT) * PATCH_WIDTH + column % PATCH_WIDTH) * CHANNELS + 1
 
 
-def test_vit_patches_of_several_images_are_those_of_each(images, key):
-    model = new_model(key)
-    found = model.patches(images)
-    assert found.shape == (IMAGES, DOWN * RIGHT, TALL * WIDE * CHANNELS)
-    for patches, image in zip(found, images, strict=True):
-        np.testing.assert_array_equal(patches, pf.image_to_patches(image, (TALL, WIDE)))
+def test_vit_patches_of_several_images_are_those_of_each():
+    found = new_model().patches(jnp.asarray(PIXELS))
+    assert found.shape == (IMAGES, NUM_PATCHES, FEATURES)
+    np.testing.assert_array_equal(found, [pf.image_to_patches(jnp.asarray(image), PATCH) for image in PIXELS])
 
 
 @pytest.mark.equation("eq-vision-model")
-def test_vit_judges_by_the_class_token_which_comes_first(image, key):
-    model = eqx.tree_at(lambda m: (m.encoder.blocks, m.encoder.final_norm), new_model(key), ((), None))
-    first = model.encoder.class_vector + model.encoder.positions.table[0]
-    assert_close(call(model, image), first @ model.out_weight + model.out_bias)
+def test_vit_judges_by_the_class_token_which_comes_first():
+    model = new_model()
+    bare = eqx.tree_at(lambda m: (m.encoder.stack.blocks, m.encoder.stack.final_norm), model, ((), None))
+    first = bare.encoder.class_token + bare.encoder.stack.scheme.table[0]
+    assert_close(bare(IMAGE), first @ bare.output.weight + bare.output.bias)
     # Without attention the class token hears nothing of the image; with it, it does.
-    assert np.abs(new_model(key)(image) - new_model(key)(1 - image)).max() > 0.01
+    assert np.abs(model(IMAGE) - model(1 - IMAGE)).max() > 0.01
 
 
 @pytest.mark.equation("eq-vision-model")
-def test_vit_with_mean_pooling_judges_by_the_mean_of_all_patches(image, key):
-    bare = eqx.tree_at(lambda m: m.encoder.blocks, new_model(key, "mean-learned-post"), ())
-    rows = bare.encoder.embedding(bare.patches(image)) + bare.encoder.positions.table
-    assert bare.encoder.class_vector is None
-    assert_close(call(bare, image), rows.mean(axis=0) @ bare.out_weight + bare.out_bias)
+def test_vit_with_mean_pooling_judges_by_the_mean_of_all_patches():
+    bare = eqx.tree_at(lambda m: m.encoder.stack.blocks, new_model("mean-learned-post"), ())
+    rows = bare.encoder.embedding(bare.patches(IMAGE)) + bare.encoder.stack.scheme.table
+    assert bare.encoder.class_token is None
+    assert_close(bare(IMAGE), rows.mean(axis=0) @ bare.output.weight + bare.output.bias)
 
 
-def permuted(image, order):
+def permuted(order):
     """The image with its patches in another order."""
-    patches = pf.image_to_patches(image, (TALL, WIDE))[jnp.asarray(order)]
-    return pf.patches_to_image(patches, (TALL, WIDE), height=HEIGHT, width=WIDTH)
+    patches = pf.image_to_patches(IMAGE, PATCH)[jnp.asarray(order)]
+    return pf.patches_to_image(patches, PATCH, height=HEIGHT, width=WIDTH)
 
 
 @pytest.mark.parametrize("kind", ["class-none", "mean-none"])
-def test_vit_without_positions_cannot_tell_shuffled_patches(kind, image, key):
-    model = new_model(key, kind)
-    other = call(model, permuted(image, [3, 7, 0, 5, 2, 6, 4, 1]))
-    expected = call(model, image)
+def test_vit_without_positions_cannot_tell_shuffled_patches(kind):
+    model = new_model(kind)
+    expected = model(IMAGE)
+    other = model(permuted([3, 7, 0, 5, 2, 6, 4, 1]))
     np.testing.assert_allclose(other, expected, rtol=0, atol=1e-6 * np.abs(expected).max())
 
 
 @pytest.mark.parametrize("kind", ["class-learned", "mean-learned-post", "class-sinusoidal", "mean-sinusoidal-modern"])
-def test_vit_with_positions_sees_every_exchange_of_two_patches(kind, image, key):
-    model = new_model(key, kind)
-    expected = call(model, image)
-    for one in range(1, DOWN * RIGHT):
-        order = list(range(DOWN * RIGHT))
-        order[0], order[one] = order[one], order[0]
-        assert np.abs(call(model, permuted(image, order)) - expected).max() > 1e-3 * np.abs(expected).max()
+def test_vit_with_positions_sees_every_exchange_of_two_patches(kind):
+    orders = np.tile(np.arange(NUM_PATCHES), (NUM_PATCHES, 1))
+    for one in range(1, NUM_PATCHES):
+        orders[one, [0, one]] = orders[one, [one, 0]]
+    plain, *others = np.asarray(new_model(kind)(jnp.stack([permuted(order) for order in orders])))
+    assert all(np.abs(other - plain).max() > 1e-3 * np.abs(plain).max() for other in others)
 
 
 @pytest.mark.equation("eq-vision-sinusoid-2d")
@@ -178,16 +173,15 @@ def test_sinusoidal_positions_2d_by_hand():
 
 @pytest.mark.equation("eq-vision-sinusoid-2d")
 def test_sinusoidal_positions_2d_agree_with_a_loop_in_float64():
-    found = pf.sinusoidal_positions_2d(5, 3, 16)
-    np.testing.assert_allclose(found, reference.sinusoid_2d(5, 3, 16), atol=1e-6)
+    np.testing.assert_allclose(pf.sinusoidal_positions_2d(5, 3, 16), reference.sinusoid_2d(5, 3, 16), atol=1e-6)
 
 
 @pytest.mark.equation("eq-vision-sinusoid-2d")
 @pytest.mark.parametrize("pooling", ["class", "mean"])
-def test_grid_positions_give_the_class_token_no_code(pooling, key):
-    scheme = new_model(key, "class-sinusoidal", pooling=pooling).encoder.positions
-    codes = pf.sinusoidal_positions_2d(DOWN, RIGHT, D_MODEL)
-    found = scheme.embed(jnp.zeros((DOWN * RIGHT + (pooling == "class"), D_MODEL)))
+def test_grid_positions_give_the_class_token_no_code(pooling):
+    scheme = new_model("class-sinusoidal", pooling=pooling).encoder.stack.scheme
+    codes = np.asarray(pf.sinusoidal_positions_2d(*GRID, D_MODEL))
+    found = scheme.embed(jnp.zeros((NUM_PATCHES + (pooling == "class"), D_MODEL)))
     np.testing.assert_array_equal(scheme.embed(found[2:4], jnp.array([2, 3])), 2 * found[2:4])
     if pooling == "class":
         assert (found[0] == 0).all()
@@ -197,96 +191,191 @@ def test_grid_positions_give_the_class_token_no_code(pooling, key):
 
 
 @pytest.mark.parametrize("kind", ["class-learned", "mean-none"])
-def test_vit_weights_are_those_of_the_encoder(kind, image, key):
-    model = new_model(key, kind)
-    rows = DOWN * RIGHT + (model.config.pooling == "class")
-    weights = model.weights(image)
-    assert weights.shape == (2, HEADS, rows, rows)
-    np.testing.assert_allclose(weights.sum(axis=3), 1, atol=1e-6)
-    np.testing.assert_array_equal(weights, model.encoder.weights(model.patches(image)))
+def test_vit_weights_are_those_of_the_encoder(kind):
+    model = new_model(kind)
+    rows = NUM_PATCHES + (model.config.pooling == "class")
+    weights = model.attention_weights(jnp.asarray(PIXELS))
+    assert weights.shape == (IMAGES, 2, HEADS, rows, rows)
+    np.testing.assert_allclose(weights.sum(axis=-1), 1, atol=1e-6)
+    np.testing.assert_array_equal(weights, model.encoder.attention_weights(model.patches(jnp.asarray(PIXELS))))
 
 
 @pytest.mark.equation("eq-vision-model")
-def test_vit_gradients(x64, key):
+def test_vit_gradients(x64):
     small = {"image_size": (2, 3), "patch_size": 1, "channels": 2, "d_model": 8, "num_heads": 2, "d_ff": 4}
-    model = new_model(key, "class-sinusoidal", **small)
-    image = jax.random.uniform(key, (2, 3, 2))
+    model = drawn(pf.ViT, vit_config(**SIZES | small, position_scheme="sinusoidal_2d"))
     arrays, rest = eqx.partition(model, eqx.is_array)
     logits = jax.jit(lambda arrays, image: eqx.combine(arrays, rest)(image))
-    check_grads(logits, (arrays, image), order=1, modes=["rev"])
+    check_grads(logits, (arrays, jnp.asarray(NUMBERS.random((2, 3, 2)))), order=1, modes=["rev"])
 
 
-def test_vit_lets_a_gradient_reach_every_parameter(images, key):
-    model = new_model(key)
+def test_vit_lets_a_gradient_reach_every_parameter():
     labels = jnp.arange(IMAGES) % CLASSES
-    gradients = eqx.filter_grad(pf.classification_loss)(model, (images, labels))
-    for leaf in jax.tree.leaves(gradients):
-        assert np.isfinite(leaf).all()
-        # A shift of all scores of a query changes nothing: the keys' biases alone have no effect.
-    assert sum(np.abs(leaf).max() < 1e-7 for leaf in jax.tree.leaves(gradients)) == 2
-    assert all(np.abs(block.attention.key_bias).max() < 1e-7 for block in gradients.encoder.blocks)
-
-
-def test_vit_drops_only_with_a_key(image, key):
-    model, sober = (new_model(key, dropout_rate=rate) for rate in (0.5, 0.0))
-    one, other = jax.random.split(key)
-    np.testing.assert_array_equal(call(model, image), call(sober, image))
-    np.testing.assert_array_equal(call(sober, image, one), call(sober, image))
-    assert np.abs(call(model, image, one) - call(model, image)).max() > 0.1
-    assert np.abs(call(model, image, one) - call(model, image, other)).max() > 0.1
-
-
-def test_vit_keeps_the_precision_of_its_weights(image, key):
-    model = jax.tree.map(lambda leaf: leaf.astype(jnp.bfloat16), new_model(key, "class-sinusoidal"))
-    logits = model(image.astype(jnp.bfloat16))
-    assert logits.dtype == jnp.bfloat16
-    expected = new_model(key, "class-sinusoidal")(image)
-    np.testing.assert_allclose(logits.astype(float), expected, atol=0.05 * float(np.abs(expected).max()))
+    slopes = eqx.filter_jit(eqx.filter_grad(pf.classification_loss))(new_model(), (jnp.asarray(PIXELS), labels))
+    assert all(np.isfinite(leaf).all() for leaf in jax.tree.leaves(slopes))
+    # A shift of all scores of a query changes nothing: the keys' biases alone have no effect.
+    assert sum(np.abs(leaf).max() < 1e-7 for leaf in jax.tree.leaves(slopes)) == 2
+    assert all(np.abs(block.attention.key.bias).max() < 1e-7 for block in slopes.encoder.stack.blocks)
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_vit_is_saved_and_read_back(kind, image, key, tmp_path):
-    model = new_model(key, kind)
-    path = tmp_path / "vision.safetensors"
+def test_vit_is_saved_and_read_back(kind, tmp_path):
+    model, path = new_model(kind), tmp_path / "vision.safetensors"
     pf.save_model(path, model)
     again = pf.load_model(path, pf.ViT)
     assert again.config == model.config
     assert hash(again.config) == hash(model.config)  # sizes are pairs again, not the lists of JSON
-    np.testing.assert_array_equal(call(again, image), call(model, image))
+    np.testing.assert_array_equal(again(IMAGE), model(IMAGE))
 
 
+@pytest.mark.usefixtures("unchecked")
 def test_vit_config_keeps_sizes_as_pairs():
-    one, other = (pf.ViTConfig(image_size=size, patch_size=2, num_classes=3) for size in (8, [8, 8]))
+    one, other = (vit_config(image_size=size, patch_size=2, num_classes=3) for size in (8, [8, 8]))
     assert one == other
     assert (one.image_size, one.patch_size, one.grid) == ((8, 8), (2, 2), (4, 4))
-    assert pf.ViTConfig(**SIZES).grid == (DOWN, RIGHT)
+    assert vit_config(**SIZES).grid == GRID
     assert isinstance(other.image_size, tuple)
 
 
 def test_vit_has_as_many_parameters_as_counted_by_hand():
-    def count(**options):
-        config = pf.ViTConfig(**SIZES | options)
-        return pf.count_parameters(eqx.filter_eval_shape(lambda key: pf.ViT(config, key=key), jax.random.key(0)))
+    def count(**fields):
+        config = vit_config(**SIZES | fields)
+        return pf.count_parameters(eqx.filter_eval_shape(lambda key: pf.ViT(config, key=key), KEY))
 
     block = 4 * (24 * 24 + 24) + (24 * 10 + 10) + (10 * 24 + 24) + 2 * 48
     rest = (18 * 24 + 24) + 2 * block + 48 + (24 * 5 + 5)
     assert count() == rest + 24 + 9 * 24
     assert count(pooling="mean") == rest + 8 * 24
-    assert count(positions="sinusoidal_2d") == rest + 24
-    assert count(positions="none", pooling="mean", placement="post") == rest - 48
-    assert count(positions="none", pooling="mean", use_bias=False) == (
+    assert count(position_scheme="sinusoidal_2d") == rest + 24
+    assert count(position_scheme="none", pooling="mean", norm_placement="post") == rest - 48
+    assert count(position_scheme="none", pooling="mean", use_bias=False) == (
         18 * 24 + 2 * (4 * 24 * 24 + 2 * 24 * 10 + 48) + 24 + 24 * 5
     )
 
 
-def test_fit_teaches_a_vit_twenty_digits(key):
-    images, labels = (part[:20] for part in pf.digits().training)
-    config = pf.ViTConfig(image_size=8, patch_size=2, num_classes=10, d_model=24, num_layers=2, num_heads=3)
-    result = pf.fit(
-        pf.ViT(config, key=key),
-        pf.classification_loss,
-        lambda step: (images, labels),
-        pf.TrainingConfig(num_steps=60, learning_rate=3e-3, warmup_steps=5, seed=0),
-        progress=False,
-    )
+def test_fit_teaches_a_vit_twenty_digits():
+    images, labels = (part[:20] for part in pf.data.digits().training)
+    config = vit_config(image_size=8, patch_size=2, num_classes=10, d_model=24, num_layers=2, num_heads=3)
+    training = pf.TrainingConfig(num_steps=60, learning_rate=3e-3, warmup_steps=5, seed=0)
+    model = pf.ViT(config, key=KEY)
+    result = pf.fit(model, pf.classification_loss, lambda step: (images, labels), training, progress=False)
     assert (np.asarray(call(result.model, images)).argmax(axis=1) == labels).all()
+
+
+# --- at its edges: sizes that do not fit, images of another kind, and what one is told ----------------------
+
+
+@pytest.mark.usefixtures("unchecked")
+@pytest.mark.parametrize(
+    ("fields", "error", "message"),
+    [
+        (
+            {"image_size": (6, 7)},
+            ValueError,
+            r"Patches of 3 x 2 pixels do not tile an image of 6 x 7; expected divisors",
+        ),
+        ({"image_size": (7, 8)}, ValueError, r"do not tile an image of 7 x 8; .*crop or resize"),
+        ({"patch_size": 9}, ValueError, r"Patches of 9 x 9 pixels do not tile an image of 6 x 8"),
+        ({"image_size": 0}, ValueError, r"image_size\[0\] is 0; expected at least 1"),
+        ({"patch_size": (3, -2)}, ValueError, r"patch_size\[1\] is -2; expected at least 1"),
+        ({"patch_size": (3, 2.0)}, TypeError, r"patch_size\[1\] is 2\.0; expected a whole number"),
+        ({"image_size": (6, 8, 3)}, TypeError, r"image_size is \(6, 8, 3\); expected one side or \(height, width\)"),
+        ({"image_size": "8"}, TypeError, r"image_size is '8'; expected one side or \(height, width\)"),
+        ({"patch_size": True}, TypeError, r"patch_size is True; expected one side"),
+        ({"num_classes": 0}, ValueError, r"num_classes is 0; expected at least 1"),
+        ({"channels": 1.5}, TypeError, r"channels is 1\.5; expected a whole number"),
+        ({"pooling": "max"}, ValueError, r"pooling is 'max'; expected one of 'class', 'mean'"),
+        ({"d_model": 18, "position_scheme": "sinusoidal_2d"}, ValueError, r"d_model is 18; expected a multiple of 4"),
+    ],
+)
+def test_vit_config_names_what_is_wrong_before_a_model_is_made(fields, error, message):
+    with pytest.raises(error, match=message):
+        vit_config(**SIZES | fields)
+
+
+LOOKS = {
+    "logits": lambda model, images: model(images),
+    "patches": lambda model, images: model.patches(images),
+    "weights": lambda model, images: model.attention_weights(images),
+    "stream": lambda model, images: model.residual_stream(images),
+}
+
+
+@pytest.mark.usefixtures("unchecked")
+@pytest.mark.parametrize("look", LOOKS)
+@pytest.mark.parametrize(
+    ("channels", "images", "error", "message"),
+    [
+        (3, np.zeros((6, 8, 3), np.uint8), TypeError, r"images hold uint8; expected floats, .* 255, pass images / 255"),
+        (3, np.zeros((6, 8, 3), int), TypeError, r"images hold int64; expected floats, .* pass images / 255"),
+        (3, np.zeros((6, 8, 3), bool), TypeError, r"images hold bool; expected floats"),
+        (3, [[[0.0]]], TypeError, r"images is a list; expected an array .*Try jnp\.asarray\(images\)"),
+        (
+            3,
+            np.zeros((6, 8, 1)),
+            ValueError,
+            r"\(6, 8, 1\); expected \(\.\.\., height=6, width=8, channels=3\)\. .*channels=3",
+        ),
+        (3, np.zeros((8, 6, 3)), ValueError, r"\(8, 6, 3\); .* reads images of 6 x 8 pixels"),
+        (3, np.zeros((12, 8, 3)), ValueError, r"\(12, 8, 3\); .* reads images of 6 x 8 pixels .* and no others"),
+        (3, np.zeros((3, 6, 8)), ValueError, r"Channels come last here: pass jnp\.moveaxis\(images, -3, -1\)"),
+        (1, np.zeros((6, 8)), ValueError, r"grey images without an axis of channels: pass images\[\.\.\., None\]"),
+        (3, np.zeros((7, 3, 6, 8)), ValueError, r"\(7, 3, 6, 8\); expected \(\.\.\., height.*Channels come last here"),
+        (3, np.zeros((7, 6, 8, 1)), ValueError, r"\(7, 6, 8, 1\); expected \(\.\.\., height=6, width=8, channels=3\)"),
+        (1, np.zeros((7, 6, 8)), ValueError, r"\(7, 6, 8\); .* grey images .*: pass images\[\.\.\., None\]"),
+        (1, np.zeros((7, 1, 6, 8)), ValueError, r"\(7, 1, 6, 8\); .* pass jnp\.moveaxis\(images, -3, -1\)"),
+        (3, np.zeros((0, 6, 8, 3)), ValueError, r"There are 0 images; expected at least one"),
+    ],
+)
+def test_images_of_another_kind_are_named(channels, images, error, message, look):
+    with pytest.raises(error, match=message):
+        LOOKS[look](new_model(channels=channels), images)
+
+
+@pytest.mark.usefixtures("unchecked")
+def test_bad_images_are_named_while_tracing():
+    with pytest.raises(TypeError, match=r"images hold int32; expected floats"):
+        jax.jit(lambda images: new_model()(images))(jnp.zeros((7, 6, 8, 3), int))
+
+
+@pytest.mark.usefixtures("unchecked")
+def test_vit_takes_numpy_images_and_an_image_that_is_one_patch():
+    model = new_model(image_size=PATCH, position_scheme="sinusoidal_2d")
+    image = np.full((*PATCH, CHANNELS), 0.5, np.float32)
+    assert model.config.grid == (1, 1)
+    np.testing.assert_array_equal(model(image), model(jnp.asarray(image)))
+    assert_close(model(image[None])[0], model(image))
+    assert model.attention_weights(image).shape == (2, HEADS, 2, 2)
+
+
+@pytest.mark.usefixtures("unchecked")
+@pytest.mark.parametrize(
+    ("call", "error", "message"),
+    [
+        (
+            lambda: pf.patch_kernel(new_model().encoder.embedding, PATCH, 1),
+            ValueError,
+            r"embedding\.weight has shape \(18, 24\); expected \(d_in=6, d_out\)\. A patch of 3 x 2 .* has 6 features",
+        ),
+        (
+            lambda: pf.patch_kernel(new_model().encoder.embedding, 3.0, 1),
+            TypeError,
+            r"patch_size is 3\.0; expected one",
+        ),
+        (
+            lambda: pf.patch_kernel(new_model().encoder.embedding, 3, 0),
+            ValueError,
+            r"channels is 0; expected at least 1",
+        ),
+        (
+            lambda: pf.sinusoidal_positions_2d(2, 4, 6),
+            ValueError,
+            r"d_model is 6; expected a multiple of 4: rows and co",
+        ),
+        (lambda: pf.sinusoidal_positions_2d(0, 4, 8), ValueError, r"grid_height is 0; expected at least 1"),
+        (lambda: pf.sinusoidal_positions_2d(2, 4.0, 8), TypeError, r"grid_width is 4\.0; expected a whole number"),
+    ],
+)
+def test_bad_input_is_named(call, error, message):
+    with pytest.raises(error, match=message):
+        call()
