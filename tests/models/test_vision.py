@@ -157,37 +157,15 @@ def test_vit_with_positions_sees_every_exchange_of_two_patches(kind):
 
 
 @pytest.mark.equation("eq-vision-sinusoid-2d")
-def test_sinusoidal_positions_2d_by_hand():
-    sin1, cos1, sin2, cos2 = 0.8414710, 0.5403023, 0.9092974, -0.4161468
-    found = pf.sinusoidal_positions_2d(2, 3, 4)
-    expected = [
-        [0, 1, 0, 1],
-        [0, 1, sin1, cos1],
-        [0, 1, sin2, cos2],
-        [sin1, cos1, 0, 1],
-        [sin1, cos1, sin1, cos1],
-        [sin1, cos1, sin2, cos2],
-    ]
-    np.testing.assert_allclose(found, expected, atol=1e-6)
-
-
-@pytest.mark.equation("eq-vision-sinusoid-2d")
-def test_sinusoidal_positions_2d_agree_with_a_loop_in_float64():
-    np.testing.assert_allclose(pf.sinusoidal_positions_2d(5, 3, 16), reference.sinusoid_2d(5, 3, 16), atol=1e-6)
-
-
-@pytest.mark.equation("eq-vision-sinusoid-2d")
 @pytest.mark.parametrize("pooling", ["class", "mean"])
-def test_grid_positions_give_the_class_token_no_code(pooling):
-    scheme = new_model("class-sinusoidal", pooling=pooling).encoder.stack.scheme
-    codes = np.asarray(pf.sinusoidal_positions_2d(*GRID, D_MODEL))
-    found = scheme.embed(jnp.zeros((NUM_PATCHES + (pooling == "class"), D_MODEL)))
-    np.testing.assert_array_equal(scheme.embed(found[2:4], jnp.array([2, 3])), 2 * found[2:4])
+def test_vit_gives_each_patch_the_code_of_its_place_and_the_class_token_none(pooling):
+    model = new_model("class-sinusoidal", pooling=pooling)
+    entering = model.residual_stream(IMAGE)[0]
     if pooling == "class":
-        assert (found[0] == 0).all()
-        found = found[1:]
-    np.testing.assert_array_equal(found, codes)
-    assert jax.tree.leaves(scheme) == []  # nothing to learn
+        np.testing.assert_array_equal(entering[0], model.encoder.class_token)
+        entering = entering[1:]
+    codes = reference.sinusoid_2d(*GRID, D_MODEL)
+    assert_close(entering, model.encoder.embedding(model.patches(IMAGE)) + codes)
 
 
 @pytest.mark.parametrize("kind", ["class-learned", "mean-none"])
@@ -367,13 +345,6 @@ def test_vit_takes_numpy_images_and_an_image_that_is_one_patch():
             ValueError,
             r"channels is 0; expected at least 1",
         ),
-        (
-            lambda: pf.sinusoidal_positions_2d(2, 4, 6),
-            ValueError,
-            r"d_model is 6; expected a multiple of 4: rows and co",
-        ),
-        (lambda: pf.sinusoidal_positions_2d(0, 4, 8), ValueError, r"grid_height is 0; expected at least 1"),
-        (lambda: pf.sinusoidal_positions_2d(2, 4.0, 8), TypeError, r"grid_width is 4\.0; expected a whole number"),
     ],
 )
 def test_bad_input_is_named(call, error, message):
