@@ -164,7 +164,7 @@ def exact_match(found: Sequence, expected: Sequence) -> float:
     r"""Return what fraction of the texts is exactly as expected.
 
     Implements `eq-seq2seq-exact-match`. **Arguments** the texts found and those expected, in the same order, as lists
-    of ids or as strings. **Raises** `ValueError` if there are not equally many, or none; `TypeError` if kinds are mixed.
+    of ids or as strings. **Raises** `ValueError` if there are not equally many, or none; `TypeError` for mixed kinds.
     """
     check_list("found", found, "texts")
     check_list("expected", expected, "texts")
