@@ -6,6 +6,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 import torch
+from flat import make_block
 
 import plainformer as pf
 
@@ -60,11 +61,11 @@ def arrays_of(block):
     """Ours, in the order of the functions above."""
 
     def of_attention(m):
-        weights = [m.query_weight, m.key_weight, m.value_weight, m.output_weight]
-        return [*weights, m.query_bias, m.key_bias, m.value_bias, m.output_bias]
+        weights = [m.query.weight, m.key.weight, m.value.weight, m.output.weight]
+        return [*weights, m.query.bias, m.key.bias, m.value.bias, m.output.bias]
 
     network = block.feed_forward
-    found = [network.in_weight, network.out_weight, network.in_bias, network.out_bias]
+    found = [network.up.weight, network.down.weight, network.up.bias, network.down.bias]
     found += of_attention(block.attention)
     found += [block.attention_norm.scale, block.attention_norm.bias]
     found += [block.feed_forward_norm.scale, block.feed_forward_norm.bias]
@@ -98,7 +99,7 @@ def assert_same(ours, theirs, rows, slopes, gradients_of):
     tensor = torch.tensor(rows, requires_grad=True)
     expected = theirs(tensor)
     expected.backward(torch.tensor(slopes))
-    got, backward = jax.vjp(lambda m, x: jax.vmap(m)(x), ours, jnp.asarray(rows))
+    got, backward = jax.vjp(lambda m, x: m(x), ours, jnp.asarray(rows))
     np.testing.assert_allclose(got, expected.detach().numpy(), **CLOSE)
     for_parameters, for_rows = backward(jnp.asarray(slopes))
     np.testing.assert_allclose(for_rows, tensor.grad.numpy(), **CLOSE)
@@ -140,7 +141,7 @@ def test_feed_forward_agrees_with_torch(activation, draw):
     ours = pf.FeedForward(D_MODEL, D_FF, activation=activation, key=jax.random.key(0))
 
     def arrays(m):
-        return [m.in_weight, m.out_weight, m.in_bias, m.out_bias]
+        return [m.up.weight, m.down.weight, m.up.bias, m.down.bias]
 
     ours = eqx.tree_at(arrays, ours, network_from(theirs))
     rows, slopes = normal(draw, BATCH, SEQ, D_MODEL), normal(draw, BATCH, SEQ, D_MODEL)
@@ -149,13 +150,13 @@ def test_feed_forward_agrees_with_torch(activation, draw):
 
 @pytest.mark.parametrize("masked", [False, True])
 @pytest.mark.parametrize("activation", ["relu", "gelu"])
-@pytest.mark.parametrize("placement", ["pre", "post"])
-def test_transformer_block_agrees_with_torchs_encoder_layer(placement, activation, masked, draw):
+@pytest.mark.parametrize("norm_placement", ["pre", "post"])
+def test_transformer_block_agrees_with_torchs_encoder_layer(norm_placement, activation, masked, draw):
     theirs = torch.nn.TransformerEncoderLayer(
-        D_MODEL, HEADS, D_FF, 0.0, activation, batch_first=True, norm_first=placement == "pre"
+        D_MODEL, HEADS, D_FF, 0.0, activation, batch_first=True, norm_first=norm_placement == "pre"
     )
     redrawn(theirs, draw)
-    ours = pf.TransformerBlock(D_MODEL, HEADS, D_FF, placement=placement, activation=activation, key=jax.random.key(0))
+    ours = make_block(D_MODEL, HEADS, D_FF, norm_placement=norm_placement, activation=activation, key=jax.random.key(0))
     ours = eqx.tree_at(arrays_of, ours, encoder_from(theirs))
     rows, slopes = normal(draw, BATCH, SEQ, D_MODEL), 0.1 * normal(draw, BATCH, SEQ, D_MODEL)
     mask = pf.causal_mask(SEQ) if masked else None
@@ -177,13 +178,13 @@ class Masked(eqx.Module):
         return self.block(x, self.mask)
 
 
-@pytest.mark.parametrize("placement", ["pre", "post"])
-def test_transformer_block_with_cross_attention_agrees_with_torchs_decoder_layer(placement, draw):
+@pytest.mark.parametrize("norm_placement", ["pre", "post"])
+def test_transformer_block_with_cross_attention_agrees_with_torchs_decoder_layer(norm_placement, draw):
     theirs = torch.nn.TransformerDecoderLayer(
-        D_MODEL, HEADS, D_FF, 0.0, "gelu", batch_first=True, norm_first=placement == "pre"
+        D_MODEL, HEADS, D_FF, 0.0, "gelu", batch_first=True, norm_first=norm_placement == "pre"
     )
     redrawn(theirs, draw)
-    ours = pf.TransformerBlock(D_MODEL, HEADS, D_FF, placement=placement, cross_attention=True, key=jax.random.key(0))
+    ours = make_block(D_MODEL, HEADS, D_FF, norm_placement=norm_placement, cross_attention=True, key=jax.random.key(0))
     ours = eqx.tree_at(arrays_of, ours, decoder_from(theirs))
     rows, contexts = normal(draw, SEQ, D_MODEL), normal(draw, KV_SEQ, D_MODEL)
     slopes = 0.1 * normal(draw, SEQ, D_MODEL)

@@ -8,11 +8,13 @@ import pytest
 import torch
 import transformers
 from closeness import assert_close
+from flat import decoder_config
 from torch_parameters import CLOSE, array, redrawn
 
 import plainformer as pf
 
 VOCAB, CONTEXT, WIDTH, LAYERS, HEADS, KV_HEADS, D_FF, NEW = 17, 13, 24, 2, 6, 2, 20, 5
+SIZES = {"d_model": WIDTH, "num_layers": LAYERS, "num_heads": HEADS, "d_ff": D_FF}
 TEXTS = np.random.default_rng(0).integers(VOCAB, size=(3, 8))
 PROMPTS = [[3, 1, 4, 1, 5], [9, 2], [6, 5, 3]]
 
@@ -56,19 +58,25 @@ def arrays_of_gpt2(theirs, grad=False):
 def arrays_of(model):
     """Ours."""
     found = []
-    for block in model.blocks:
+    for block in model.stack.blocks:
         attention, network = block.attention, block.feed_forward
-        found += [attention.query_weight, attention.key_weight, attention.value_weight]
-        found += [attention.query_bias, attention.key_bias, attention.value_bias]
-        found += [attention.output_weight, attention.output_bias]
-        found += [network.in_weight, network.in_bias, network.out_weight, network.out_bias]
+        found += [attention.query.weight, attention.key.weight, attention.value.weight]
+        found += [attention.query.bias, attention.key.bias, attention.value.bias]
+        found += [attention.output.weight, attention.output.bias]
+        found += [network.up.weight, network.up.bias, network.down.weight, network.down.bias]
         found += [block.attention_norm.scale, block.attention_norm.bias]
         found += [block.feed_forward_norm.scale, block.feed_forward_norm.bias]
-    return [*found, model.final_norm.scale, model.final_norm.bias, model.embedding.weight, model.positions.table]
+    return [
+        *found,
+        model.stack.final_norm.scale,
+        model.stack.final_norm.bias,
+        model.embedding.weight,
+        model.stack.scheme.table,
+    ]
 
 
 def our_gpt2(theirs):
-    config = pf.DecoderConfig(VOCAB, CONTEXT, WIDTH, LAYERS, HEADS, D_FF, activation="gelu_tanh")
+    config = decoder_config(VOCAB, CONTEXT, **SIZES, activation="gelu_tanh")
     return eqx.tree_at(arrays_of, pf.Decoder(config, key=jax.random.key(0)), arrays_of_gpt2(theirs))
 
 
@@ -84,7 +92,8 @@ def llama():
                 num_hidden_layers=LAYERS,
                 num_attention_heads=HEADS,
                 num_key_value_heads=KV_HEADS,
-                rms_norm_eps=1e-5,
+                rms_norm_eps=1e-3,
+                rope_parameters={"rope_type": "default", "rope_theta": 50.0},
                 tie_word_embeddings=False,
                 bos_token_id=None,
                 eos_token_id=None,
@@ -96,29 +105,28 @@ def llama():
 
 
 def our_llama(theirs):
-    config = pf.DecoderConfig(
+    config = decoder_config(
         VOCAB,
         CONTEXT,
-        WIDTH,
-        LAYERS,
-        HEADS,
-        D_FF,
+        **SIZES,
         num_kv_heads=KV_HEADS,
         norm="rms",
+        norm_eps=1e-3,
         activation="swiglu",
-        positions="rotary",
+        position_scheme="rotary",
+        rope_theta=50.0,
         tied_embedding=False,
         use_bias=False,
     )
 
     def arrays(model):
         found = []
-        for block in model.blocks:
+        for block in model.stack.blocks:
             attention, network = block.attention, block.feed_forward
-            found += [attention.query_weight, attention.key_weight, attention.value_weight, attention.output_weight]
-            found += [network.gate_weight, network.in_weight, network.out_weight]
+            found += [attention.query.weight, attention.key.weight, attention.value.weight, attention.output.weight]
+            found += [network.gate.weight, network.up.weight, network.down.weight]
             found += [block.attention_norm.scale, block.feed_forward_norm.scale]
-        return [*found, model.final_norm.scale, model.embedding.weight, model.output_weight]
+        return [*found, model.stack.final_norm.scale, model.embedding.weight, model.output.weight]
 
     found = []
     for layer in theirs.model.layers:
@@ -155,7 +163,7 @@ def test_next_token_loss_has_the_gradients_of_gpt2_in_hugging_face():
     loss = theirs(torch.tensor(TEXTS), labels=torch.tensor(TEXTS)).loss  # it shifts the targets itself
     loss.backward()
     batch = jnp.asarray(TEXTS[:, :-1]), jnp.asarray(TEXTS[:, 1:])
-    found, gradients = eqx.filter_value_and_grad(pf.next_token_loss)(ours, batch)
+    found, gradients = eqx.filter_value_and_grad(pf.training.next_token_loss)(ours, batch)
     np.testing.assert_allclose(found, loss.item(), **CLOSE)
     for number, (mine, other) in enumerate(zip(arrays_of(gradients), arrays_of_gpt2(theirs, grad=True), strict=True)):
         np.testing.assert_allclose(mine, other, **CLOSE, err_msg=f"parameter {number}")

@@ -8,6 +8,7 @@ import pytest
 import torch
 import transformers
 from closeness import assert_close
+from flat import encoder_config
 from torch_parameters import CLOSE, array, redrawn
 
 import plainformer as pf
@@ -27,7 +28,7 @@ THEIRS = {
 
 
 def bert():
-    """Theirs: its norms add 1e-12 to the variance by default, ours 1e-5."""
+    """Theirs."""
     config = transformers.BertConfig(
         vocab_size=VOCAB,
         max_position_embeddings=CONTEXT,
@@ -37,7 +38,6 @@ def bert():
         intermediate_size=D_FF,
         type_vocab_size=2,
         hidden_act="gelu",
-        layer_norm_eps=1e-5,
         hidden_dropout_prob=0.0,
         attention_probs_dropout_prob=0.0,
         pad_token_id=None,
@@ -74,9 +74,9 @@ def arrays_of_blocks(blocks):
     found = []
     for block in blocks:
         attention, network = block.attention, block.feed_forward
-        found += [attention.query_weight, attention.query_bias, attention.key_weight, attention.key_bias]
-        found += [attention.value_weight, attention.value_bias, attention.output_weight, attention.output_bias]
-        found += [network.in_weight, network.in_bias, network.out_weight, network.out_bias]
+        found += [attention.query.weight, attention.query.bias, attention.key.weight, attention.key.bias]
+        found += [attention.value.weight, attention.value.bias, attention.output.weight, attention.output.bias]
+        found += [network.up.weight, network.up.bias, network.down.weight, network.down.bias]
         found += [block.attention_norm.scale, block.attention_norm.bias]
         found += [block.feed_forward_norm.scale, block.feed_forward_norm.bias]
     return found
@@ -85,16 +85,16 @@ def arrays_of_blocks(blocks):
 def arrays_of(model):
     """Ours."""
     encoder = model.encoder
-    found = [encoder.embedding.weight, encoder.positions.table, encoder.segment_embedding.weight]
-    found += [encoder.embedding_norm.scale, encoder.embedding_norm.bias, *arrays_of_blocks(encoder.blocks)]
-    return [*found, model.head_weight, model.head_bias, model.head_norm.scale, model.head_norm.bias, model.out_bias]
+    found = [encoder.embedding.weight, encoder.stack.scheme.table, encoder.segment_embedding.weight]
+    found += [encoder.embedding_norm.scale, encoder.embedding_norm.bias, *arrays_of_blocks(encoder.stack.blocks)]
+    return [*found, model.head.weight, model.head.bias, model.head_norm.scale, model.head_norm.bias, model.output_bias]
 
 
 @pytest.fixture
 def pair():
     """Theirs, and ours with its weights."""
     theirs = bert()
-    config = pf.EncoderConfig(
+    config = encoder_config(
         context_len=CONTEXT,
         vocab_size=VOCAB,
         d_model=WIDTH,
@@ -103,7 +103,8 @@ def pair():
         d_ff=D_FF,
         num_segments=2,
         embedding_norm=True,
-        placement="post",
+        norm_placement="post",
+        norm_eps=1e-12,  # as theirs
     )
     model = pf.MaskedLanguageModel(config, key=jax.random.key(0))
     return theirs, eqx.tree_at(arrays_of, model, arrays_of_bert(theirs))
@@ -116,18 +117,18 @@ def test_encoder_gives_the_rows_of_bert_in_hugging_face(pair):
     found = ours.encoder(*OURS)
     assert np.abs(expected.last_hidden_state.numpy()).max() > 0.5
     assert_close(found[IS_TOKEN], expected.last_hidden_state.numpy()[IS_TOKEN])
-    one_layer = eqx.tree_at(lambda encoder: encoder.blocks, ours.encoder, ours.encoder.blocks[:1])
-    assert_close(one_layer(*OURS)[IS_TOKEN], expected.hidden_states[1].numpy()[IS_TOKEN])
+    for rows, state in zip(ours.residual_stream(*OURS), expected.hidden_states, strict=True):
+        assert_close(rows[IS_TOKEN], state.numpy()[IS_TOKEN])
 
 
 def test_encoder_weights_are_those_of_bert_in_hugging_face(pair):
     theirs, ours = pair
     with torch.no_grad():
         expected = theirs.bert(**THEIRS, output_attentions=True).attentions
-    length = LENGTHS[1]
-    found = ours.encoder.weights(*(each[1] for each in OURS))
-    for layer in range(LAYERS):
-        assert_close(found[layer, :, :length], expected[layer][1, :, :length].numpy())
+    found, expected = np.asarray(ours.attention_weights(*OURS)), torch.stack(expected, dim=1).numpy()
+    assert found.shape == expected.shape == (TEXTS, LAYERS, HEADS, SEQ, SEQ)
+    for text, length in enumerate(LENGTHS):
+        assert_close(found[text, ..., :length, :], expected[text, ..., :length, :])
 
 
 def test_masked_language_model_gives_the_logits_of_bert_in_hugging_face(pair):
@@ -168,22 +169,24 @@ def test_encoder_gives_the_rows_of_pytorch(norm_first, activation):
         for module in (attention.out_proj, each.linear1, each.linear2):
             found += both(module)
         found += scale_and_bias(each.norm1) + scale_and_bias(each.norm2)
-    config = pf.EncoderConfig(
+    config = encoder_config(
         context_len=CONTEXT,
         d_in=WIDTH,
         d_model=WIDTH,
         num_layers=LAYERS,
         num_heads=HEADS,
         d_ff=D_FF,
-        placement="pre" if norm_first else "post",
+        norm_placement="pre" if norm_first else "post",
         activation=activation,
-        positions="none",
+        position_scheme="none",
     )
     ours = pf.Encoder(config, key=jax.random.key(0))
-    ours = eqx.tree_at(lambda m: arrays_of_blocks(m.blocks), ours, found)
+    ours = eqx.tree_at(lambda m: arrays_of_blocks(m.stack.blocks), ours, found)
     ours = eqx.tree_at(lambda m: m.embedding.weight, ours, jnp.eye(WIDTH))  # their rows come in as they are
     if norm_first:
-        ours = eqx.tree_at(lambda m: [m.final_norm.scale, m.final_norm.bias], ours, scale_and_bias(theirs.norm))
+        ours = eqx.tree_at(
+            lambda m: [m.stack.final_norm.scale, m.stack.final_norm.bias], ours, scale_and_bias(theirs.norm)
+        )
     rows = np.random.default_rng(3).normal(size=(TEXTS, SEQ, WIDTH)).astype(np.float32)
     with torch.no_grad():
         expected = theirs(torch.tensor(rows), src_key_padding_mask=torch.tensor(~IS_TOKEN)).numpy()

@@ -8,6 +8,7 @@ import pytest
 import torch
 import transformers
 from closeness import assert_close
+from flat import seq2seq_config
 from torch_parameters import CLOSE, array
 
 import plainformer as pf
@@ -54,20 +55,20 @@ def arrays_of_block(block):
     found = []
     for layer in (block.attention, block.cross_attention):
         if layer is not None:
-            found += [layer.query_weight, layer.key_weight, layer.value_weight]
-            found += [layer.query_bias, layer.key_bias, layer.value_bias, layer.output_weight, layer.output_bias]
+            found += [layer.query.weight, layer.key.weight, layer.value.weight]
+            found += [layer.query.bias, layer.key.bias, layer.value.bias, layer.output.weight, layer.output.bias]
     network = block.feed_forward
-    found += [network.in_weight, network.in_bias, network.out_weight, network.out_bias]
+    found += [network.up.weight, network.up.bias, network.down.weight, network.down.bias]
     norms = [norm for norm in (block.attention_norm, block.cross_norm, block.feed_forward_norm) if norm is not None]
     return found + [each for norm in norms for each in (norm.scale, norm.bias)]
 
 
 def arrays_of(model):
     """Ours, all of them."""
-    found = [each for block in (*model.encoder.blocks, *model.blocks) for each in arrays_of_block(block)]
-    for norm in (model.encoder.final_norm, model.final_norm):
+    found = [each for block in (*model.encoder.stack.blocks, *model.stack.blocks) for each in arrays_of_block(block)]
+    for norm in (model.encoder.stack.final_norm, model.stack.final_norm):
         found += [] if norm is None else [norm.scale, norm.bias]
-    return [*found, model.encoder.embedding.weight, model.embedding.weight, model.output_weight]
+    return [*found, model.encoder.embedding.weight, model.embedding.weight, model.output.weight]
 
 
 class Torch(torch.nn.Module):
@@ -133,7 +134,7 @@ def new_config(**options):
         "activation": "relu",
         "tied_embedding": False,
     }
-    return pf.Seq2SeqConfig(**sizes | options)
+    return seq2seq_config(**sizes | options)
 
 
 @pytest.fixture(params=[False, True], ids=["post", "pre"])
@@ -142,7 +143,7 @@ def pair(request):
     theirs = redrawn(
         Torch(request.param), normal()
     )  # in training mode: else it may take a shorter way, without dropout either
-    config = new_config(placement="pre" if request.param else "post", positions="none")
+    config = new_config(norm_placement="pre" if request.param else "post", position_scheme="none")
     ours = eqx.tree_at(arrays_of, pf.Seq2Seq(config, key=jax.random.key(0)), arrays_of_torch(theirs))
     return theirs, ours
 
@@ -210,7 +211,7 @@ def marian(draw):
 
 def our_marian(theirs):
     """Theirs multiplies what it looks up, and not what it compares the last rows with: three tables of ours."""
-    config = new_config(placement="post", positions="learned", activation="silu", source_len=CONTEXT)
+    config = new_config(norm_placement="post", position_scheme="learned", activation="silu", source_len=CONTEXT)
     body, found = theirs.model, []
     for layer in (*body.encoder.layers, *body.decoder.layers):
         for attention in (layer.self_attn, getattr(layer, "encoder_attn", None)):
@@ -227,7 +228,7 @@ def our_marian(theirs):
     found += [table * WIDTH**0.5, table * WIDTH**0.5, table.T]
     ours = eqx.tree_at(arrays_of, pf.Seq2Seq(config, key=jax.random.key(0)), found)
     sines = [array(half.embed_positions.weight) for half in (body.encoder, body.decoder)]
-    return eqx.tree_at(lambda m: [m.encoder.positions.table, m.positions.table], ours, sines)
+    return eqx.tree_at(lambda m: [m.encoder.stack.scheme.table, m.stack.scheme.table], ours, sines)
 
 
 def test_seq2seq_gives_the_logits_of_marian_in_hugging_face():
@@ -239,14 +240,13 @@ def test_seq2seq_gives_the_logits_of_marian_in_hugging_face():
         expected = theirs(input_ids=tokens, attention_mask=mask.long(), decoder_input_ids=read, output_attentions=True)
     assert np.abs(expected.logits.numpy()).max() > 1
     assert_close(ours(source, inputs, is_source), expected.logits.numpy())
-    weights = ours.cross_weights(source[1], inputs[1], is_source[1])
-    theirs_too = np.stack([layer[1].numpy() for layer in expected.cross_attentions])
-    assert_close(weights, theirs_too)
+    weights = ours.cross_attention_weights(source, inputs, is_source)
+    assert_close(weights, torch.stack(expected.cross_attentions, dim=1).numpy())
 
 
 def written_by_marian(theirs, **options):
     """What it writes for all sources, without start and stop tokens."""
-    tokens, mask = in_torch(*pf.pad_texts(SOURCES))
+    tokens, mask = in_torch(*pf.data.pad_texts(SOURCES))
     found = theirs.generate(tokens, attention_mask=mask.long(), max_new_tokens=NEW, do_sample=False, **options)
     return [text[1 : text.index(STOP)] if STOP in text else text[1:] for text in found.tolist()]
 
@@ -274,8 +274,8 @@ def test_translate_finds_the_texts_of_beam_search_in_hugging_face(seed, beam_wid
 def test_beam_search_gives_the_scores_of_hugging_face():
     theirs = marian(lively(2))
     ours = our_marian(theirs)
-    tokens, mask = in_torch(*pf.pad_texts(SOURCES[:1]))
+    tokens, mask = in_torch(*pf.data.pad_texts(SOURCES[:1]))
     options = {"num_beams": 3, "num_return_sequences": 3, "return_dict_in_generate": True, "output_scores": True}
     expected = theirs.generate(tokens, attention_mask=mask.long(), max_new_tokens=NEW, do_sample=False, **options)
-    found = pf.beam_search(ours.given(jnp.array(SOURCES[0])), [START], NEW, beam_width=3, stop_tokens=[STOP])
+    found = pf.beam_search(ours.condition_on(jnp.array(SOURCES[0])), [START], NEW, beam_width=3, stop_tokens=[STOP])
     np.testing.assert_allclose(found[0].score, expected.sequences_scores[0].item(), rtol=1e-5)

@@ -8,6 +8,7 @@ import pytest
 import torch
 import transformers
 from closeness import assert_close
+from flat import vit_config
 from torch_parameters import array, redrawn
 
 import plainformer as pf
@@ -61,21 +62,21 @@ def their_arrays(theirs, grad=False):
 
 def our_arrays(model):
     found = []
-    for block in model.encoder.blocks:
+    for block in model.encoder.stack.blocks:
         attention, network = block.attention, block.feed_forward
-        found += [attention.query_weight, attention.query_bias, attention.key_weight, attention.key_bias]
-        found += [attention.value_weight, attention.value_bias, attention.output_weight, attention.output_bias]
-        found += [network.in_weight, network.in_bias, network.out_weight, network.out_bias]
+        found += [attention.query.weight, attention.query.bias, attention.key.weight, attention.key.bias]
+        found += [attention.value.weight, attention.value.bias, attention.output.weight, attention.output.bias]
+        found += [network.up.weight, network.up.bias, network.down.weight, network.down.bias]
         found += [block.attention_norm.scale, block.attention_norm.bias]
         found += [block.feed_forward_norm.scale, block.feed_forward_norm.bias]
-    encoder = model.encoder
-    found += [encoder.embedding.weight, encoder.embedding.bias, encoder.class_vector, encoder.positions.table]
-    return [*found, encoder.final_norm.scale, encoder.final_norm.bias, model.out_weight, model.out_bias]
+    encoder, final_norm = model.encoder, model.encoder.stack.final_norm
+    found += [encoder.embedding.weight, encoder.embedding.bias, encoder.class_token, encoder.stack.scheme.table]
+    return [*found, final_norm.scale, final_norm.bias, model.output.weight, model.output.bias]
 
 
 @pytest.fixture(scope="module")
 def ours(theirs):
-    config = pf.ViTConfig(
+    config = vit_config(
         image_size=SIDE,
         patch_size=PATCH,
         num_classes=CLASSES,
@@ -108,13 +109,12 @@ def test_vit_gives_the_hidden_states_of_hugging_face(theirs, ours):
     with torch.no_grad():
         states = theirs(for_torch(PIXELS), output_hidden_states=True).hidden_states
         last = theirs.vit(for_torch(PIXELS)).last_hidden_state
-    patches = ours.patches(jnp.asarray(PIXELS))
-    for number, state in enumerate(states):
-        shorter = eqx.tree_at(lambda m: (m.blocks, m.final_norm), ours.encoder, (ours.encoder.blocks[:number], None))
+    stream = ours.residual_stream(jnp.asarray(PIXELS))
+    assert len(stream) == LAYERS + 1
+    for rows, state in zip(stream, states, strict=True):
         assert state.shape == (IMAGES, ROWS, WIDTH)
-        assert_close(shorter(patches), state.numpy())
-    assert len(states) == LAYERS + 1
-    assert_close(ours.encoder(patches), last.numpy())
+        assert_close(rows, state.numpy())
+    assert_close(ours.encoder.stack.normalise(stream[-1]), last.numpy())
 
 
 def test_vit_gives_the_attention_of_hugging_face(theirs, ours):
@@ -122,7 +122,7 @@ def test_vit_gives_the_attention_of_hugging_face(theirs, ours):
         expected = theirs(for_torch(PIXELS), output_attentions=True).attentions
     expected = torch.stack(expected, dim=1).numpy()
     assert expected.shape == (IMAGES, LAYERS, HEADS, ROWS, ROWS)
-    assert_close(jax.vmap(ours.weights)(jnp.asarray(PIXELS)), expected)
+    assert_close(ours.attention_weights(jnp.asarray(PIXELS)), expected)
 
 
 def test_classification_loss_has_the_gradients_of_hugging_face(theirs, ours):
