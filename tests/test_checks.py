@@ -196,7 +196,7 @@ def test_checked_does_not_look_again_inside_a_checked_call():
         (lambda: mix(X[0]), r"x .* one axis too few: for a single row, pass x\[None\]\.$"),
         (lambda: mix(X, W, mask(5)), r"mask .*For padding use padding_mask\(is_token, q_seq\); for causal order use c"),
         (lambda: mix(X[None], None, None, np.ones((2, 5), int)), r"ids .*in front is a batch: make it the same for al"),
-        (lambda: compare(X, X), r"bias has shape \(5, 12\).* It is added to the scores: one row per query"),
+        (lambda: compare(X, X), r"bias has shape \(5, 12\); expected \(d=12,\)\. There is one axis too many"),
         (
             lambda: attend(X, is_token=mask(4)),
             r"is_token has shape \(4,\); expected \(seq=5,\)\. One for each token\.$",

@@ -20,7 +20,6 @@ MASK = "a Boolean array, True where a query may attend to a key."
 HINTS = {
     "mask": "For padding use padding_mask(is_token, q_seq); for causal order use causal_mask(seq_len).",
     "context_mask": "For padding use padding_mask(is_token, q_seq).",
-    "bias": "It is added to the scores: one row per query, one column per key.",
     "image": "For a grey image, pass image[:, :, None].",
     **dict.fromkeys(["is_token", "is_source", "is_maskable", "segments"], "One for each token."),
     "targets": "One target per row of logits.",
@@ -82,9 +81,9 @@ def _sizes_of(module, kinds: dict) -> dict:
     sizes = {axis: size for axis in axes if isinstance(size := getattr(module, axis, None), int)}
     for field in dataclasses.fields(module) if dataclasses.is_dataclass(module) else ():
         kind, _ = _kind(field.type)
-        array = getattr(module, field.name, None)
-        if hasattr(kind, "dim_str") and array is not None:
-            sizes = _bound(array.shape, kind.dim_str.split(), sizes) or sizes
+        shape = getattr(getattr(module, field.name, None), "shape", None)
+        if hasattr(kind, "dim_str") and shape is not None:
+            sizes = _bound(shape, kind.dim_str.split(), sizes) or sizes
     return sizes
 
 
@@ -221,16 +220,6 @@ def check_length(name: str, length: int, longest: int, limit: str) -> None:
     if not 1 <= length <= longest:
         hint = "Cut it, or make a model that reads more." if length else "Start with at least one token."
         raise ValueError(f"{name} has {length} tokens; expected 1 to {limit}={longest}. {hint}")
-
-
-def as_floats(name: str, array, **axes: int | None) -> jax.Array:
-    """Return `array` as a JAX array; raise as `check_axes` does, and `TypeError` if it does not hold floats."""
-    if axes:
-        check_axes(name, array, "", **axes)
-    array = jnp.asarray(array)
-    if not jnp.issubdtype(array.dtype, jnp.floating):
-        raise TypeError(f"{name} holds {array.dtype}; expected floats. Try {name}.astype(float).")
-    return array
 
 
 def as_number(name: str, number, example: str) -> float:

@@ -175,6 +175,17 @@ def test_generate_of_unequal_sources_is_a_loop_of_full_passes(kind):
     assert len({tuple(each.tokens) for each in found}) > 1  # the sources matter
 
 
+def test_generate_continues_targets_of_unequal_length():
+    model, (source, is_source, *_) = lively("rotary-modern"), padded()
+    prompts = [[START, 5, 3], [START], [START, 6]]
+    found = pf.generate(conditioned(model), prompts, 4, temperature=0.0)
+    texts = [prompt[1:] + each.tokens for prompt, each in zip(prompts, found, strict=True)]
+    for text, logs, each in zip(texts, log_probs_of(model, source, is_source, texts), found, strict=True):
+        new = np.arange(len(text) - 4, len(text))
+        assert logs[new].argmax(axis=1).tolist() == each.tokens
+        np.testing.assert_allclose(each.log_probs, logs[new, each.tokens], rtol=1e-4, atol=1e-5)
+
+
 @pytest.mark.equation("eq-seq2seq-factorisation")
 def test_generate_log_probs_sum_to_the_probability_of_the_target(key):
     model, (source, is_source, *_) = new_model(), padded()

@@ -7,16 +7,33 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from toy_translators import CONTEXT, SOURCES, START, STOP, VOCAB, new_config, new_model
+from toy_translators import CONTEXT, START, STOP, VOCAB, new_config, new_model
 
 import plainformer as pf
 
 PAIRS = [([2, 7, 1, 8, 5], [3, 0]), ([6, 10], [8, 8, 2, 10, 1]), ([3, 1, 3], [])]
+SOURCES = [[2, 7, 1, 8, 5], [6, 10], [3, 1, 4, 1, 5], [8, 8], [5, 2]]  # of two lengths: each has a program
+
+
+@eqx.filter_jit
+def loss(model, batch, key=None, share=0.0):
+    return pf.translation_loss(model, batch, key, label_smoothing=share)
 
 
 @pytest.fixture(scope="module")
 def model():
-    return new_model(jax.random.key(4), "rotary-modern")
+    """A model that writes something else for each source: the larger its numbers, the more texts differ."""
+    return jax.tree.map(lambda leaf: 2 * leaf, new_model(jax.random.key(12), "rotary-modern"))
+
+
+@pytest.fixture(scope="module")
+def log_probs(model):
+    """The log-probabilities at every token of each target, read alone."""
+    found = []
+    for source, target in PAIRS:
+        logits = np.asarray(eqx.filter_jit(model)(jnp.array(source), jnp.array([START, *target])), np.float64)
+        found.append(logits - np.log(np.exp(logits).sum(axis=1, keepdims=True)))
+    return found
 
 
 def test_translation_batch_by_hand():
@@ -97,17 +114,14 @@ def test_cross_entropy_names_a_bad_share(share, error, message):
 
 @pytest.mark.equation("eq-seq2seq-loss")
 @pytest.mark.parametrize("share", [0.0, 0.15])
-def test_translation_loss_is_the_mean_over_the_tokens_of_each_target_alone(model, share):
-    total, count = 0.0, 0
-    for source, target in PAIRS:
-        logits = np.asarray(eqx.filter_jit(model)(jnp.array(source), jnp.array([START, *target])), np.float64)
-        log_probs = logits - np.log(np.exp(logits).sum(axis=1, keepdims=True))
-        for row, token in zip(log_probs, [*target, STOP], strict=True):
-            total -= (1 - share) * row[token] + share * row.mean()
-            count += 1
-    loss = eqx.filter_jit(pf.translation_loss)
-    found = loss(model, pf.translation_batch(PAIRS, model.config), label_smoothing=share)
-    np.testing.assert_allclose(found, total / count, rtol=1e-5)
+def test_translation_loss_is_the_mean_over_the_tokens_of_each_target_alone(model, log_probs, share):
+    terms = [
+        (1 - share) * row[token] + share * row.mean()
+        for rows, (_, target) in zip(log_probs, PAIRS, strict=True)
+        for row, token in zip(rows, [*target, STOP], strict=True)
+    ]
+    found = loss(model, pf.translation_batch(PAIRS, model.config), share=share)
+    np.testing.assert_allclose(found, -np.mean(terms), rtol=1e-5)
 
 
 @pytest.mark.equation("eq-seq2seq-loss")
@@ -121,8 +135,8 @@ def test_translation_loss_is_not_reached_by_padding(model):
         jnp.where(is_target, targets, 99),  # not even an id
         is_target,
     )
-    loss = eqx.filter_jit(eqx.filter_value_and_grad(pf.translation_loss))
-    (value, gradient), (value_too, gradient_too) = loss(model, batch), loss(model, other)
+    slope = eqx.filter_jit(eqx.filter_value_and_grad(pf.translation_loss))
+    (value, gradient), (value_too, gradient_too) = slope(model, batch), slope(model, other)
     np.testing.assert_allclose(value, value_too, rtol=1e-6)
     for one, two in zip(jax.tree.leaves(gradient), jax.tree.leaves(gradient_too), strict=True):
         np.testing.assert_allclose(one, two, rtol=1e-5, atol=1e-6)
@@ -130,10 +144,10 @@ def test_translation_loss_is_not_reached_by_padding(model):
 
 def test_translation_loss_drops_with_a_key(model):
     batch = pf.translation_batch(PAIRS, model.config)
-    dropping = new_model(jax.random.key(4), "rotary-modern", dropout_rate=0.3)
-    loss = eqx.filter_jit(pf.translation_loss)
+    dropping = new_model(jax.random.key(12), "rotary-modern", dropout_rate=0.3)
+    sober = new_model(jax.random.key(12), "rotary-modern")
     assert loss(dropping, batch, jax.random.key(0)) != loss(dropping, batch, jax.random.key(1))
-    np.testing.assert_allclose(loss(dropping, batch), loss(model, batch), rtol=1e-6)
+    np.testing.assert_allclose(loss(dropping, batch), loss(sober, batch), rtol=1e-6)
 
 
 @pytest.mark.equation("eq-seq2seq-loss")
@@ -152,32 +166,31 @@ def test_fit_teaches_a_model_to_turn_texts_round(key):
 
 def one_by_one(model, sources, max_new_tokens, beam_width=None, **options):
     """Each source alone and without padding, as `translate` is to give it."""
-    found = []
+    found, options = [], {"stop_tokens": [STOP], **options}
     for source in sources:
-        given = model.condition_on(jnp.array(source))
+        alone = model.condition_on(jnp.array(source))
         if beam_width:
-            best = pf.beam_search(given, [START], max_new_tokens, beam_width=beam_width, stop_tokens=[STOP], **options)
-            tokens = best[0].tokens
+            best, *_ = pf.beam_search(alone, [START], max_new_tokens, beam_width=beam_width, **options)
         else:
-            tokens = pf.generate(given, [[START]], max_new_tokens, temperature=0.0, stop_tokens=[STOP])[0].tokens
-        found.append(tokens[:-1] if tokens[-1] == STOP else tokens)
+            (best,) = pf.generate(alone, [[START]], max_new_tokens, temperature=0.0, **options)
+        found.append(best.tokens[:-1] if best.tokens[-1] == STOP else best.tokens)
     return found
 
 
 def test_translate_of_unequal_sources_is_each_one_alone(model):
-    sources = [*SOURCES, [8, 8], [5, 5, 2, 1]]
-    expected = one_by_one(model, sources, CONTEXT)
+    expected = one_by_one(model, SOURCES, CONTEXT)
     assert len({tuple(text) for text in expected}) > 2
-    assert pf.translate(model, sources) == expected
-    assert pf.translate(model, sources, batch_size=2) == expected  # the last one of the third batch twice
-    assert [len(text) for text in pf.translate(model, sources, 2)] == [min(len(text), 2) for text in expected]
+    assert len({len(text) for text in expected}) > 1
+    assert pf.translate(model, SOURCES) == expected
+    assert pf.translate(model, SOURCES, batch_size=2) == expected  # the last one of the third batch twice
+    assert [len(text) for text in pf.translate(model, SOURCES, 2)] == [min(len(text), 2) for text in expected]
     assert not any(STOP in text for text in expected)
 
 
 def test_translate_with_a_beam_is_each_one_alone(model):
     expected = one_by_one(model, SOURCES, 5, beam_width=3, length_power=0.5)
     assert pf.translate(model, SOURCES, 5, beam_width=3, length_power=0.5) == expected
-    assert pf.translate(model, SOURCES, 5, beam_width=1) == pf.translate(model, SOURCES, 5)
+    assert pf.translate(model, SOURCES, beam_width=1) == pf.translate(model, SOURCES)
 
 
 def test_translate_draws_for_each_source(model):
@@ -220,25 +233,33 @@ def test_exact_match_counts_what_is_the_same_throughout():
         (
             lambda m: pf.translation_batch([([1] * 7, [1])], m.config),
             ValueError,
-            r"A source takes 7 tokens; expected at most 6",
+            r"A source has 7 tokens; expected 1 to source_len=6\. Cut it",
         ),
         (
             lambda m: pf.translation_batch([([1], [1]), ([1], [1] * 8)], m.config),
             ValueError,
-            r"A target takes 9 tokens; expected at most 8",
+            r"A target with its start token has 9 tokens; expected 1 to context_len=8",
         ),
         (
             lambda m: pf.translation_batch([([1], [1]), ([1], [2, START])], m.config),
             ValueError,
-            r"The target of pairs\[1\] holds 9, a start or stop token; expected the text alone",
+            r"targets\[1, 1\] is 9; expected the text alone, without start and stop token: these are",
         ),
-        (lambda m: pf.translation_batch([([1], [STOP, 1])], m.config), ValueError, r"holds 4, a start or stop token"),
+        (
+            lambda m: pf.translation_batch([([1], [STOP, 1])], m.config),
+            ValueError,
+            r"targets\[0, 0\] is 4; expected the text alone",
+        ),
         (
             lambda m: pf.translation_batch([([1, VOCAB], [1])], m.config),
             ValueError,
-            r"The source of pairs\[0\] holds 11; expected ids below 11",
+            r"sources\[0, 1\] is 11; expected 0 to 10, as there are 11 tokens",
         ),
-        (lambda m: pf.translation_batch([([1], [12])], m.config), ValueError, r"The target of pairs\[0\] holds 12"),
+        (
+            lambda m: pf.translation_batch([([1], [12])], m.config),
+            ValueError,
+            r"targets\[0, 0\] is 12; expected 0 to 10",
+        ),
         (lambda m: pf.translation_batch([([1], [-1])], m.config), ValueError, r"-1; expected 0 to"),
         (
             lambda m: pf.translation_loss(m, pf.translation_batch(PAIRS, m.config)[:4]),
@@ -250,7 +271,7 @@ def test_exact_match_counts_what_is_the_same_throughout():
         (
             lambda m: pf.translate(m, [[1], [2], [1, 99]], batch_size=1),
             ValueError,
-            r"Source 2: ids\[1\] is 99; expected 0 to",
+            r"sources\[2, 1\] is 99; expected 0 to 10",
         ),
         (
             lambda m: pf.translate(m.encoder, [[1]]),

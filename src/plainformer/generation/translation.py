@@ -5,6 +5,7 @@ from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
 
 from plainformer.checks import check_length, check_list, check_positive, check_token_ids, refuse
@@ -56,10 +57,11 @@ def translation_batch(
     inputs, is_target = pad_texts([[start, *target] for _, target in pairs], target_len)
     targets, _ = pad_texts([[*target, stop] for _, target in pairs], target_len)
     _check_sources(config, source)
-    check_length("A target", inputs.shape[1], config.context_len, "context_len")
+    check_length("A target with its start token", inputs.shape[1], config.context_len, "context_len")
     _check_ids(targets, config.vocab_size, "targets")
-    special = is_target[:, 1:] & jnp.isin(inputs[:, 1:], jnp.asarray([start, stop]))
-    refuse(inputs[:, 1:], special, "targets", "the text alone, without start and stop token: these are put in here.")
+    texts = np.asarray(inputs)[:, 1:]
+    special = np.asarray(is_target)[:, 1:] & np.isin(texts, [start, stop])
+    refuse(texts, special, "targets", "the text alone, without start and stop token: these are put in here.")
     return TranslationBatch(source, is_source, inputs, targets, is_target)
 
 
@@ -70,6 +72,7 @@ def _check_sources(config: Seq2SeqConfig, source) -> None:
 
 
 def _check_ids(ids, vocab_size: int, name: str) -> None:
+    ids = np.asarray(ids)  # NumPy compiles nothing for the shape of each batch
     refuse(ids, (ids < 0) | (ids >= vocab_size), name, f"0 to {vocab_size - 1}, as there are {vocab_size} tokens.")
 
 
