@@ -114,7 +114,7 @@ def test_import_costs_little_more_than_jax_and_equinox():
     # Taken in turns, so that a machine busy with something else slows both.
     pairs = [(imported("import plainformer")[0], imported("import jax, equinox")[0]) for _ in range(5)]
     ratio = statistics.median(ours for ours, _ in pairs) / statistics.median(theirs for _, theirs in pairs)
-    assert ratio <= 1.1, f"`import plainformer` takes {ratio:.2f} times as long as `import jax, equinox`"
+    assert ratio <= 1.2, f"`import plainformer` takes {ratio:.2f} times as long as `import jax, equinox`"
 
 
 def test_import_leaves_heavy_packages_alone():
