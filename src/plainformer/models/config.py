@@ -1,4 +1,4 @@
-"""What all models have in common: the configuration of a stack of blocks (chapters 06 to 10)."""
+"""What all models have in common: the configuration of a stack of blocks (chapters 06 to 09)."""
 
 import dataclasses
 
