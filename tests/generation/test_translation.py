@@ -197,7 +197,7 @@ def test_translate_draws_for_each_source(model):
     sources = [[5, 2]] * 6
 
     def draw(key, **options):
-        return pf.translate(model, sources, 6, temperature=1.5, key=key, **options)
+        return pf.translate(model, sources, 6, temperature=5.0, key=key, **options)
 
     found = draw(jax.random.key(0))
     assert found == draw(jax.random.key(0))

@@ -208,6 +208,7 @@ class Seq2Seq(eqx.Module):
         # Widened before: in the 8 bits of bytes a start token of 256 would be 0.
         bad = (places == 0) & (target.astype(int) != start)
         target = refuse(target, bad, "target", f"the start token, {start}, at the beginning. Put it first.")
+        positions = None if positions is None else jnp.maximum(positions, 0)  # those of padding are -1
         return add_positions(self._table(target), self.stack.scheme, positions)
 
 
@@ -260,7 +261,7 @@ class ConditionedSeq2Seq(eqx.Module):
         """
         model, half = self.model, len(self.contexts)
         cache, positions = ready_to_extend(cache, 2 * half, tokens, positions)
-        x = model._embed(tokens, jnp.maximum(positions, 0))
+        x = model._embed(tokens, positions)
         x, longer = model.stack.extend(x, cache[:half], positions, contexts=cache[half:])
         return x, (*longer, *cache[half:])
 
