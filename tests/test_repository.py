@@ -2,7 +2,6 @@
 
 import ast
 import re
-import statistics
 import subprocess
 import sys
 from pathlib import Path
@@ -113,7 +112,8 @@ def imported(statement: str) -> tuple[float, set[str]]:
 def test_import_costs_little_more_than_jax_and_equinox():
     # Taken in turns, so that a machine busy with something else slows both.
     pairs = [(imported("import plainformer")[0], imported("import jax, equinox")[0]) for _ in range(5)]
-    ratio = statistics.median(ours for ours, _ in pairs) / statistics.median(theirs for _, theirs in pairs)
+    # The shortest of each: what else the machine does can only add to the processor time.
+    ratio = min(ours for ours, _ in pairs) / min(theirs for _, theirs in pairs)
     assert ratio <= 1.2, f"`import plainformer` takes {ratio:.2f} times as long as `import jax, equinox`"
 
 
