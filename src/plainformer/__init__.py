@@ -31,23 +31,23 @@ from plainformer.attention.rollout import attention_rollout as attention_rollout
 # Blocks (04)
 from plainformer.blocks.layers import (
     standardise as standardise, LayerNorm as LayerNorm, RMSNorm as RMSNorm, FeedForward as FeedForward,
-    SwiGLU as SwiGLU, dropout as dropout, count_parameters as count_parameters)
+    SwiGLU as SwiGLU, dropout as dropout)
 from plainformer.blocks.blocks import pre_norm as pre_norm, post_norm as post_norm, TransformerBlock as TransformerBlock
-from plainformer.models.config import StackConfig as StackConfig
-from plainformer.models.stack import make_block as make_block
+from plainformer.models.config import StackConfig as StackConfig, make_block as make_block
 # Positions (05)
-from plainformer.positions.positions import PositionScheme as PositionScheme, NoPositions as NoPositions
+from plainformer.positions.positions import (
+    PositionScheme as PositionScheme, NoPositions as NoPositions, LearnedPositions as LearnedPositions)
 from plainformer.positions.sinusoidal import (
     sinusoidal_positions as sinusoidal_positions, shift_matrix as shift_matrix,
     SinusoidalPositions as SinusoidalPositions)
-from plainformer.positions.learned import LearnedPositions as LearnedPositions
 from plainformer.positions.rotary import rotate_pairs as rotate_pairs, RotaryPositions as RotaryPositions
 from plainformer.positions.relative import relative_buckets as relative_buckets, RelativePositions as RelativePositions
 from plainformer.positions.alibi import alibi_slopes as alibi_slopes, AlibiPositions as AlibiPositions
 from plainformer.positions.grid import sinusoidal_positions_2d as sinusoidal_positions_2d
 # Models (06 to 09), and texts that they write
 from plainformer.models.decoder import (
-    Decoder as Decoder, DecoderConfig as DecoderConfig, training_flops as training_flops)
+    Decoder as Decoder, DecoderConfig as DecoderConfig)
+from plainformer.models.accounting import count_parameters as count_parameters, training_flops as training_flops
 from plainformer.models.encoder import Encoder as Encoder, EncoderConfig as EncoderConfig
 from plainformer.models.pretraining import (
     mask_tokens as mask_tokens, MaskedLanguageModel as MaskedLanguageModel, masked_token_loss as masked_token_loss,

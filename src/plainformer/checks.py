@@ -1,12 +1,13 @@
-"""One wording for what is wrong with an argument: its name, what it is, what was expected, what to try."""
+"""Arguments held to their annotations, and one wording for what is wrong with one: what it is, what was expected."""
 
 import dataclasses
 import functools
 import inspect
-from collections.abc import Callable, Collection, Sequence
+import math
+from collections.abc import Callable
 from contextvars import ContextVar
 from types import NoneType, UnionType
-from typing import TypeVar, cast, get_args
+from typing import Annotated, Any, Literal, NamedTuple, TypeVar, Union, cast, get_args, get_origin
 
 import equinox as eqx
 import jax
@@ -28,14 +29,48 @@ HINTS = {
 _inside: ContextVar[bool] = ContextVar("_inside", default=False)
 
 
+class Number(NamedTuple):
+    """Which numbers an argument may be: those that are `allowed`; in words; and whether it must be a whole one."""
+
+    allowed: Callable[[float], bool]
+    expected: str
+    whole: bool = False
+
+    def __repr__(self) -> str:
+        return self.expected  # as the API page shows it: Annotated[int, at least 1]
+
+    def read(self, name: str, number) -> int | float:
+        """Return the number as Python's own; raise `TypeError` if it is none, `ValueError` if it is not allowed."""
+        if isinstance(number, jax.core.Tracer):
+            raise TypeError(
+                f"{name} is traced, so that it has no value yet; expected a number known before compiling. "
+                "Write it into the function, or name it in static_argnames of jax.jit."
+            )
+        is_whole, is_bool = isinstance(number, int | np.integer), isinstance(number, bool | np.bool_)
+        if is_bool or not (is_whole if self.whole else hasattr(number, "__float__") and np.ndim(number) == 0):
+            kind = "a whole number, " if self.whole else "a number, "
+            raise TypeError(f"{name} is {number!r}; expected {kind}{self.expected}.")
+        if not self.allowed(number):  # nor is a NaN, with which no comparison holds
+            raise ValueError(f"{name} is {number}; expected {self.expected}.")
+        return int(number) if self.whole else float(number)
+
+
+Positive = Annotated[int, Number(lambda n: n >= 1, "at least 1", whole=True)]
+Natural = Annotated[int, Number(lambda n: 0 <= n < 2**31, f"0 to {2**31 - 1}", whole=True)]
+Even = Annotated[int, Number(lambda n: n > 0 and n % 2 == 0, "even and above 0, as columns go in pairs", whole=True)]
+PositiveFloat = Annotated[float, Number(lambda x: 0 < x < math.inf, "finite and above 0")]
+NonNegative = Annotated[float, Number(lambda x: 0 <= x < math.inf, "finite and at least 0")]
+Probability = Annotated[float, Number(lambda x: 0 <= x < 1, "at least 0 and below 1, such as 0.1 for 10 per cent")]
+
+
 def checked(function: Function) -> Function:
-    """Hold a function's arguments to their annotations, such as `Float[Array, "*batch seq d_model"]`.
+    """Hold a function's arguments to their annotations: `Float[Array, "*batch seq d_model"]`, `Positive`, `bool`, …
 
     Axes of one name have one size; where `self` has an attribute of that name, or a field with such an axis, it is
-    that size. What the function calls in turn is not checked again. NumPy's arrays become JAX's.
+    that size. What the function calls in turn is not checked again. NumPy's arrays become JAX's, its numbers Python's.
 
-    **Raises** `ValueError` for another shape, `TypeError` for another kind of numbers or of object, each with the
-    likely cause.
+    **Raises** `ValueError` for another shape or value, `TypeError` for another kind of numbers or of object, each with
+    the likely cause.
     """
     signature = inspect.signature(function)
     kinds = {name: _kind(parameter.annotation) for name, parameter in signature.parameters.items() if name != "key"}
@@ -49,15 +84,9 @@ def checked(function: Function) -> Function:
         except TypeError as error:
             raise TypeError(f"{function.__qualname__}(): {error}") from None
         sizes = _sizes_of(given.arguments.get("self"), kinds)
-        for name, argument in given.arguments.items():
-            kind, optional = kinds.get(name, (None, True))
-            if kind is None or (optional and argument is None):
-                continue
-            if hasattr(kind, "dim_str"):
-                sizes = _sized(name, argument, kind.dim_str.split(), sizes, kind.dtypes)
-                given.arguments[name] = _as_jax(name, argument)
-            else:
-                _check_part(name, argument, kind)
+        for name, (kind, optional) in kinds.items():
+            if name in given.arguments:
+                given.arguments[name] = _held(name, given.arguments[name], kind, optional, sizes)
         mark = _inside.set(True)
         try:
             return function(*given.args, **given.kwargs)
@@ -67,12 +96,52 @@ def checked(function: Function) -> Function:
     return cast(Function, call)
 
 
-def _kind(annotation):
-    """What `X` or `X | None` asks for, a jaxtyping type or a module's class or else `None`; and if `None` will do."""
-    options = get_args(annotation) if isinstance(annotation, UnionType) else (annotation,)
+def check_each(annotation, **arguments) -> None:
+    """Hold arguments to an annotation, such as `Positive`: for numbers that no signature has, such as a width."""
+    kind, optional = _kind(annotation)
+    for name, argument in arguments.items():
+        _held(name, argument, kind, optional, {})
+
+
+def check_fields(config) -> None:
+    """Hold the fields of a dataclass or of a module, but for arrays and parts, to their annotations."""
+    for field in dataclasses.fields(config):
+        kind, optional = _kind(field.type)
+        if _is_scalar(kind):
+            _held(field.name, getattr(config, field.name), kind, optional, {})
+
+
+def _kind(annotation) -> tuple[Any, bool]:
+    """What `X` or `X | None` asks for, if it is something that is held to; and whether `None` will do."""
+    options = get_args(annotation) if get_origin(annotation) in (Union, UnionType) else (annotation,)
     kind, *others = [each for each in options if each is not NoneType]
-    known = hasattr(kind, "dim_str") or (isinstance(kind, type) and issubclass(kind, eqx.Module))
+    if get_origin(kind) is Annotated:
+        kind = kind.__metadata__[0]
+    known = hasattr(kind, "dim_str") or _is_scalar(kind) or (isinstance(kind, type) and issubclass(kind, eqx.Module))
     return kind if known and not others else None, NoneType in options
+
+
+def _is_scalar(kind) -> bool:
+    return isinstance(kind, Number) or get_origin(kind) is Literal or kind is bool
+
+
+def _held(name: str, argument, kind, optional: bool, sizes: dict):
+    """The argument as the function gets it, after a look at it; the sizes of its axes are added to `sizes`."""
+    if kind is None or (optional and argument is None):
+        return argument
+    if isinstance(kind, Number):
+        return kind.read(name, argument)
+    if hasattr(kind, "dim_str"):
+        sizes |= _sized(name, argument, kind.dim_str.split(), sizes, kind.dtypes)
+        return _as_jax(name, argument)
+    if get_origin(kind) is Literal:
+        if argument not in (choices := get_args(kind)):
+            raise ValueError(f"{name} is {argument!r}; expected one of {', '.join(map(repr, choices))}.")
+    elif kind is not bool:
+        _check_part(name, argument, kind)
+    elif not isinstance(argument, bool):
+        raise TypeError(f"{name} is {argument!r}; expected True or False.")
+    return argument
 
 
 def _sizes_of(module, kinds: dict) -> dict:
@@ -220,99 +289,3 @@ def check_length(name: str, length: int, longest: int, limit: str) -> None:
     if not 1 <= length <= longest:
         hint = "Cut it, or make a model that reads more." if length else "Start with at least one token."
         raise ValueError(f"{name} has {length} tokens; expected 1 to {limit}={longest}. {hint}")
-
-
-def as_number(name: str, number, example: str) -> float:
-    """Return a number as Python's own; raise `TypeError` if it is not one, or is traced and has no value yet."""
-    if isinstance(number, jax.core.Tracer):
-        raise TypeError(
-            f"{name} is traced, so that it has no value yet; expected a number known before compiling, such as "
-            f"{example}. Write it into the function, or name it in static_argnames of jax.jit."
-        )
-    is_number = hasattr(number, "__float__") and np.ndim(number) == 0 and not isinstance(number, bool | np.bool_)
-    if not is_number:
-        raise TypeError(f"{name} is {number!r}; expected a number, such as {example}.")
-    return float(number)
-
-
-def check_positive(**sizes: int) -> None:
-    """Raise `ValueError` unless each size is a whole number of at least one; `TypeError` if not a whole number."""
-    for name, size in sizes.items():
-        if isinstance(size, bool) or not isinstance(size, int | np.integer):
-            raise TypeError(f"{name} is {size!r}; expected a whole number, at least 1.")
-        if size < 1:
-            raise ValueError(f"{name} is {size}; expected at least 1.")
-
-
-def check_fraction(**rates: float) -> None:
-    """Raise `ValueError` unless each rate is at least 0 and below 1; `TypeError` if it is not a number."""
-    for name, rate in rates.items():
-        if not 0 <= as_number(name, rate, "0.1") < 1:
-            hint = f" For {rate:g} per cent, pass {rate / 100:g}." if 1 <= rate < 100 else ""
-            raise ValueError(f"{name} is {rate}; expected a probability of at least 0 and below 1.{hint}")
-
-
-def check_choice(name: str, choice: str, choices: Collection[str]) -> None:
-    """Raise `ValueError` unless `choice` is one of `choices`."""
-    if choice not in choices:
-        raise ValueError(f"{name} is {choice!r}; expected one of {', '.join(map(repr, choices))}.")
-
-
-def check_flags(**flags: bool) -> None:
-    """Raise `TypeError` unless each flag is `True` or `False`."""
-    for name, flag in flags.items():
-        if not isinstance(flag, bool):
-            raise TypeError(f"{name} is {flag!r}; expected True or False.")
-
-
-def check_list(name: str, given, expected: str) -> None:
-    """Raise `TypeError` unless `given` is a sequence or an array, such as a list, but no set and no single number."""
-    if isinstance(given, str):
-        raise TypeError(f"{name} is a string; expected a list of {expected}. Encode it first: vocabulary.encode(…).")
-    if not isinstance(given, Sequence) and not hasattr(given, "shape"):
-        raise TypeError(f"{name} is {given!r}; expected a list of {expected}.")
-
-
-def check_names(what: str, names: Collection[str], *, ordered: bool = True) -> None:
-    """Raise `TypeError` unless `names` is a collection of strings, in an order if asked; `ValueError` for ""."""
-    if isinstance(names, str):
-        raise TypeError(f"{what} is the string {names!r}; expected a collection of names, such as [{names!r}].")
-    if not isinstance(names, Collection):
-        raise TypeError(f"{what} is {names!r}; expected a collection of names, such as a list; an empty one for none.")
-    for name in names:
-        if not isinstance(name, str):
-            raise TypeError(f"{what} holds {name!r}; expected names, each a string.")
-    if ordered and isinstance(names, set | frozenset):
-        raise TypeError(
-            f"{what} is a set, whose order differs from run to run; expected a list, since ids follow its order: "
-            f"such as {sorted(names)}."
-        )
-    if "" in names:
-        raise ValueError(f"{what} holds an empty name.")
-
-
-def check_token_ids(ids, vocab_size: int | None = None) -> list[int]:
-    """Return token ids, a sequence or an array of one axis, as a list of Python integers.
-
-    **Raises** `ValueError` that names the first id that is not below `vocab_size`, or, without one, that int32 does not
-    hold; or for a batch of sequences. `TypeError` if ids are not whole numbers.
-    """
-    if isinstance(ids, str):
-        raise TypeError("ids is a string; expected token ids. Encode it first: vocabulary.encode(…).")
-    try:
-        array = np.asarray(ids)
-    except ValueError:  # NumPy makes no array of rows of different lengths
-        raise ValueError(
-            "ids holds sequences of different lengths; expected one sequence of ids, not a batch."
-        ) from None
-    if array.shape == (0,):
-        return []
-    check_axes("ids", array, f"For a single id, pass [{ids}]." if array.ndim == 0 else "", seq=None)
-    if array.dtype.kind in ("f", "O") and all(isinstance(number, int) for number in ids):
-        array = np.asarray(ids, dtype=object)  # whole numbers, but of more bits than NumPy's own integers have
-    elif array.dtype.kind not in "iu":
-        raise TypeError(f"ids are {array.dtype}; expected whole numbers, such as encode() returns.")
-    end, reason = 2**31, "the whole numbers that int32 holds."
-    if vocab_size is not None:
-        end, reason = vocab_size, f"as there are {vocab_size} tokens. Were these ids made by another vocabulary?"
-    return refuse(array, (array < 0) | (array >= end), "ids", f"0 to {end - 1}, {reason}").tolist()

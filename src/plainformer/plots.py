@@ -23,12 +23,9 @@ def attention_map(
     - `weights`: `(q_seq, kv_seq)`, each between 0 and 1.
     - `rows`, `columns`: a label for each query and for each key; `columns` defaults to `rows` if they are as many.
     - `ax`: the matplotlib axes to draw into; `None` makes a figure.
-    - `title`: stands above the map.
     - `numbers`: whether each cell shows its weight; `None` for yes if there are at most 8 columns.
 
     **Returns** the matplotlib axes.
-
-    **Raises** `ValueError` if the weights are no matrix, or the labels are not as many as its rows and columns.
     """
     import matplotlib.pyplot as plt
 

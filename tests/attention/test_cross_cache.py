@@ -227,7 +227,7 @@ OWN = BLOCK.attention.make_cache(CAPACITY, batch=(TEXTS,))
         (
             lambda: ALONE.extend(ROWS, OWN, PLACES, context=KEPT),
             ValueError,
-            r"no cross-attention and takes no context; make it with cross_attention=True",
+            r"This block takes no context; make it with cross_attention=True",
         ),
         (
             lambda: BLOCK.extend(ROWS[:2], BLOCK.attention.make_cache(CAPACITY, batch=(2,)), PLACES[:2], context=OWN),

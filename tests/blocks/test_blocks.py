@@ -325,7 +325,7 @@ def parts():
         (
             lambda: pf.TransformerBlock(**parts(), dropout_rate=1.0),
             ValueError,
-            r"dropout_rate is 1\.0; expected a prob",
+            r"dropout_rate is 1\.0; expected at least 0 and below 1",
         ),
         (
             lambda: pf.TransformerBlock(**parts(), cross_attention=parts()["attention"]),

@@ -85,7 +85,7 @@ def test_load_labelled_without_a_file(tmp_path):
         (lambda: label_ids("de"), TypeError, r"^labels is the string 'de'"),
         (lambda: label_ids({"de", "fr"}), TypeError, r"^labels is a set, whose order differs"),
         (lambda: label_ids(["de"], "de"), TypeError, r"^names is the string 'de'"),
-        (lambda: label_ids(["de"], ["de", "de"]), ValueError, r"^names holds a label twice"),
+        (lambda: label_ids(["de"], ["de", "de"]), ValueError, r"^names holds 'de' twice; expected each once"),
     ],
 )
 def test_label_ids_bad_input(call, error, message):

@@ -88,7 +88,7 @@ def test_plain_has_plain_spaces_and_one_form_of_unicode():
 def test_names_by_language_bad_input(function):
     with pytest.raises(ValueError, match=r"^Babel does not know the language 'klingon'"):
         function(["en", "klingon"])
-    with pytest.raises(ValueError, match=r"^languages names 'en' twice"):
+    with pytest.raises(ValueError, match=r"^languages holds 'en' twice"):
         function(["en", "en"])
     with pytest.raises(TypeError, match=r"^languages is the string 'en'"):
         function("en")

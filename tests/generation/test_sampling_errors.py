@@ -29,9 +29,9 @@ def test_generate_fills_the_context_to_the_last_token():
 
 
 CHOICES = [
-    ({"temperature": -0.1}, ValueError, r"temperature is -0\.1; expected at least 0"),
-    ({"temperature": float("nan")}, ValueError, r"temperature is nan; expected at least 0"),
-    ({"temperature": float("inf")}, ValueError, r"temperature is inf; expected at least 0"),
+    ({"temperature": -0.1}, ValueError, r"temperature is -0\.1; expected finite and at least 0"),
+    ({"temperature": float("nan")}, ValueError, r"temperature is nan; expected finite and at least 0"),
+    ({"temperature": float("inf")}, ValueError, r"temperature is inf; expected finite and at least 0"),
     ({"temperature": "hot"}, TypeError, r"temperature is 'hot'; expected a number"),
     ({"top_k": 0}, ValueError, r"top_k is 0; expected at least 1"),
     ({"top_k": 8}, ValueError, r"top_k is 8; expected at most 7, the number of tokens"),
@@ -94,12 +94,12 @@ def test_bad_choices_are_named(options, error, message):
         (
             lambda: search(length_power=100),
             ValueError,
-            r"length_power is 100; expected a smaller .*: 3 to this power is too",
+            r"length_power is 100\.0; expected a smaller .*: 3 to this power is too",
         ),
         (lambda: search(beam_width=0), ValueError, r"beam_width is 0; expected at least 1"),
         (lambda: search(beam_width=1.5), TypeError, r"beam_width is 1\.5; expected a whole number"),
-        (lambda: search(length_power=-1), ValueError, r"length_power is -1; expected a finite number, at least 0"),
-        (lambda: search(length_power=float("inf")), ValueError, r"length_power is inf; expected a finite"),
+        (lambda: search(length_power=-1), ValueError, r"length_power is -1; expected finite and at least 0"),
+        (lambda: search(length_power=float("inf")), ValueError, r"length_power is inf; expected finite"),
         (lambda: search(length_power="long"), TypeError, r"length_power is 'long'; expected a number"),
         (lambda: search([[1, 2]]), TypeError, r"prompt is a list of prompts; expected a single one"),
         (lambda: search([]), ValueError, r"is empty; expected at least one token"),

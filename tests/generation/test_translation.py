@@ -100,9 +100,9 @@ def test_cross_entropy_without_label_smoothing_computes_nothing_more(key):
 @pytest.mark.parametrize(
     ("share", "error", "message"),
     [
-        (1.0, ValueError, r"label_smoothing is 1\.0; expected a probability of at least 0 and below 1"),
+        (1.0, ValueError, r"label_smoothing is 1\.0; expected at least 0 and below 1"),
         (-0.1, ValueError, r"label_smoothing is -0\.1; expected a probability"),
-        (10, ValueError, r"For 10 per cent, pass 0\.1"),
+        (10, ValueError, r"label_smoothing is 10; expected a probability .*such as 0\.1"),
         ("0.1", TypeError, r"label_smoothing is '0\.1'; expected a number"),
     ],
 )
@@ -229,7 +229,7 @@ def test_exact_match_counts_what_is_the_same_throughout():
             r"pairs\[0\] is \[1, 2, 3\]; expected",
         ),
         (lambda m: pf.translation_batch(["ab"], m.config), TypeError, r"pairs\[0\] is 'ab'; expected a source"),
-        (lambda m: pf.translation_batch("ab", m.config), TypeError, r"pairs is a string; expected a list"),
+        (lambda m: pf.translation_batch("ab", m.config), TypeError, r"pairs\[0\] is 'a'; expected a source"),
         (
             lambda m: pf.translation_batch([([1] * 7, [1])], m.config),
             ValueError,
@@ -279,14 +279,14 @@ def test_exact_match_counts_what_is_the_same_throughout():
             r"model is of type Encoder; expected one that reads",
         ),
         (lambda m: pf.translate(m, [1, 2]), ValueError, r"texts\[0\]: ids has shape \(\); expected \(seq,\)"),
-        (lambda m: pf.translate(m, "ab"), TypeError, r"sources is a string; expected a list"),
+        (lambda m: pf.translate(m, "ab"), TypeError, r"texts is a string; expected a list"),
         (lambda m: pf.translate(m, [[1] * 7]), ValueError, r"A source has 7 tokens; expected 1 to source_len=6"),
         (lambda m: pf.translate(m, [[1]], 9), ValueError, r"9 shall follow; expected at most context_len=8"),
         (lambda m: pf.translate(m, [[1]], batch_size=0), ValueError, r"batch_size is 0; expected at least 1"),
         (lambda m: pf.translate(m, [[1]], 3, beam_width=0), ValueError, r"beam_width is 0; expected at least 1"),
         (lambda m: pf.translate(m, [[1]], 3, temperature=1.0), TypeError, r"key is None; expected a random key"),
-        (lambda m: pf.exact_match([[1]], []), ValueError, r"1 texts are found, 0 expected; expected equally many"),
-        (lambda m: pf.exact_match([], []), ValueError, r"expected equally many, at least one"),
+        (lambda m: pf.exact_match([[1]], []), ValueError, r"1 texts found, 0 expected; there must be equally many"),
+        (lambda m: pf.exact_match([], []), ValueError, r"0 texts found, .*equally many, and some"),
         (lambda m: pf.exact_match([[1, 2]], ["ab"]), TypeError, r"Some texts are strings and some are lists of ids"),
         (lambda m: pf.exact_match([[1.5]], [[1]]), TypeError, r"ids are float64; expected whole numbers"),
         (

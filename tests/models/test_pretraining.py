@@ -247,13 +247,13 @@ def hiding(tokens=None, is_maskable=ONES, **options):
     ("call", "error", "message"),
     [
         (lambda: hiding(mask_token=11), ValueError, r"mask_token is 11; expected 0 to 10, as there are 11 tokens"),
-        (lambda: hiding(mask_token=-1), ValueError, r"mask_token is -1; expected 0 to 10"),
-        (lambda: hiding(mask_token="[MASK]"), TypeError, r"mask_token is '\[MASK\]'; expected a token id, such as 2"),
+        (lambda: hiding(mask_token=-1), ValueError, r"mask_token is -1; expected 0 to"),
+        (lambda: hiding(mask_token="[MASK]"), TypeError, r"mask_token is '\[MASK\]'; expected a whole number"),
         (lambda: hiding(first_ordinary=11), ValueError, r"first_ordinary is 11; expected 0 to 10"),
-        (lambda: hiding(first_ordinary=True), TypeError, r"first_ordinary is True; expected a token id"),
+        (lambda: hiding(first_ordinary=True), TypeError, r"first_ordinary is True; expected a whole number"),
         (lambda: hiding(vocab_size=0), ValueError, r"vocab_size is 0; expected at least 1"),
-        (lambda: hiding(fraction=15), ValueError, r"fraction is 15; expected a prob.* For 15 per cent, pass 0\.15"),
-        (lambda: hiding(fraction=-0.1), ValueError, r"fraction is -0\.1; expected a probability"),
+        (lambda: hiding(fraction=15), ValueError, r"fraction is 15; expected at least 0 and .* 0\.1 for 10 per cent"),
+        (lambda: hiding(fraction=-0.1), ValueError, r"fraction is -0\.1; expected at least 0"),
         (lambda: hiding(fraction=None), TypeError, r"fraction is None; expected a number"),
         (
             lambda: hiding(jnp.ones((2, 3))),
@@ -274,7 +274,7 @@ def hiding(tokens=None, is_maskable=ONES, **options):
         (
             lambda: pf.MaskedLanguageModel(encoder_config(**SIZES | {"vocab_size": None, "d_in": 4}), key=KEY),
             ValueError,
-            r"has d_in and no vocab_size; expected a vocabulary to guess tokens from",
+            r"has d_in and no vocab_size; expected a vocabulary to guess from",
         ),
         (
             lambda: new_model()(jnp.zeros((2, 3), int), ~ONES),

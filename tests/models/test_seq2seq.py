@@ -415,7 +415,7 @@ def conditioned_on_three():
         (
             lambda: conditioned().extend(TARGET, conditioned().make_cache(3)),
             ValueError,
-            r"room for 3 tokens and holds 0; expected room for 4 more",
+            r"cache\.length is 4; expected at most 3",
         ),
         (
             lambda: conditioned().extend(PADDED_TARGET, conditioned().make_cache(batch=(2,))),

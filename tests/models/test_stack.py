@@ -12,7 +12,8 @@ from closeness import assert_close
 from toy_models import drawn
 
 import plainformer as pf
-from plainformer.models.stack import Stack, add_positions, make_norm, make_scheme
+from plainformer.models.config import make_norm, make_scheme
+from plainformer.models.stack import Stack, add_positions
 from plainformer.positions.grid import GridPositions
 
 SEQ, KV_SEQ, D_MODEL, HEADS, LAYERS, BATCH = 5, 7, 12, 3, 2, (2, 3)
@@ -84,7 +85,7 @@ def test_stack_config_inner_width_is_four_times_the_outer_one_unless_given():
         ({"d_model": 9, "position_scheme": "sinusoidal"}, ValueError, r"d_model is 9; expected a multiple of 2"),
         ({"d_model": 18, "position_scheme": "sinusoidal_2d"}, ValueError, r"d_model is 18; expected a multiple of 4"),
         ({"rope_theta": 0}, ValueError, r"base is 0; expected a finite number above 0"),
-        ({"dropout_rate": -0.1}, ValueError, r"dropout_rate is -0\.1; expected a probability of at least 0"),
+        ({"dropout_rate": -0.1}, ValueError, r"dropout_rate is -0\.1; expected at least 0"),
         ({"dropout_rate": 1.0}, ValueError, r"dropout_rate is 1\.0; expected a probability .* below 1"),
         ({"dropout_rate": "0.1"}, TypeError, r"dropout_rate is '0\.1'; expected a number"),
         ({"dropout_rate": True}, TypeError, r"dropout_rate is True; expected a number"),

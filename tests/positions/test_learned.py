@@ -81,7 +81,7 @@ def test_learned_positions_refuse_what_the_table_does_not_hold(place, bad):
 
 def test_learned_positions_refuse_a_text_that_is_too_long_even_while_tracing():
     for call in (lambda scheme, x: scheme.embed(x), embed):
-        with pytest.raises(ValueError, match=r"Position 4 is out of range; expected 0 to 3\. .*make it longer"):
+        with pytest.raises(ValueError, match=r"positions\[4\] is 4; expected 0 to 3\. .*make it longer"):
             call(new_scheme(4), X)
 
 

@@ -148,7 +148,7 @@ X, LAYER = np.ones((5, 12), np.float32), pf.MultiHeadAttention(12, 4, key=jax.ra
 @pytest.mark.parametrize(
     ("call", "error", "message"),
     [
-        (lambda: pf.rotate_pairs(X[:, :3], np.arange(5)), ValueError, r"d_k is 3, an odd number; expected an even one"),
+        (lambda: pf.rotate_pairs(X[:, :3], np.arange(5)), ValueError, r"d_k is 3; expected even and above 0"),
         (lambda: pf.rotate_pairs(X, np.arange(4)), ValueError, r"positions has shape \(4,\); expected \(seq=5,\)"),
         (
             lambda: pf.rotate_pairs(X, X[:, 0]),
@@ -167,10 +167,14 @@ X, LAYER = np.ones((5, 12), np.float32), pf.MultiHeadAttention(12, 4, key=jax.ra
         ),
         # Sines as whole numbers would all be 0.
         (lambda: pf.rotate_pairs(X.astype(int), np.arange(5)), TypeError, r"rows holds int64; .*rows\.astype\(float\)"),
-        (lambda: pf.RotaryPositions(base=0.0), ValueError, r"base is 0\.0; expected a finite number above 0, such as"),
-        (lambda: pf.RotaryPositions(base=float("nan")), ValueError, r"base is nan; expected a finite number"),
-        (lambda: pf.RotaryPositions(base=float("inf")), ValueError, r"base is inf; expected a finite number"),
-        (lambda: pf.RotaryPositions(base="10000"), TypeError, r"base is '10000'; expected a number, such as 10000"),
+        (lambda: pf.RotaryPositions(base=0.0), ValueError, r"base is 0\.0; expected finite and above 0"),
+        (lambda: pf.RotaryPositions(base=float("nan")), ValueError, r"base is nan; expected finite and above 0"),
+        (lambda: pf.RotaryPositions(base=float("inf")), ValueError, r"base is inf; expected finite and above 0"),
+        (
+            lambda: pf.RotaryPositions(base="10000"),
+            TypeError,
+            r"base is '10000'; expected a number, finite",
+        ),
         (lambda: pf.RotaryPositions(base=True), TypeError, r"base is True; expected a number"),
         (lambda: pf.RotaryPositions().rotate(X[0]), ValueError, r"rows has shape \(12,\).*axis too few.*rows\[None"),
         (
@@ -181,7 +185,7 @@ X, LAYER = np.ones((5, 12), np.float32), pf.MultiHeadAttention(12, 4, key=jax.ra
         (
             lambda: LAYER(X, scheme=pf.RotaryPositions()),
             ValueError,
-            r"d_k is 3, an odd .*, since columns are taken in p",
+            r"d_k is 3; expected even .*, as columns go in pairs",
         ),
     ],
 )

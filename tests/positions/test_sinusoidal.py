@@ -149,8 +149,8 @@ FIVE = np.arange(5)
 @pytest.mark.parametrize(
     ("call", "error", "message"),
     [
-        (lambda: pf.sinusoidal_positions(FIVE, 7), ValueError, r"d_model is 7, an odd number; expected an even one"),
-        (lambda: pf.sinusoidal_positions(FIVE, 0), ValueError, r"d_model is 0; expected at least 1"),
+        (lambda: pf.sinusoidal_positions(FIVE, 7), ValueError, r"d_model is 7; expected even and above 0"),
+        (lambda: pf.sinusoidal_positions(FIVE, 0), ValueError, r"d_model is 0; expected even and above 0"),
         (lambda: pf.sinusoidal_positions([0, 1], 4), TypeError, r"positions is a list; expected .*seq\).*jnp\.asarray"),
         (lambda: pf.sinusoidal_positions(FIVE + 0.5, 4), TypeError, r"positions holds float64; expected whole numbers"),
         (
@@ -163,21 +163,25 @@ FIVE = np.arange(5)
             ValueError,
             r"positions has shape \(\); expected \(\.\.\., seq\)",
         ),
-        (lambda: pf.sinusoidal_positions(FIVE, 4, base=0), ValueError, r"base is 0; expected a finite number above 0"),
-        (lambda: pf.shift_matrix(1, 3), ValueError, r"d_model is 3, an odd number"),
+        (lambda: pf.sinusoidal_positions(FIVE, 4, base=0), ValueError, r"base is 0; expected finite and above 0"),
+        (lambda: pf.shift_matrix(1, 3), ValueError, r"d_model is 3; expected even"),
         (lambda: pf.shift_matrix(1.5, 4), TypeError, r"offset is 1\.5; expected a whole number of positions"),
         (
             lambda: pf.shift_matrix(jnp.arange(2), 4),
             TypeError,
             r"offset is \[0 1\]; expected a whole number of positions",
         ),
-        (lambda: pf.shift_matrix(1, 4, base=-2.0), ValueError, r"base is -2\.0; expected a finite number above 0"),
-        (lambda: pf.SinusoidalPositions(7), ValueError, r"d_model is 7, an odd number"),
-        (lambda: pf.SinusoidalPositions(12, base=float("nan")), ValueError, r"base is nan; expected a finite number"),
+        (lambda: pf.shift_matrix(1, 4, base=-2.0), ValueError, r"base is -2\.0; expected finite and above 0"),
+        (lambda: pf.SinusoidalPositions(7), ValueError, r"d_model is 7; expected even"),
+        (
+            lambda: pf.SinusoidalPositions(12, base=float("nan")),
+            ValueError,
+            r"base is nan; expected finite",
+        ),
         (
             lambda: pf.SinusoidalPositions(12, base="10000"),
             TypeError,
-            r"base is '10000'; expected a number, such as 10000",
+            r"base is '10000'; expected a number, finite and above 0",
         ),
         (
             lambda: pf.SinusoidalPositions(10).embed(X),

@@ -62,7 +62,7 @@ def test_train_bad_input(unchecked):
         BytePairEncoder.train("abc", 256, special=[END])
     with pytest.raises(TypeError, match=r"special is the string '<\|end\|>'; expected a collection"):
         BytePairEncoder.train("abc", 300, special=END)
-    with pytest.raises(TypeError, match=r"special is a set, whose order differs from run to run; expected a list"):
+    with pytest.raises(TypeError, match=r"special is a set, whose order differs each time; expected a list"):
         BytePairEncoder.train("abc", 300, special={END, "<pad>"})
     for special, message in (
         (None, r"special is None; expected a collection"),

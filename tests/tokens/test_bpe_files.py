@@ -56,7 +56,7 @@ def test_from_gpt2_wants_special_tokens_by_name(encoder, tmp_path):
     [
         (lambda lines: lines[:-5], r"no merge makes \d+ tokens of the vocabulary.*Either merges are missing"),
         (lambda lines: [lines[0], *reversed(lines[1:])], "no byte and no earlier merge makes"),
-        (lambda lines: [*lines, lines[1]], "the merge 'Ġ' with 's' appears twice"),
+        (lambda lines: [*lines, lines[1]], r"merges holds \('Ġ', 's'\) twice; expected each once"),
         (lambda lines: [*lines, "h"], r"line 40 is 'h'; expected two tokens with a space between"),
         (lambda lines: [*lines, "h e e"], r"line 40 is 'h e e'; expected two tokens"),
         (lambda lines: [*lines, "zz q"], "merge 38, 'zz' with 'q': no byte and no earlier merge makes 'zz'"),

@@ -105,7 +105,7 @@ IMAGE = np.ones((8, 6, 3), np.float32)
         (
             lambda: patches_to_image(np.ones((12, 11), np.float32), 2, height=8, width=6),
             ValueError,
-            r"patches have 11 features; expected a multiple of 2 \* 2 pixels",
+            r"patches have 11 features; expected a multiple of 4, the pixels of a patch",
         ),
         (
             lambda: patches_to_image(np.ones((2, 12), np.float32), 2, height=-4, width=-2),

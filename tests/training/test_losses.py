@@ -216,7 +216,7 @@ LOGITS, TARGETS = jnp.ones((5, 7)), jnp.zeros(5, int)
         (
             lambda: corpus_loss(Bigram(np.eye(3)), (jnp.zeros((2, 5), int),) * 2),
             TypeError,
-            r"windows are 2 arrays; expected 3, inputs, targets and is_token: see consecutive_windows",
+            r"windows are 2 arrays; expected inputs, targets, is_token: see consecutive_windows",
         ),
         (lambda: perplexity("low"), TypeError, r"nats_per_token is 'low'; expected a number"),
         (lambda: bits_per_character(1.5, 0, 3), ValueError, r"num_tokens is 0; expected at least 1"),

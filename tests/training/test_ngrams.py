@@ -70,7 +70,7 @@ def test_ngram_model_learns_what_repeats():
         ([0, 1], 3, {}, "The text has 2 tokens; expected at least order=3"),
         ([0, 9], 2, {}, r"ids\[1\] is 9; expected 0 to 3"),
         ([0, 1], 0, {}, "order is 0; expected at least 1"),
-        ([0, 1], 2, {"discount": 1.0}, "discount is 1.0; expected a number above 0 and below 1"),
+        ([0, 1], 2, {"discount": 1.0}, "discount is 1.0; expected above 0 and below 1"),
     ],
 )
 def test_ngram_model_refuses_bad_arguments(tokens, order, options, message):

@@ -111,11 +111,9 @@ def test_load_model_notices_an_altered_tokenizer(tmp_path):
 
 
 def test_save_model_refuses_a_tokenizer_of_another_model(tmp_path, unchecked):
-    with pytest.raises(
-        ValueError, match=r"^tokenizer has 6 tokens, and the model vocab_size=5; expected that of the m"
-    ):
+    with pytest.raises(ValueError, match=r"^tokenizer has 6 tokens; expected that of the model, with vocab_size=5"):
         save_model(tmp_path / "toy.safetensors", filled(Toy, ToyConfig(vocab_size=5)), VOCABULARY)
-    with pytest.raises(TypeError, match=r"^tokenizer is a str; expected a Vocabulary or a BytePairEncoder, or None"):
+    with pytest.raises(TypeError, match=r"^tokenizer is a str; expected a Vocabulary or a BytePairEncoder"):
         save_model(tmp_path / "toy.safetensors", filled(Toy, CONFIG), "abc")
     assert not list(tmp_path.iterdir())
 
@@ -159,7 +157,7 @@ def test_load_model_notices_an_altered_configuration(saved, tmp_path):
 
 def test_load_model_names_what_is_not_a_model(saved, tmp_path, unchecked):
     path = tmp_path / "x.safetensors"
-    with pytest.raises(FileNotFoundError, match=rf"^There is no file {path}. Looked in {tmp_path}"):
+    with pytest.raises(FileNotFoundError, match=rf"No such file or directory: '{path}'"):
         load_model(path, Toy)
     path.write_text("hello, this is no such file")
     with pytest.raises(ValueError, match=r"x.safetensors is damaged, or no file of save_model: Error while deserial"):

@@ -6,8 +6,10 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int, Integer
 
 from plainformer.attention.self_attention import attend
-from plainformer.checks import check_positive, checked
+from plainformer.checks import Positive, check_each, checked, refuse
 from plainformer.positions.positions import NO_POSITIONS, PositionScheme, bias_of
+
+MAKE_ROOM = "Make the cache larger, or start anew with the last tokens."
 
 
 class KeyValueCache(eqx.Module):
@@ -15,13 +17,9 @@ class KeyValueCache(eqx.Module):
 
     Implements `eq-decoder-cache`; Shazeer (2019), section 2.4, where keys and values are one more argument and result.
 
-    **Arguments**
-
-    - `num_kv_heads`: number of key and value heads.
-    - `capacity`: for how many tokens of each text there is room.
-    - `d_k`, `d_v`: width of a key, of a value.
-    - `batch`: the axes in front; `(3,)` for three texts that are read side by side, equally many tokens at a time.
-    - `dtype`: of keys and values; `None` for JAX's default, float32.
+    **Arguments** number of key and value heads; `capacity`, for how many tokens of each text there is room; width of a
+    key and of a value; `batch`, the axes in front, `(3,)` for three texts that are read side by side, equally many
+    tokens at a time; `dtype` of keys and values.
 
     **Attributes** `keys` have a column per slot, so that the product with a query needs no transposed copy of them,
     and `values` a row. `positions` say where in its text the token of each slot stands, or -1 for a slot that nobody
@@ -33,13 +31,20 @@ class KeyValueCache(eqx.Module):
     positions: Int[Array, "*batch capacity"]
     length: Int[Array, ""]
 
+    @checked
     def __init__(
-        self, num_kv_heads: int, capacity: int, d_k: int, d_v: int, *, batch: tuple[int, ...] = (), dtype=None
+        self,
+        num_kv_heads: Positive,
+        capacity: Positive,
+        d_k: Positive,
+        d_v: Positive,
+        *,
+        batch: tuple[int, ...] = (),
+        dtype=None,
     ):
-        check_positive(num_kv_heads=num_kv_heads, capacity=capacity, d_k=d_k, d_v=d_v)
         if not isinstance(batch, tuple | list):
             raise TypeError(f"batch is {batch!r}; expected the sizes of the axes in front, as (3,) for three texts.")
-        check_positive(**{f"batch[{axis}]": size for axis, size in enumerate(batch)})
+        check_each(Positive, **{f"batch[{axis}]": size for axis, size in enumerate(batch)})
         self.keys = jnp.zeros((*batch, num_kv_heads, d_k, capacity), dtype)
         self.values = jnp.zeros((*batch, num_kv_heads, capacity, d_v), dtype)
         self.positions = jnp.full((*batch, capacity), -1, jnp.int32)
@@ -84,25 +89,17 @@ class KeyValueCache(eqx.Module):
         return eqx.tree_at(lambda cache: (cache.keys, cache.values, cache.positions, cache.length), self, entries)
 
     def with_room(self, seq: int) -> "KeyValueCache":
-        """Return the cache itself; raise, in a compiled function when it runs, without room for `seq` more tokens."""
+        """Return the cache; raise, in a compiled function when it runs, without room for `seq` more tokens."""
         self._check_room(seq)
-        if not isinstance(self.length, jax.core.Tracer):
-            return self
-        message = (
-            f"The cache is full: it has room for {self.capacity} tokens in all; expected room for {seq} more. "
-            "Make it larger, or start anew with the last tokens."
-        )
-        length = eqx.error_if(self.length, self.length > self.capacity - seq, message)
+        most = self.capacity - seq
+        expected = f"at most {most}, so that {seq} tokens fit into {self.capacity}. {MAKE_ROOM}"
+        length = refuse(self.length, self.length > most, "cache.length", expected)
         return eqx.tree_at(lambda cache: cache.length, self, length)
 
     def _check_room(self, seq: int) -> None:
         """Raise `ValueError` if there is no room, as far as this is known before a compiled function runs."""
-        filled = 0 if isinstance(self.length, jax.core.Tracer) else int(self.length)
-        if filled + seq > self.capacity:
-            raise ValueError(
-                f"The cache has room for {self.capacity} tokens and holds {filled}; expected room for {seq} more. "
-                "Make it larger, or start anew with the last tokens."
-            )
+        needed = seq if isinstance(self.length, jax.core.Tracer) else seq + int(self.length)
+        refuse(needed, needed > self.capacity, "cache.length", f"at most {self.capacity}, its capacity. {MAKE_ROOM}")
 
     @checked
     def mask(self, positions: Integer[Array, "*batch seq"]) -> Bool[Array, "*batch seq capacity"]:
@@ -116,6 +113,21 @@ class KeyValueCache(eqx.Module):
         if not self.batch:
             raise ValueError("This cache is of a single text; expected one of a batch, to select texts from.")
         return self._replace(self.keys[rows], self.values[rows], self.positions[rows], self.length)
+
+
+def ready_to_extend(cache, num_layers: int, tokens, positions):
+    """Return a cache that is of this model and has room, and the tokens' positions, counted on if there are none."""
+    if len(cache) != num_layers:
+        raise ValueError(f"The cache has {len(cache)} parts; expected {num_layers}: see make_cache().")
+    if cache[0].batch != tokens.shape[:-1]:
+        raise ValueError(
+            f"tokens has shape {tokens.shape}, and the cache was made for batch={cache[0].batch}; expected the same "
+            f"axes in front: make_cache(batch={tokens.shape[:-1]})."
+        )
+    seq = tokens.shape[-1]
+    if positions is None:
+        positions = cache[0].positions.max(axis=-1, keepdims=True) + 1 + jnp.arange(seq)
+    return (cache[0].with_room(seq), *cache[1:]), positions  # all parts are of one length
 
 
 def attend_to_cache(

@@ -9,7 +9,7 @@ from jaxtyping import Array, Bool, Float, Integer, Num, PRNGKeyArray
 
 from plainformer.attention.cache import KeyValueCache, attend_to_cache
 from plainformer.attention.self_attention import attend, attention_weights
-from plainformer.checks import check_axes, check_positive, checked
+from plainformer.checks import Positive, check_axes, check_each, checked
 from plainformer.positions.positions import NO_POSITIONS, PositionScheme, bias_of
 from plainformer.tokens.tokens import Linear
 
@@ -27,12 +27,8 @@ def multi_head_concat(
 
     Implements `eq-multi-head-concat`; Vaswani et al. (2017), section 3.2.2.
 
-    **Arguments**
-
-    - `x`: one vector per token.
-    - `query_weights`, `key_weights`, `value_weights`: one matrix per head.
-    - `output_weights`: the output matrix, cut into the rows that meet each head.
-    - `mask`: `True` where a token may attend to another; the same for every head.
+    **Arguments** one vector per token; a matrix of queries, of keys and of values per head; the output matrix, cut into
+    the rows that meet each head; a mask, the same for every head.
     """
     outputs = _head_outputs(x, query_weights, key_weights, value_weights, mask)
     return jnp.concatenate(outputs, axis=-1) @ jnp.concatenate(list(output_weights), axis=0)
@@ -60,20 +56,17 @@ def multi_head_sum(
 
 def _head_outputs(x, query_weights, key_weights, value_weights, mask) -> list[Float[Array, "*batch seq d_v"]]:
     """What each head alone returns."""
-    check_positive(heads=len(query_weights))
+    check_each(Positive, heads=len(query_weights))
     per_head = zip(query_weights, key_weights, value_weights, strict=True)
     return [attend(x @ w_q, x @ w_k, x @ w_v, mask) for w_q, w_k, w_v in per_head]
 
 
 @checked
-def split_heads(x: Num[Array, "*batch seq width"], num_heads: int) -> Num[Array, "*batch heads seq d_head"]:
+def split_heads(x: Num[Array, "*batch seq width"], num_heads: Positive) -> Num[Array, "*batch heads seq d_head"]:
     r"""Cut each row into `num_heads` equal pieces and stack the pieces of each head into a matrix.
 
     Implements `eq-multi-head-split`; the columns of head h are those from h d_head to (h + 1) d_head, counted from 0.
-
-    **Raises** `ValueError` if the width is not a multiple of `num_heads`.
     """
-    check_positive(num_heads=num_heads)
     if x.shape[-1] % num_heads:
         raise ValueError(f"x is {x.shape[-1]} wide, which {num_heads} heads cannot share equally; expected a multiple.")
     # Reshape, then swap: reshaping straight to (heads, seq, d_head) would cut across tokens.
@@ -99,14 +92,11 @@ class MultiHeadAttention(eqx.Module):
 
     **Arguments**
 
-    - `d_model`: width of a token, in and out.
-    - `num_heads`: number of query heads.
+    - `d_model`: width of a token, in and out; `num_heads`: number of query heads.
     - `num_kv_heads`: number of key and value heads, a divisor of `num_heads`; `None` for as many.
     - `d_k`, `d_v`: width of a key and of a value in one head; `None` for `d_model / num_heads`.
-    - `use_bias`: whether each of the four maps adds a bias.
-    - `key`: random key for the weight matrices (Glorot normal); biases start at zero.
-
-    **Raises** `ValueError` if a size is below 1 or the heads do not divide what they share.
+    - `use_bias`: whether each of the four maps adds a bias, which starts at zero.
+    - `key`: random key for the weight matrices (Glorot normal).
 
     **Differs from the paper** only in layout: the matrices of all heads stand side by side in one, so that one
     product makes the queries of all of them.
@@ -119,23 +109,21 @@ class MultiHeadAttention(eqx.Module):
     num_heads: int = eqx.field(static=True)
     num_kv_heads: int = eqx.field(static=True)
 
+    @checked
     def __init__(
         self,
-        d_model: int,
-        num_heads: int,
+        d_model: Positive,
+        num_heads: Positive,
         *,
-        num_kv_heads: int | None = None,
-        d_k: int | None = None,
-        d_v: int | None = None,
+        num_kv_heads: Positive | None = None,
+        d_k: Positive | None = None,
+        d_v: Positive | None = None,
         use_bias: bool = False,
         key: PRNGKeyArray,
     ):
+        check_heads(d_model if d_k is None or d_v is None else num_heads, num_heads, num_kv_heads)
         num_kv_heads = num_heads if num_kv_heads is None else num_kv_heads
-        check_heads(num_heads, num_kv_heads)
-        if d_k is None or d_v is None:
-            check_width(d_model, num_heads)
         d_k, d_v = (d_model // num_heads if width is None else width for width in (d_k, d_v))
-        check_positive(d_model=d_model, d_k=d_k, d_v=d_v)
 
         def of_heads(heads, width, key):
             return Linear(d_model, heads * width, use_bias=use_bias, initialiser=_glorot_heads(heads), key=key)
@@ -163,9 +151,8 @@ class MultiHeadAttention(eqx.Module):
     ) -> Float[Array, "*batch seq d_model"]:
         """Attend from every row of `x` to the rows of `context`, or of `x` itself if there is none.
 
-        `mask` is `True` where attending is allowed. A position `scheme` (chapter 05) may turn queries and keys, and add
-        to the scores; rows of `x` and of `context` both count from 0. A row that may attend to nothing gets the output
-        bias, or zeros.
+        A position `scheme` (chapter 05) may turn queries and keys, and add to the scores; rows of `x` and of `context`
+        both count from 0. A row that may attend to nothing gets the output bias, or zeros.
         """
         queries, keys, values, mask, bias = self._project(x, mask, context, scheme)
         heads = attend(queries, keys, values, mask, bias=bias)
@@ -266,23 +253,17 @@ class MultiHeadAttention(eqx.Module):
         return self.output(merge_heads(attend_to_cache(queries, cache, positions)))
 
 
-def check_heads(num_heads: int, num_kv_heads: int) -> None:
-    """Raise `ValueError` unless equally many query heads share each key and value head."""
-    check_positive(num_heads=num_heads, num_kv_heads=num_kv_heads)
-    if num_heads % num_kv_heads:
-        raise ValueError(
-            f"num_heads={num_heads} is not a multiple of num_kv_heads={num_kv_heads}; "
-            "expected equally many query heads for each key and value head."
-        )
-
-
-def check_width(d_model: int, num_heads: int) -> None:
-    """Raise `ValueError` unless heads of equal width make up a token."""
-    check_positive(d_model=d_model, num_heads=num_heads)
+def check_heads(d_model: int, num_heads: int, num_kv_heads: int | None) -> None:
+    """Raise `ValueError` unless heads of equal width make up a token, and equally many of them share each key head."""
     if d_model % num_heads:
         raise ValueError(
             f"d_model={d_model} is not a multiple of num_heads={num_heads}; expected heads of equal width. "
             "Choose other sizes, or give d_k and d_v yourself."
+        )
+    if num_heads % (num_kv_heads or num_heads):
+        raise ValueError(
+            f"num_heads={num_heads} is not a multiple of num_kv_heads={num_kv_heads}; expected equally many query "
+            "heads for each key and value head."
         )
 
 

@@ -3,7 +3,7 @@
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from plainformer.checks import check_positive, checked
+from plainformer.checks import Positive, check_each, checked
 
 
 @checked
@@ -42,7 +42,7 @@ def class_attention(
     if not isinstance(grid, tuple | list) or len(grid) != 2:
         raise TypeError(f"grid is {grid!r}; expected a pair, (height, width), such as ViTConfig.grid.")
     height, width = grid
-    check_positive(grid_height=height, grid_width=width)
+    check_each(Positive, grid_height=height, grid_width=width)
     if weights.shape[-1] != height * width + 1:
         raise ValueError(
             f"weights has shape {weights.shape}; expected {height * width + 1} rows and columns, for a class "

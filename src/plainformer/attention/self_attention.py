@@ -10,7 +10,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, PRNGKeyArray
 
-from plainformer.checks import check_positive, checked
+from plainformer.checks import Natural, Positive, check_each, checked
 from plainformer.tokens.tokens import GLOROT
 
 
@@ -26,18 +26,12 @@ def weighted_average(
     return weights @ values
 
 
-def window_weights(seq_len: int, radius: int) -> Float[Array, "seq seq"]:
+@checked
+def window_weights(seq_len: Positive, radius: Natural) -> Float[Array, "seq seq"]:
     r"""Give every token within `radius` positions the same weight, and all others none.
 
     Implements `eq-self-attention-window`. Applied by `weighted_average` it is a convolution with a box filter.
-
-    **Arguments** `seq_len`, the number of tokens; `radius`, how many neighbours on each side count, at least 0.
-
-    **Returns** weights whose rows sum to one. **Raises** `ValueError` if a number is out of range.
     """
-    check_positive(seq_len=seq_len)
-    if radius < 0 or radius % 1:
-        raise ValueError(f"radius is {radius}; expected a whole number: 0 (only the token itself) or more.")
     positions = jnp.arange(seq_len)
     near = jnp.abs(positions[:, None] - positions[None, :]) <= radius
     return softmax(jnp.zeros((seq_len, seq_len)), near)  # equal scores, equal weights
@@ -49,9 +43,8 @@ def dot_product_scores(
 ) -> Float[Array, "*batch q_seq kv_seq"]:
     r"""Compare every query with every key by their dot product.
 
-    Implements `eq-self-attention-scores`; Bishop and Bishop (2024), section 12.1.
-
-    **Returns** the scores: row n belongs to query n, column m to key m.
+    Implements `eq-self-attention-scores`; Bishop and Bishop (2024), section 12.1. Row n belongs to query n, column m to
+    key m.
     """
     return queries @ keys.mT
 
@@ -62,9 +55,7 @@ def shared_projection_scores(
 ) -> Float[Array, "*batch seq seq"]:
     r"""Compare tokens after one and the same linear map.
 
-    Implements `eq-self-attention-shared`; Turner (2023), section 2.1, in the row convention.
-
-    **Returns** a symmetric matrix.
+    Implements `eq-self-attention-shared`; Turner (2023), section 2.1, in the row convention. The matrix is symmetric.
     """
     return dot_product_scores(x @ projection, x @ projection)
 
@@ -80,11 +71,9 @@ def scaled_scores(
     r"""Compare every query with every key, in units of the typical size of a dot product.
 
     Implements `eq-self-attention-scaled`; Vaswani et al. (2017), section 3.2.1. Why: `eq-self-attention-variance`.
-    What depends on position alone may be added by `bias`: `eq-positions-bias`.
-
-    **Arguments** as for `attend`, without values and mask.
+    What depends on position alone may be added by `bias`: `eq-positions-bias`. Arguments as for `attend`.
     """
-    check_positive(d_k=queries.shape[-1])
+    check_each(Positive, d_k=queries.shape[-1])
     scale = 1 / math.sqrt(queries.shape[-1]) if scale is None else scale
     # The factor goes to the queries: q_seq * d_k multiplications instead of q_seq * kv_seq.
     scores = dot_product_scores(queries * jnp.asarray(scale, queries.dtype), keys)
@@ -97,12 +86,8 @@ def softmax(
 ) -> Float[Array, "*batch q_seq kv_seq"]:
     r"""Turn each row of scores into non-negative weights that sum to one, or into zeros if all is hidden.
 
-    Implements `eq-self-attention-softmax`; Bridle (1990).
-
-    **Arguments** the scores; `mask`, `True` where the query may attend to the key, `None` to hide nothing.
-
-    **Returns** the weights, exactly zero for a hidden key. A row of finite scores with nothing to attend to is all
-    zeros, and so are its gradients.
+    Implements `eq-self-attention-softmax`; Bridle (1990). The weight of a hidden key is exactly zero. A row of finite
+    scores with nothing to attend to is all zeros, and so are its gradients.
     """
     scores, dtype = at_least_float32(scores), scores.dtype  # a sum of many 16-bit numbers may overflow
     if mask is not None:
@@ -125,11 +110,8 @@ def attention_weights(
 ) -> Float[Array, "*batch q_seq kv_seq"]:
     r"""Return how much each query attends to each key.
 
-    Implements `eq-self-attention-weights`; Vaswani et al. (2017), equation 1, without the values.
-
-    **Arguments** as for `attend`, without the values.
-
-    **Returns** the weights; each row sums to one, or is zero if its query may attend to nothing.
+    Implements `eq-self-attention-weights`; Vaswani et al. (2017), equation 1, without the values. Each row sums to one,
+    or is zero if its query may attend to nothing. Arguments as for `attend`.
     """
     return softmax(scaled_scores(queries, keys, scale=scale, bias=bias), mask)
 
@@ -150,9 +132,7 @@ def attend(
 
     **Arguments**
 
-    - `queries`: what each output looks for.
-    - `keys`: what each token offers to be found by.
-    - `values`: what each token passes on.
+    - `queries`: what each output looks for; `keys`: what each token offers to be found by; `values`: what it passes on.
     - `mask`: `True` where the query may attend to the key; `None` hides nothing.
     - `scale`: the factor on the dot products; `None` for one over the root of d_k.
     - `bias`: what is added to the scaled scores (chapter 05); `None` for nothing.
@@ -188,32 +168,26 @@ def hard_attention(
     return weighted_average(weights, values)
 
 
-def causal_mask(seq_len: int) -> Bool[Array, "seq seq"]:
+@checked
+def causal_mask(seq_len: Positive) -> Bool[Array, "seq seq"]:
     r"""Let each token attend to itself and to what came before it.
 
-    Implements `eq-self-attention-causal`; Vaswani et al. (2017), section 3.2.3.
-
-    **Returns** `True` on and below the diagonal. **Raises** `ValueError` if `seq_len` is below 1.
+    Implements `eq-self-attention-causal`; Vaswani et al. (2017), section 3.2.3. `True` on and below the diagonal.
     """
-    check_positive(seq_len=seq_len)
     return jnp.tril(jnp.ones((seq_len, seq_len), bool))
 
 
 @checked
 def padding_mask(
-    is_token: Bool[Array, "*batch kv_seq"], q_seq: int | None = None
+    is_token: Bool[Array, "*batch kv_seq"], q_seq: Positive | None = None
 ) -> Bool[Array, "*batch q_seq kv_seq"]:
     r"""Let every query attend to real tokens only.
 
-    Implements `eq-self-attention-padding`. Combine it with another mask by `&`.
-
-    **Arguments** `is_token`, `True` for a token, `False` for padding; `q_seq`, the number of queries, `None` for as
-    many as there are keys. **Returns** the same row for every query.
+    Implements `eq-self-attention-padding`. Combine it with another mask by `&`. There are as many queries as keys,
+    unless `q_seq` says otherwise.
     """
     kv_seq = is_token.shape[-1]
     q_seq = kv_seq if q_seq is None else q_seq
-    if kv_seq:
-        check_positive(q_seq=q_seq)
     return jnp.broadcast_to(is_token[..., None, :], (*is_token.shape[:-1], q_seq, kv_seq))
 
 
@@ -222,20 +196,17 @@ class SelfAttention(eqx.Module):
 
     Implements `eq-self-attention-layer`; Vaswani et al. (2017), section 3.2; Turner (2023), section 2.1.
 
-    **Arguments**
-
-    - `d_model`, `d_k`: width of a token; of queries and keys.
-    - `d_v`: width of values and of the output; `None` for `d_model`.
-    - `key`: random key for the three weight matrices (Glorot normal).
+    **Arguments** width of a token; of queries and keys; of values and output, `None` for `d_model`; random key for the
+    three weight matrices (Glorot normal).
     """
 
     query_weight: Float[Array, "d_model d_k"]
     key_weight: Float[Array, "d_model d_k"]
     value_weight: Float[Array, "d_model d_v"]
 
-    def __init__(self, d_model: int, d_k: int, d_v: int | None = None, *, key: PRNGKeyArray):
+    @checked
+    def __init__(self, d_model: Positive, d_k: Positive, d_v: Positive | None = None, *, key: PRNGKeyArray):
         d_v = d_model if d_v is None else d_v
-        check_positive(d_model=d_model, d_k=d_k, d_v=d_v)
         query_key, key_key, value_key = jax.random.split(key, 3)
         self.query_weight = GLOROT(query_key, (d_model, d_k))
         self.key_weight = GLOROT(key_key, (d_model, d_k))

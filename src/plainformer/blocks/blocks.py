@@ -1,6 +1,7 @@
 """The transformer block: attention and a token-wise network, each with its norm and its residual (chapter 04)."""
 
 from collections.abc import Callable
+from typing import Literal
 
 import equinox as eqx
 from jaxtyping import Array, Bool, Float, Integer, PRNGKeyArray
@@ -8,11 +9,11 @@ from jaxtyping import Array, Bool, Float, Integer, PRNGKeyArray
 from plainformer.attention.cache import KeyValueCache
 from plainformer.attention.multi_head import MultiHeadAttention
 from plainformer.blocks.layers import FeedForward, Norm, SwiGLU, dropout, split_key
-from plainformer.checks import check_choice, check_fraction, checked
+from plainformer.checks import Probability, check_each, checked
 from plainformer.positions.positions import NO_POSITIONS, PositionScheme
 
 Rows = Float[Array, "*batch seq d_model"]
-NORM_PLACEMENTS = ("pre", "post")
+NormPlacement = Literal["pre", "post"]
 
 
 def pre_norm(x: Rows, norm: Callable[[Rows], Rows], sublayer: Callable[[Rows], Rows]) -> Rows:
@@ -37,9 +38,8 @@ class TransformerBlock(eqx.Module):
     Implements `eq-blocks-block`; Vaswani et al. (2017), section 3.1, with `"post"`; Xiong et al. (2020), with `"pre"`.
 
     **Arguments** the block's parts, which `make_block` makes of a configuration: `attention`, `feed_forward` and their
-    norms; `cross_attention` and its norm, to read a `context` between the two, or `None`; `norm_placement`, `"pre"`
-    to normalise what enters a sublayer or `"post"` what leaves the sum; `dropout_rate`, the probability with which an
-    entry of a sublayer's output is dropped while training.
+    norms; `cross_attention` and its norm, to read a `context` between the two, or `None`; `norm_placement` and
+    `dropout_rate`, as for `StackConfig`.
     """
 
     attention_norm: Norm
@@ -52,8 +52,8 @@ class TransformerBlock(eqx.Module):
     dropout_rate: float = eqx.field(static=True, default=0.0)
 
     def __check_init__(self):
-        check_choice("norm_placement", self.norm_placement, NORM_PLACEMENTS)
-        check_fraction(dropout_rate=self.dropout_rate)
+        check_each(NormPlacement, norm_placement=self.norm_placement)
+        check_each(Probability, dropout_rate=self.dropout_rate)
         if (self.cross_attention is None) != (self.cross_norm is None):
             raise ValueError("cross_attention and cross_norm belong together; expected both of them, or neither.")
 
@@ -87,9 +87,8 @@ class TransformerBlock(eqx.Module):
     ) -> Float[Array, "*batch seq d_model"]:
         """Send tokens through the block.
 
-        `mask` says which of them each token may attend to. A block with cross-attention needs a `context`, and takes a
-        `context_mask`. A position `scheme` (chapter 05) acts in the self-attention. With a random `key`, as in
-        training, dropout is on. Raises `ValueError` if a `context` is missing or not expected.
+        A block with cross-attention needs a `context`, and takes a `context_mask`. A position `scheme` (chapter 05)
+        acts in the self-attention. With a random `key`, as in training, dropout is on.
         """
         self._check_context("context=, (kv_seq, d_model)", context, context_mask)
 
@@ -113,8 +112,8 @@ class TransformerBlock(eqx.Module):
     ) -> tuple[Float[Array, "*batch seq d_model"], KeyValueCache]:
         """Send further tokens through the block, with a cache of what its self-attention knows of the earlier ones.
 
-        As `MultiHeadAttention.extend`, whose arguments these are. A block with cross-attention needs a `context`, which
-        its `cross_attention.cache_context` made. The network sees each token alone anyway.
+        Arguments as for `MultiHeadAttention.extend`; a block with cross-attention needs a `context`, too, which its
+        `cross_attention.cache_context` made.
         """
         self._check_context("context=, as its cross_attention.cache_context makes it", context)
 
@@ -157,8 +156,6 @@ class TransformerBlock(eqx.Module):
 
     def _check_context(self, expected: str, context, context_mask=None) -> None:
         if self.cross_attention is None and not (context is None and context_mask is None):
-            raise ValueError(
-                "This block has no cross-attention and takes no context; make it with cross_attention=True."
-            )
+            raise ValueError("This block takes no context; make it with cross_attention=True.")
         if self.cross_attention is not None and context is None:
             raise ValueError(f"This block has cross-attention and needs a context: pass {expected}.")

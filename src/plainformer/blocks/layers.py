@@ -1,6 +1,7 @@
 """What a block does to one token at a time: normalisation, the token-wise network, dropout (chapter 04)."""
 
 import math
+from typing import Literal
 
 import equinox as eqx
 import jax
@@ -8,7 +9,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, PRNGKeyArray
 
 from plainformer.attention.self_attention import at_least_float32
-from plainformer.checks import as_number, check_choice, check_fraction, check_positive, checked
+from plainformer.checks import NonNegative, Positive, Probability, check_each, checked
 from plainformer.tokens.tokens import Linear
 
 ACTIVATIONS = {
@@ -18,22 +19,20 @@ ACTIVATIONS = {
     "gelu_tanh": lambda x: jax.nn.gelu(x, approximate=True),
     "silu": jax.nn.silu,
 }
+Activation = Literal["relu", "gelu", "gelu_tanh", "silu"]
 
 
 @checked
-def standardise(x: Float[Array, "*batch d_model"], eps: float = 1e-5) -> Float[Array, "*batch d_model"]:
+def standardise(x: Float[Array, "*batch d_model"], eps: NonNegative = 1e-5) -> Float[Array, "*batch d_model"]:
     r"""Shift and stretch each row to mean 0 and variance 1.
 
     Implements `eq-blocks-standardise`; Ba et al. (2016), equation 3.
 
-    **Arguments** the rows; `eps`, what is added to the variance, under the root, so that a constant row gives zeros and
-    no division by zero.
-
-    **Returns** rows of the same shape. The variance is the biased one: the sum of squares divided by `d_model`, not by
-    `d_model - 1`.
+    `eps` is added to the variance, under the root, so that a constant row gives zeros and no division by zero. The
+    variance is the biased one: the sum of squares divided by `d_model`, not by `d_model - 1`.
     """
-    check_positive(d_model=x.shape[-1])
-    eps, rows = check_eps(eps), at_least_float32(x)
+    check_each(Positive, d_model=x.shape[-1])
+    rows = at_least_float32(x)
     centred = rows - rows.mean(axis=-1, keepdims=True)
     variance = (centred**2).mean(axis=-1, keepdims=True)
     return (centred * jax.lax.rsqrt(variance + eps)).astype(x.dtype)
@@ -44,19 +43,19 @@ class LayerNorm(eqx.Module):
 
     Implements `eq-blocks-layer-norm`; Ba et al. (2016), equation 4.
 
-    **Arguments** `d_model`, width of a token; `eps`, added to the variance, under the root; `use_bias`, whether there
-    is a shift. The scale starts at ones, the bias at zeros.
+    **Arguments** the width of a token; `eps`, as for `standardise`; `use_bias`, whether there is a shift. The scale
+    starts at ones, the bias at zeros.
     """
 
     scale: Float[Array, " d_model"]
     bias: Float[Array, " d_model"] | None
     eps: float = eqx.field(static=True)
 
-    def __init__(self, d_model: int, *, eps: float = 1e-5, use_bias: bool = True):
-        check_positive(d_model=d_model)
+    @checked
+    def __init__(self, d_model: Positive, *, eps: NonNegative = 1e-5, use_bias: bool = True):
         self.scale = jnp.ones(d_model)
         self.bias = jnp.zeros(d_model) if use_bias else None
-        self.eps = check_eps(eps)
+        self.eps = eps
 
     @checked
     def __call__(self, x: Float[Array, "*batch d_model"]) -> Float[Array, "*batch d_model"]:
@@ -70,18 +69,16 @@ class RMSNorm(eqx.Module):
 
     Implements `eq-blocks-rms-norm`; Zhang and Sennrich (2019), equation 4.
 
-    **Arguments** as for `LayerNorm`, without `use_bias`.
-
     **Differs from the paper** by `eps`, which is added to the mean square, under the root.
     """
 
     scale: Float[Array, " d_model"]
     eps: float = eqx.field(static=True)
 
-    def __init__(self, d_model: int, *, eps: float = 1e-5):
-        check_positive(d_model=d_model)
+    @checked
+    def __init__(self, d_model: Positive, *, eps: NonNegative = 1e-5):
         self.scale = jnp.ones(d_model)
-        self.eps = check_eps(eps)
+        self.eps = eps
 
     @checked
     def __call__(self, x: Float[Array, "*batch d_model"]) -> Float[Array, "*batch d_model"]:
@@ -94,34 +91,30 @@ class RMSNorm(eqx.Module):
 Norm = LayerNorm | RMSNorm
 
 
-def check_eps(eps: float) -> float:
-    """Return `eps` as a Python number; raise `ValueError` unless it is finite and at least 0."""
-    number = as_number("eps", eps, "1e-5")
-    if not 0 <= number < math.inf:  # a NaN, too, is refused: no comparison with it holds
-        raise ValueError(f"eps is {eps}; expected a small number, at least 0, such as 1e-5.")
-    return number
-
-
 class FeedForward(eqx.Module):
     r"""The token-wise network: two linear maps with an activation between them, the same for every token.
 
     Implements `eq-blocks-feed-forward`; Vaswani et al. (2017), equation 2. The activations are `eq-blocks-relu`,
     `eq-blocks-gelu`, `eq-blocks-gelu-tanh` and `eq-blocks-silu`; Hendrycks and Gimpel (2016).
 
-    **Arguments**
-
-    - `d_model`, `d_ff`: width of a token, and of the layer in between.
-    - `activation`: `"relu"`, `"gelu"` (exact), `"gelu_tanh"` (its approximation) or `"silu"`.
-    - `use_bias`: whether each of the two maps adds a bias.
+    **Arguments** the widths of a token and of the layer in between; the activation, where `"gelu"` is exact and
+    `"gelu_tanh"` its approximation; `use_bias`, whether each of the two maps adds a bias.
     """
 
     up: Linear
     down: Linear
-    activation: str = eqx.field(static=True)
+    activation: Activation = eqx.field(static=True)
 
-    def __init__(self, d_model: int, d_ff: int, *, activation: str = "gelu", use_bias: bool = True, key: PRNGKeyArray):
-        check_positive(d_model=d_model, d_ff=d_ff)
-        check_choice("activation", activation, ACTIVATIONS)
+    @checked
+    def __init__(
+        self,
+        d_model: Positive,
+        d_ff: Positive,
+        *,
+        activation: Activation = "gelu",
+        use_bias: bool = True,
+        key: PRNGKeyArray,
+    ):
         up_key, down_key = jax.random.split(key)
         self.up = Linear(d_model, d_ff, use_bias=use_bias, key=up_key)
         self.down = Linear(d_ff, d_model, use_bias=use_bias, key=down_key)
@@ -137,16 +130,16 @@ class SwiGLU(eqx.Module):
 
     Implements `eq-blocks-swiglu`; Shazeer (2020), equation 6, where it is called FFN-SwiGLU.
 
-    **Arguments** `d_model`, `d_ff`: width of a token, and of the layer in between. Three matrices instead of two: with
-    two thirds of the width there are as many weights as in `FeedForward`.
+    Three matrices instead of two: with two thirds of the width in between there are as many weights as in
+    `FeedForward`.
     """
 
     gate: Linear
     up: Linear
     down: Linear
 
-    def __init__(self, d_model: int, d_ff: int, *, key: PRNGKeyArray):
-        check_positive(d_model=d_model, d_ff=d_ff)
+    @checked
+    def __init__(self, d_model: Positive, d_ff: Positive, *, key: PRNGKeyArray):
         gate_key, up_key, down_key = jax.random.split(key, 3)
         self.gate = Linear(d_model, d_ff, use_bias=False, key=gate_key)
         self.up = Linear(d_model, d_ff, use_bias=False, key=up_key)
@@ -158,31 +151,20 @@ class SwiGLU(eqx.Module):
 
 
 @checked
-def dropout(x: Float[Array, "*shape"], rate: float, *, key: PRNGKeyArray | None = None) -> Float[Array, "*shape"]:
+def dropout(x: Float[Array, "*shape"], rate: Probability, *, key: PRNGKeyArray | None = None) -> Float[Array, "*shape"]:
     r"""Set each entry to zero with probability `rate`, and stretch the others so that the mean stays.
 
     Implements `eq-blocks-dropout`; Srivastava et al. (2014), section 4, stretched while training rather than shrunk
     afterwards.
 
-    **Arguments** an array of any shape; the probability of a zero, at least 0 and below 1; a random key, or `None`, as
-    outside training, to return `x` as it is. **Raises** `TypeError` if the rate is traced.
+    Without a random key, as outside training, `x` stays as it is.
     """
-    check_fraction(rate=rate)
     if key is None or rate == 0:
         return x
     keep = jax.random.bernoulli(key, 1 - rate, x.shape)
-    return jnp.where(keep, x / (1 - float(rate)), 0)
+    return jnp.where(keep, x / (1 - rate), 0)
 
 
 def split_key(key: PRNGKeyArray | None, num: int):
     """Return `num` random keys, or as many times `None` if there is no key to split."""
     return [None] * num if key is None else jax.random.split(key, num)
-
-
-def count_parameters(module) -> int:
-    r"""Count the learned numbers of a module, or of any tree of arrays: the entries of all its floating-point arrays.
-
-    Implements `eq-blocks-parameters`. Shapes are enough: `eqx.filter_eval_shape` gives a module without its numbers.
-    """
-    arrays = [leaf for leaf in jax.tree.leaves(module) if hasattr(leaf, "dtype")]
-    return sum(array.size for array in arrays if jnp.issubdtype(array.dtype, jnp.inexact))

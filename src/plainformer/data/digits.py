@@ -23,15 +23,13 @@ class DigitSplits(NamedTuple):
 
 
 def digits() -> DigitSplits:
-    r"""Return the 1,797 handwritten digits that ship with scikit-learn, about a fifth of them to test on.
+    """Return the 1,797 handwritten digits that ship with scikit-learn: 1,442 for training, 355 for the test.
 
     They are the test part of the UCI set Optical Recognition of Handwritten Digits (Alpaydin and Kaynak, 1998), by 13
     writers. Which writer an image is by is not recorded, so writers cannot be held out: the same hands are in training
     and test, and an accuracy says nothing about the hand of a stranger. Of each digit, a fifth is held out, rounded
-    down, chosen by a checksum of the image: always the same one, and no image is in both parts.
-
-    **Returns** training and test, 1,442 and 355 images; in each the `images` `(n, 8, 8, 1)`, float32, 0 for paper to 1
-    for ink, and the `labels` `(n,)`, int32, 0 to 9, both in scikit-learn's order.
+    down, chosen by a checksum of the image: always the same one, and no image is in both parts. Images have 8 x 8
+    pixels of one channel, 0 for paper to 1 for ink, and are in scikit-learn's order.
     """
     from sklearn.datasets import load_digits
 

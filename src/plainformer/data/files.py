@@ -17,10 +17,7 @@ PARTIAL = ".plainformer-"  # how the name of a file begins that is not yet writt
 
 
 def read_text(path: Name) -> str:
-    """Read a UTF-8 file whole, line ends as they are; a byte-order mark at the start is dropped.
-
-    **Raises** `FileNotFoundError`, `IsADirectoryError`, or `ValueError` that says which byte is not UTF-8.
-    """
+    """Read a UTF-8 file whole, line ends as they are; a byte-order mark at the start is dropped."""
     path = Path(path)
     if path.is_dir():
         raise IsADirectoryError(f"{path} is a folder; expected a file.")
@@ -29,10 +26,8 @@ def read_text(path: Name) -> str:
     try:
         return path.read_bytes().decode("utf-8").removeprefix("\ufeff")
     except UnicodeDecodeError as error:
-        raise ValueError(
-            f"{path} is not UTF-8: byte {error.start} (0x{error.object[error.start]:02x}) fits nowhere. "
-            "Is it another encoding, such as Latin-1 or UTF-16, or not text at all?"
-        ) from error
+        byte, hint = f"byte {error.start} (0x{error.object[error.start]:02x})", "such as Latin-1 or UTF-16"
+        raise ValueError(f"{path} is not UTF-8: {byte} is none. Is it another encoding, {hint}, or no text?") from error
 
 
 def write_text(path: Name, text: str) -> None:
@@ -44,9 +39,7 @@ def write_bytes(path: Name, content: bytes) -> None:
     """Write a file under another name and then rename it: a crash or power cut leaves the old file or the new one.
 
     A file that is replaced hands on its mode. A symbolic link stays one: the file that it points to is written.
-
-    **Raises** `FileNotFoundError` if the folder does not exist, `OSError` that names `path` if it cannot be written, or
-    is a folder, a device or anything else but a regular file.
+    **Raises** `OSError` that names `path`: `FileNotFoundError` for a missing folder, others if it cannot be written.
     """
     target = Path(os.path.realpath(path))
     if not target.parent.is_dir():
@@ -56,19 +49,18 @@ def write_bytes(path: Name, content: bytes) -> None:
         raise kind(f"cannot write {path}: it exists and is not a regular file. Choose another name.")
     partial = target.with_name(f"{PARTIAL}{uuid.uuid4().hex}.part")
     try:
-        try:
-            _remove_abandoned(target.parent)
-            with open(partial, "xb") as file:
-                if target.exists():
-                    os.chmod(partial, stat.S_IMODE(target.stat().st_mode))  # before there is anything to read in it
-                file.write(content)
-                file.flush()
-                os.fsync(file.fileno())
-            os.replace(partial, target)
-        finally:
-            partial.unlink(missing_ok=True)
+        _remove_abandoned(target.parent)
+        with open(partial, "xb") as file:
+            if target.exists():
+                os.chmod(partial, stat.S_IMODE(target.stat().st_mode))  # before there is anything to read in it
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(partial, target)
     except OSError as error:
         raise type(error)(f"cannot write {path}: {error.strerror or error}") from error
+    finally:
+        partial.unlink(missing_ok=True)
     _sync_folder(target.parent)
 
 
@@ -81,24 +73,20 @@ def parse_json(text: str, name: Name) -> dict:
     """Parse JSON that holds one object, each key once; messages begin with the `name` of where it is from."""
     try:
         content = json.loads(text, object_pairs_hook=_unique)
-    except json.JSONDecodeError as error:
-        raise ValueError(f"{name} is not valid JSON: {error}. Is it cut short?") from error
     except (ValueError, RecursionError) as error:
-        raise ValueError(f"{name} is not valid JSON: {error}.") from error
+        hint = " Is it cut short?" if isinstance(error, json.JSONDecodeError) else ""
+        raise ValueError(f"{name} is not valid JSON: {error}.{hint}") from error
     if not isinstance(content, dict):
         raise ValueError(f"{name} holds a {type(content).__name__}; expected a JSON object.")
     return content
 
 
-def object_from_json(cls: type[Made], text: str, name: Name, hint: str = "") -> Made:
+def object_from_json(cls: type[Made], content: dict, name: Name, hint: str = "") -> Made:
     """Make a `cls` from a JSON object of its arguments; `ValueError`, beginning with `name`, if it cannot be made."""
-    content = parse_json(text, name)
-    expected = inspect.signature(cls).parameters.keys()
-    if content.keys() != expected:
-        raise ValueError(
-            f"{name} has the keys {spell_keys(content)}; expected {', '.join(expected)}, as a saved {cls.__name__} "
-            f"has. {hint}".rstrip()
-        )
+    keys = inspect.signature(cls).parameters.keys()
+    if content.keys() != keys:
+        expected = f"{', '.join(keys)}, as a saved {cls.__name__} has"
+        raise ValueError(f"{name} has the keys {spell_keys(content)}; expected {expected}. {hint}".rstrip())
     try:
         return cls(**content)
     except (TypeError, ValueError) as error:
@@ -110,20 +98,19 @@ def spell_keys(content: dict) -> str:
     return f"{sorted(content)[:5]}" + " and more" * (len(content) > 5)
 
 
-def download(url: str, sha256: str, name: str) -> str:
-    """Fetch a file once, keep it in the operating system's cache folder, and check its SHA-256 whenever it is used.
+def download(url: str, sha256: str, name: str, hint: str = "") -> str:
+    """Fetch a file once, and return its path, which ends in `name`, in the operating system's cache folder.
 
-    **Returns** its path there, which ends in `name`. **Raises** `OSError` if it cannot be fetched, `ValueError` if its
-    checksum is another.
+    **Raises** `OSError` if it cannot be fetched, `ValueError` if its SHA-256, checked at each use, is another one.
     """
     import pooch
 
     try:
         return pooch.retrieve(url, f"sha256:{sha256}", name, pooch.os_cache("plainformer"))
     except ValueError as error:  # pooch keeps no file whose checksum differs
-        raise ValueError(f"{url} is not the file expected: {error}.") from error
+        raise ValueError(f"{url} is not the file expected: {error}. {hint}".rstrip()) from error
     except OSError as error:  # the errors of requests are among them
-        raise OSError(f"Cannot download {url}: {error}.") from error
+        raise OSError(f"Cannot download {url}: {error}. {hint}".rstrip()) from error
 
 
 def _remove_abandoned(folder: Path) -> None:

@@ -8,28 +8,23 @@ from collections.abc import Sequence
 import jax.numpy as jnp
 from jaxtyping import Array, Int
 
-from plainformer.checks import check_names
 from plainformer.data.files import read_text
+from plainformer.data.lists import check_names, check_once
 
 
 def load_labelled(path: str | os.PathLike) -> list[tuple[str, str]]:
-    r"""Read labelled texts from a table of your own.
+    """Read pairs of a text and its label from a UTF-8 table of your own, of these two columns.
 
-    **Arguments** a UTF-8 file with two columns, text and label, whose name ends in `.csv`, with commas between them and
-    quotation marks around what holds a comma or a line's end, or in `.tsv`, with tabs, where quotation marks are
-    characters like any other. If the first row holds the words text and label, it names the columns, in either order.
-    White space around a text or label is dropped, and so are blank lines.
+    Its name ends in `.csv`, with commas between the columns and quotation marks around what holds a comma or a line's
+    end, or in `.tsv`, with tabs, where quotation marks are characters like any other. If the first row holds the words
+    text and label, it names the columns, in either order. White space around a text or label is dropped, and so are
+    blank lines.
 
-    **Returns** pairs of a text and its label.
-
-    **Raises** `FileNotFoundError`, `IsADirectoryError`, or `ValueError` if the file's name ends otherwise, if it is
-    empty or not UTF-8, or if a row has more or fewer than two columns or an empty one, naming its last line.
+    **Raises** `FileNotFoundError`, `IsADirectoryError`, or `ValueError`, which names the last line of a bad row.
     """
     suffix = os.path.splitext(path)[1].lower()
     if suffix not in (".csv", ".tsv"):
-        raise ValueError(
-            f"{path} ends neither in .csv nor in .tsv; expected one of them, to know what separates columns."
-        )
+        raise ValueError(f"{path} ends neither in .csv nor in .tsv, which tell what separates the columns.")
     lines = io.StringIO(read_text(path), newline="")
     tabs = suffix == ".tsv"
     rows = csv.reader(lines, delimiter="\t", quoting=csv.QUOTE_NONE) if tabs else csv.reader(lines, strict=True)
@@ -46,18 +41,11 @@ def load_labelled(path: str | os.PathLike) -> list[tuple[str, str]]:
 
 
 def label_ids(labels: Sequence[str], names: Sequence[str] | None = None) -> tuple[Int[Array, " n"], list[str]]:
-    r"""Number the labels of a data set: those of the training data in sorted order, all others as those were.
+    """Number the labels of the training data in sorted order, and those of other data by the `names` found there.
 
-    **Arguments**
+    **Returns** the ids, and the names to give when other data are numbered: `names[ids[i]]` is `labels[i]`.
 
-    - `labels`: a list of labels, one per example.
-    - `names`: the labels that there are, as this function returned them for the training data; `None` for the
-      training data itself.
-
-    **Returns** the ids `(n,)`, int32, and the names: `names[ids[i]]` is `labels[i]`.
-
-    **Raises** `ValueError` if there is no label, or one is empty or not among `names`; `TypeError` if one is not a
-    string.
+    **Raises** `ValueError` if there is no label, or one is empty or not among given `names`.
     """
     check_names("labels", labels)
     if not len(labels):
@@ -65,25 +53,21 @@ def label_ids(labels: Sequence[str], names: Sequence[str] | None = None) -> tupl
     if names is None:
         names = sorted(set(labels))
     check_names("names", names)
+    check_once("names", names)
     numbers = {name: number for number, name in enumerate(names)}
-    if len(numbers) < len(names):
-        raise ValueError("names holds a label twice; expected them as label_ids() returned them.")
-    unseen = next((place for place, label in enumerate(labels) if label not in numbers), None)
-    if unseen is not None:
-        some = ", ".join(map(repr, names[:20])) + (", …" if len(names) > 20 else "")
-        raise ValueError(
-            f"label {labels[unseen]!r}, labels[{unseen}], was not among the {len(names)} labels of the training data: "
-            f"{some}. Leave it out, or train with examples of it."
-        )
+    for place, label in enumerate(labels):
+        if label not in numbers:
+            some = ", ".join(map(repr, names[:20])) + (", …" if len(names) > 20 else "")
+            seen = f"among the {len(names)} labels of the training data: {some}"
+            hint = "Leave it out, or train with examples of it."
+            raise ValueError(f"label {label!r}, labels[{place}], was not {seen}. {hint}")
     return jnp.asarray([numbers[label] for label in labels], jnp.int32), list(names)
 
 
 def _pair(place: str, row: list[str], tabs: bool) -> tuple[str, str]:
     if len(row) != 2:
-        raise ValueError(
-            f"{place}, has {len(row)} column{'s' * (len(row) > 1)}; expected 2, text and label, "
-            f"with one {'tab' if tabs else 'comma'} between them."
-        )
+        found, mark = f"{len(row)} column{'s' * (len(row) > 1)}", "tab" if tabs else "comma"
+        raise ValueError(f"{place}, has {found}; expected 2, text and label, with one {mark} between them.")
     text, label = (cell.strip() for cell in row)
     if not (text and label):
         raise ValueError(f"{place} has no {'label' if text else 'text'}; expected both.")

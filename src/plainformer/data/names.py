@@ -29,16 +29,11 @@ class NameSplits(NamedTuple):
 
 
 def names_by_language(languages: Sequence[str] = NAME_LANGUAGES) -> list[LabelledName]:
-    r"""Return the names that CLDR has for territories, languages, months and days of the week.
+    """Return the names that CLDR has for territories, languages, months and days of the week, language by language.
 
     A concept ends in CLDR's code, or in a number: "month 1" is January, "weekday 0" Monday. A month may have two
     forms, by itself and within a date, such as Polish "październik" and "października". White space and versions are
-    as in `date_pairs`.
-
-    **Arguments** Babel's names of the languages.
-
-    **Returns** the names, language after language, a text at most once for each thing. The same text may occur for
-    several things and in several languages: `name_splits` leaves those out.
+    as in `date_pairs`. A text occurs at most once for each thing, but may occur for several and in several languages.
 
     **Raises** `ValueError` if Babel does not know a language or one occurs twice.
     """
@@ -55,7 +50,7 @@ def names_by_language(languages: Sequence[str] = NAME_LANGUAGES) -> list[Labelle
 
 
 def name_splits(languages: Sequence[str] = NAME_LANGUAGES) -> NameSplits:
-    r"""Return names to learn languages from, and names of other things to test on.
+    """Return names to learn languages from, and names of other things to test on.
 
     Whole things are held out, about a quarter of them, chosen by a checksum of the concept: all names that languages
     have for Portugal are on one side. What is not held out are parts of words, so "Französisch" may be in training
@@ -63,12 +58,6 @@ def name_splits(languages: Sequence[str] = NAME_LANGUAGES) -> NameSplits:
     has no one right label, and is left out of both parts: with Babel 2.18 and `NAME_LANGUAGES` 1,362 of 11,332 texts,
     which stand for nearly half of all names. A text that names several things in one language is kept
     once, in the test if one of them is held out. So no text is in both parts, in whatever case.
-
-    **Arguments** Babel's names of the languages.
-
-    **Returns** training and test part, in the order of `names_by_language`, and the texts left out, sorted.
-
-    **Raises** as `names_by_language`.
     """
     names = names_by_language(languages)
     spoken: dict[str, set[str]] = {}

@@ -6,7 +6,8 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Int
 
-from plainformer.checks import check_list, check_positive, check_token_ids
+from plainformer.checks import Positive, checked
+from plainformer.data.lists import check_list, check_token_ids
 
 
 class PaddedTexts(NamedTuple):
@@ -16,34 +17,25 @@ class PaddedTexts(NamedTuple):
     is_token: Bool[Array, "texts seq"]
 
 
-def pad_texts(texts, length: int | None = None) -> PaddedTexts:
-    r"""Put texts of unequal length one below the other, filled up on the right.
+@checked
+def pad_texts(texts, length: Positive | None = None) -> PaddedTexts:
+    """Put texts, lists of token ids, one below the other, filled up on the right to the `length` of the longest.
 
-    **Arguments**
+    The ids are 0 where there is no token. The id 0 may well be a token too: only `is_token` tells.
 
-    - `texts`: a list of lists of token ids, each of at least one.
-    - `length`: the number of columns; `None` for as many as the longest text has tokens.
-
-    **Returns** the ids `(num_texts, length)`, int32, 0 where there is no token; and `is_token`, of the same shape. The
-    id 0 may well be a token too: only `is_token` tells.
-
-    **Raises** `ValueError` if there is no text, one is empty or longer than `length`, or an id is out of range;
-    `TypeError` if a text is a string, or its ids are not whole numbers.
+    **Raises** `ValueError` if there is no text, one is empty or longer than a given `length`, or an id is out of range.
     """
     check_list("texts", texts, "texts, each a list of token ids")
     rows = [_ids_of_text(place, ids) for place, ids in enumerate(texts)]
     if not rows:
         raise ValueError("texts is empty; expected at least one list of token ids.")
     lengths = np.array([len(row) for row in rows])
-    if length is None:
-        length = int(lengths.max())
-    check_positive(length=length)
-    if lengths.max() > length:
+    longest = int(lengths.max())
+    length = longest if length is None else length
+    if longest > length:
         place = int(np.argmax(lengths > length))
-        raise ValueError(
-            f"texts[{place}] has {lengths[place]} tokens; expected at most {length}, the length asked for. "
-            f"Cut it, or pad to length={lengths.max()}, which holds all texts."
-        )
+        hint = f"Cut it, or pad to length={longest}, which holds all texts."
+        raise ValueError(f"texts[{place}] has {lengths[place]} tokens; expected at most {length}. {hint}")
     is_token = np.arange(length) < lengths[:, None]
     ids = np.zeros(is_token.shape, np.int32)
     ids[is_token] = np.concatenate(rows)

@@ -24,12 +24,9 @@ class ParallelSplits(NamedTuple):
 
 
 def load_parallel(source: str | os.PathLike, target: str | os.PathLike) -> list[tuple[str, str]]:
-    r"""Read sentences and their translations from two files of your own.
+    """Read sentences and their translations from two UTF-8 files of your own, one per line, side by side.
 
-    **Arguments** two UTF-8 files with one sentence per line, where line 1 of one is the translation of line 1 of the
-    other, and so on. White space around a sentence is dropped, and so are blank lines at the end of a file.
-
-    **Returns** the pairs.
+    White space around a sentence is dropped, and so are blank lines at the end of a file.
 
     **Raises** `FileNotFoundError`, `IsADirectoryError`, or `ValueError` if a file is empty or not UTF-8, if a line is
     blank, naming it, or if one file has more lines than the other.
@@ -38,26 +35,27 @@ def load_parallel(source: str | os.PathLike, target: str | os.PathLike) -> list[
 
 
 def multi30k() -> ParallelSplits:
-    r"""Download Multi30k once, 1.3 MB: captions of photographs in English, with their German translations.
+    """Download Multi30k once, 1.3 MB: captions of photographs in English, with their German translations.
 
     Elliott et al., "Multi30K: Multilingual English-German Image Descriptions" (2016), as used in the shared task of
-    that year. The archives are kept in the cache folder of the operating system, checked by their SHA-256 whenever
-    they are read, and never unpacked to disk.
-
-    **Returns** 29,000 pairs for training, 1,014 for validation, 1,000 for the test.
+    that year: 29,000 pairs for training, 1,014 for validation, 1,000 for the test. The archives are kept in the
+    operating system's cache folder, checked by their SHA-256 whenever they are read, and never unpacked to disk.
 
     **Raises** `OSError` if an archive cannot be downloaded; `ValueError` if what came is another file.
     """
-    return ParallelSplits(*(_multi30k_part(part) for part in MULTI30K_ARCHIVES))
+    hint = "Try again, or use load_parallel() with a copy of your own; date_splits() needs no network."
+    parts = []
+    for part, (archive, sha256) in MULTI30K_ARCHIVES.items():
+        path = download(MULTI30K + archive, sha256, f"multi30k_{archive}", hint)
+        parts.append(_paired(*((name, _member(path, name)) for name in (f"{part}.en", f"{part}.de"))))
+    return ParallelSplits(*parts)
 
 
 def _paired(*files: tuple[str, str]) -> list[tuple[str, str]]:
     (source, sentences), (target, translations) = ((path, _sentences(path, text)) for path, text in files)
     if len(sentences) != len(translations):
-        raise ValueError(
-            f"{source} has {len(sentences)} lines and {target} has {len(translations)}; expected as many in both, each "
-            "line of one the translation of the same line of the other. Is one of them cut short?"
-        )
+        found = f"{source} has {len(sentences)} lines and {target} has {len(translations)}"
+        raise ValueError(f"{found}; expected as many in both, side by side. Is one of them cut short?")
     return list(zip(sentences, translations, strict=True))
 
 
@@ -67,21 +65,9 @@ def _sentences(path: str, text: str) -> list[str]:
     if lines == [""]:
         raise ValueError(f"{path} is empty, or holds white space only; expected one sentence per line.")
     if "" in lines:
-        raise ValueError(
-            f"{path}, line {lines.index('') + 1} is blank; expected one sentence per line. Delete it, in both files."
-        )
+        place = f"{path}, line {lines.index('') + 1}"
+        raise ValueError(f"{place} is blank; expected one sentence per line. Delete it, in both files.")
     return lines
-
-
-def _multi30k_part(part: str) -> list[tuple[str, str]]:
-    archive, sha256 = MULTI30K_ARCHIVES[part]
-    try:
-        path = download(MULTI30K + archive, sha256, f"multi30k_{archive}")
-    except (OSError, ValueError) as error:
-        raise type(error)(
-            f"{error} Try again, or use load_parallel() with a copy of your own; date_splits() needs no network."
-        ) from error
-    return _paired(*((name, _member(path, name)) for name in (f"{part}.en", f"{part}.de")))
 
 
 def _member(archive: str, name: str) -> str:

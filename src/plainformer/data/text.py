@@ -11,26 +11,22 @@ TINY_SHAKESPEARE_SHA256 = "86c4e6aa9db7c042ec79f339dcb96d42b0075e16b8fc2e86bf0ca
 
 
 def python_reference() -> str:
-    r"""Return the text of the Python reference that ships inside every CPython: about 460 kB of English.
+    """Return the text of the Python reference that ships inside every CPython: about 460 kB of English.
 
     It is what `help("for")` shows, topic after topic in the order of their names, nothing removed but white space
     around each topic. It differs a little between Python versions, so no number computed from it is the same
-    everywhere to the last digit.
-
-    **Raises** `FileNotFoundError` if this Python was built without `pydoc_data`.
+    everywhere to the last digit. **Raises** `FileNotFoundError` if this Python was built without `pydoc_data`.
     """
     topics = _topics()
     return "\n\n".join(topics[name] for name in sorted(topics)) + "\n"
 
 
 def python_reference_splits() -> tuple[str, str]:
-    r"""Return the Python reference in two parts: to train on, and, about a tenth, to validate on.
+    """Return the Python reference in two parts: to train on, and, about a tenth, to validate on.
 
     Whole topics are held out, chosen by a checksum of their names, so that the choice is the same for every Python.
     Topics repeat each other at length; of paragraphs that occur more than once, only one copy is kept, in the held-out
     part if it is one of them. So no paragraph is in both.
-
-    **Raises** as `python_reference`.
     """
     topics = _topics()
     held_out = [name for name in sorted(topics) if zlib.crc32(name.encode()) % 10 == 0]
@@ -40,30 +36,17 @@ def python_reference_splits() -> tuple[str, str]:
 
 
 def tiny_shakespeare() -> tuple[str, str]:
-    r"""Download Tiny Shakespeare once, 1.1 MB, and return the first 90 per cent, to train on, and the rest.
+    """Download Tiny Shakespeare once, 1.1 MB, and return the first 90 per cent, to train on, and the rest.
 
-    The file is kept in the cache folder of the operating system, and checked by its SHA-256 whenever it is read.
-
-    **Returns** training and validation text, 1,003,854 and 111,540 characters.
-
-    **Raises** `OSError` if it cannot be downloaded; `ValueError` if what came is another text.
+    They have 1,003,854 and 111,540 characters. The file is kept in the operating system's cache folder, and checked by
+    its SHA-256 whenever it is read. **Raises** `OSError` if it cannot be downloaded, `ValueError` if another came.
     """
-    try:
-        path = download(TINY_SHAKESPEARE, TINY_SHAKESPEARE_SHA256, "tiny_shakespeare.txt")
-    except (OSError, ValueError) as error:
-        raise type(error)(
-            f"{error} Try again, or use load_text() with a copy of your own; python_reference() needs no network."
-        ) from error
-    return split_text(load_text(path))
+    hint = "Try again, or use load_text() with a copy of your own; python_reference() needs no network."
+    return split_text(load_text(download(TINY_SHAKESPEARE, TINY_SHAKESPEARE_SHA256, "tiny_shakespeare.txt", hint)))
 
 
 def split_text(text: str, fraction: float = 0.9) -> tuple[str, str]:
-    r"""Cut a text in two, to train on its first part and to validate on the rest.
-
-    **Arguments** the text, and which fraction of its characters is to train on, above 0 and below 1, rounded down.
-
-    **Raises** `ValueError` if `fraction` is out of range or a part would be empty.
-    """
+    """Cut a text in two: a fraction of its characters, rounded down, to train on, and the rest to validate on."""
     if not 0 < fraction < 1:
         raise ValueError(f"fraction is {fraction}; expected more than 0 and less than 1, such as 0.9.")
     end = int(fraction * len(text))
@@ -73,10 +56,9 @@ def split_text(text: str, fraction: float = 0.9) -> tuple[str, str]:
 
 
 def load_text(path: str | os.PathLike) -> str:
-    r"""Read a UTF-8 file of your own; line ends stay as they are, a byte-order mark at the start is dropped.
+    """Read a UTF-8 file of your own; line ends stay as they are, a byte-order mark at the start is dropped.
 
-    **Raises** `FileNotFoundError`, `IsADirectoryError`, or `ValueError` if the file is empty or not UTF-8, naming the
-    byte where it stops being so.
+    **Raises** `FileNotFoundError`, `IsADirectoryError`, or `ValueError` if the file is empty or not UTF-8.
     """
     text = read_text(path)
     if not text.strip():
@@ -89,18 +71,13 @@ def _topics() -> dict[str, str]:
     try:
         from pydoc_data.topics import topics
     except ImportError as error:
-        raise FileNotFoundError(
-            "This Python came without pydoc_data, which holds the text of its reference (some slim builds leave it "
-            "out). Use another Python, or a text of your own: load_text('my.txt')."
-        ) from error
+        hint = "Use another one, or a text of your own: load_text('my.txt')."
+        raise FileNotFoundError(f"This Python came without pydoc_data, which holds its reference. {hint}") from error
     return {name: text.strip() for name, text in topics.items()}
 
 
 def _paragraphs(topics: dict[str, str], names: list[str], seen: set[str]) -> dict[str, str]:
-    """The paragraphs of these topics, in order, without those already seen, there or here, however indented.
-
-    Each is filed under itself without white space around it.
-    """
+    """The paragraphs of these topics, by themselves without white space around, but for those seen there or here."""
     found: dict[str, str] = {}
     for paragraph in (paragraph for name in names for paragraph in topics[name].split("\n\n")):
         if paragraph.strip() not in seen:

@@ -10,15 +10,9 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float, Int
 
-from plainformer.checks import as_number, check_list, check_positive
-from plainformer.generation.decoding import (
-    FLOAT32_MAX,
-    LanguageModel,
-    check_finite,
-    log_probabilities,
-    padded_prompts,
-    stop_ids,
-)
+from plainformer.checks import NonNegative, Positive, checked
+from plainformer.data.lists import check_list
+from plainformer.generation.decoding import LanguageModel, check_finite, log_probabilities, padded_prompts, stop_ids
 
 
 class Hypothesis(NamedTuple):
@@ -29,13 +23,14 @@ class Hypothesis(NamedTuple):
     score: float
 
 
+@checked
 def beam_search(
     model: LanguageModel,
     prompt: Sequence[int],
-    max_new_tokens: int,
+    max_new_tokens: Positive,
     *,
-    beam_width: int,
-    length_power: float = 1.0,
+    beam_width: Positive,
+    length_power: NonNegative = 1.0,
     stop_tokens: Sequence[int] = (),
 ) -> list[Hypothesis]:
     r"""Search for likely continuations: keep the best few beginnings, extend each by every token, keep the best few.
@@ -46,31 +41,23 @@ def beam_search(
 
     **Arguments**
 
-    - `model`, `prompt`, `max_new_tokens`, `stop_tokens`: as for `generate`, for a single prompt.
+    - `prompt`: a single one; all else as for `generate`.
     - `beam_width`: how many hypotheses are kept.
     - `length_power`: the score is the log-probability divided by this power of the number of new tokens: 1 for the mean
       per token, 0 for the log-probability itself, which prefers short texts.
 
     **Returns** up to `beam_width` hypotheses, best first. Those that end in a stop token stay in the beam as long as
     their score is among the best, and are not extended.
-
-    **Raises** as `generate`; `ValueError` if `beam_width` is below 1 or `length_power` negative or far too large.
     """
-    check_positive(beam_width=beam_width)
-    if not 0 <= as_number("length_power", length_power, "1.0") < float("inf"):
-        raise ValueError(f"length_power is {length_power}; expected a finite number, at least 0.")
     check_list("prompt", prompt, "ids, such as [1, 2]")
     if len(prompt) and np.ndim(prompt[0]):
         raise TypeError("prompt is a list of prompts; expected a single one: search for each in turn.")
     tokens, positions = padded_prompts(model, [prompt], max_new_tokens)
-    if length_power * math.log(max_new_tokens) > math.log(FLOAT32_MAX):
-        raise ValueError(
-            f"length_power is {length_power}; expected a smaller number, such as 1: {max_new_tokens} to this power "
-            "is too large for 32 bits, and all scores would be 0."
-        )
+    if length_power * math.log2(max_new_tokens) >= 128:
+        what = f"{max_new_tokens} to this power is too large for 32 bits, and all scores would be 0"
+        raise ValueError(f"length_power is {length_power}; expected a smaller number, such as 1: {what}.")
     stop = stop_ids(stop_tokens, model.config.vocab_size)
-    sizes = int(max_new_tokens), int(beam_width)  # known while compiling, as NumPy's numbers are not
-    beam = _search(model, tokens, positions, *sizes, jnp.asarray(length_power, float), stop)
+    beam = _search(model, tokens, positions, max_new_tokens, beam_width, jnp.asarray(length_power, float), stop)
     written, log_probs, lengths, _, scores = map(np.asarray, beam)
     check_finite(scores.tolist())
     # In the first steps there are fewer texts than places; places that never got one have the score -inf.

@@ -14,9 +14,7 @@ import numpy as np
 from jaxtyping import Array, Float, Int
 
 from plainformer.attention.self_attention import at_least_float32
-from plainformer.checks import check_list, check_positive, check_token_ids
-
-FLOAT32_MAX = float(np.finfo(np.float32).max)
+from plainformer.data.lists import check_list, check_token_ids
 
 
 @runtime_checkable
@@ -38,7 +36,7 @@ class LanguageModel(Protocol):
 
 
 def log_probabilities(logits: Float[Array, "*batch vocab_size"]) -> Float[Array, "*batch vocab_size"]:
-    """Return the logarithms of the probabilities, in at least 32 bits: in 16, their sum would be off after a few."""
+    """Return the logarithms of the probabilities, in at least 32 bits: in 16, their sum would soon be off."""
     return jax.nn.log_softmax(at_least_float32(logits))
 
 
@@ -52,7 +50,7 @@ def check_finite(log_probs: Iterable[float]) -> None:
 
 
 def stop_ids(stop_tokens, vocab_size: int) -> Int[Array, " num_stop_tokens"]:
-    """Return the stop tokens as an array; raise as `check_token_ids`, and `TypeError` if they are not a list."""
+    """Return the stop tokens as an array."""
     check_list("stop_tokens", stop_tokens, "ids after which a text ends, such as [0]; [] for none")
     return jnp.asarray(check_token_ids(stop_tokens, vocab_size), jnp.int32)
 
@@ -62,30 +60,25 @@ def padded_prompts(
 ) -> tuple[Int[Array, "batch seq"], Int[Array, "batch seq"]]:
     """Return the prompts as a matrix of ids, padded on the left, and the position of each id in its text, or -1."""
     prompts = _checked_prompts(prompts, model.config.vocab_size)
-    check_positive(max_new_tokens=max_new_tokens)
     longest = max(map(len, prompts))
     if longest + max_new_tokens - 1 > model.config.context_len:
         raise ValueError(
             f"The longest prompt has {longest} tokens, and {max_new_tokens} shall follow; expected at most "
             f"context_len={model.config.context_len} to read. Write fewer, or keep the last tokens of the prompt only."
         )
-    tokens = np.zeros((len(prompts), longest), np.int32)
-    positions = np.full((len(prompts), longest), -1, np.int32)
-    for row, prompt in enumerate(prompts):
-        tokens[row, longest - len(prompt) :] = prompt
-        positions[row, longest - len(prompt) :] = range(len(prompt))
-    return jnp.asarray(tokens), jnp.asarray(positions)
+    gaps = [longest - len(prompt) for prompt in prompts]
+    tokens = [[0] * gap + prompt for gap, prompt in zip(gaps, prompts, strict=True)]
+    positions = [[-1] * gap + list(range(longest - gap)) for gap in gaps]
+    return jnp.asarray(tokens, jnp.int32), jnp.asarray(positions, jnp.int32)
 
 
 def _checked_prompts(prompts, vocab_size: int) -> list[list[int]]:
     check_list("prompts", prompts, "prompts, each a list of ids, such as [[1, 2]]")
-    is_single = getattr(prompts, "ndim", 2) == 1 or (len(prompts) and np.ndim(prompts[0]) == 0)
-    if is_single and not isinstance(prompts[0], str):
-        raise TypeError("prompts is a single prompt; expected a list of them: pass [prompt].")
     if not len(prompts):
         raise ValueError("There are no prompts; expected at least one.")
+    if np.ndim(prompts[0]) == 0 and not isinstance(prompts[0], str):
+        raise TypeError("prompts is a single prompt; expected a list of them: pass [prompt].")
     prompts = [check_token_ids(prompt, vocab_size) for prompt in prompts]
-    for number, prompt in enumerate(prompts):
-        if not prompt:
-            raise ValueError(f"prompts[{number}] is empty; expected at least one token to start from.")
+    if [] in prompts:
+        raise ValueError(f"prompts[{prompts.index([])}] is empty; expected at least one token to start from.")
     return prompts

@@ -1,8 +1,7 @@
 """Continuing a text: one distribution after another, drawn from, with a cache, as one compiled loop (chapter 06)."""
 
-import math
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
 import equinox as eqx
 import jax
@@ -11,27 +10,18 @@ import numpy as np
 from jaxtyping import Array, Float, PRNGKeyArray
 
 from plainformer.attention.self_attention import at_least_float32
-from plainformer.checks import as_number, check_positive, checked
-from plainformer.generation.decoding import (
-    FLOAT32_MAX,
-    LanguageModel,
-    check_finite,
-    log_probabilities,
-    padded_prompts,
-    stop_ids,
-)
+from plainformer.checks import NonNegative, Number, Positive, checked
+from plainformer.generation.decoding import LanguageModel, check_finite, log_probabilities, padded_prompts, stop_ids
 from plainformer.tokens.tokens import next_token_pairs
 
+FLOAT32_MAX = float(np.finfo(np.float32).max)
 Logits = Float[Array, " vocab_size"]
+Share = Annotated[float, Number(lambda p: 0 < p <= 1, "a probability above 0 and at most 1, or None for all tokens")]
 
 
 @checked
 def next_token_probabilities(
-    logits: Float[Array, " vocab_size"],
-    *,
-    temperature: float = 1.0,
-    top_k: int | None = None,
-    top_p: float | None = None,
+    logits: Logits, *, temperature: NonNegative = 1.0, top_k: Positive | None = None, top_p: Share | None = None
 ) -> Float[Array, " vocab_size"]:
     r"""Turn logits into the distribution that the next token is drawn from.
 
@@ -40,16 +30,12 @@ def next_token_probabilities(
 
     **Arguments**
 
-    - `logits`: one number per token of the vocabulary.
-    - `temperature`: what logits are divided by, at least 0. At 0 the most likely tokens share everything equally.
+    - `temperature`: what logits are divided by. At 0 the most likely tokens share everything equally.
     - `top_k`: how many of the most likely tokens stay; what ties with the last of them stays, too. `None` for all.
-    - `top_p`: as few of the most likely tokens stay as have this probability together, above 0 and at most 1; at least
-      one does, and so does what ties with the last. `None` for all.
-
-    **Returns** probabilities, in at least 32 bits. **Raises** `ValueError` if a number is out of range.
+    - `top_p`: as few of the most likely tokens stay as have this probability together, at least one, and what ties with
+      the last. `None` for all.
     """
-    _check_method(temperature, top_k, top_p, logits.shape[0])
-    kept = _adjusted(at_least_float32(logits), min(float(temperature), FLOAT32_MAX), top_k, top_p)
+    kept = _adjusted(at_least_float32(logits), min(temperature, FLOAT32_MAX), top_k, top_p)
     return jax.nn.softmax(kept)
 
 
@@ -69,6 +55,8 @@ def at_temperature(logits: Logits, temperature) -> Logits:
 
 def keep_top_k(logits: Logits, top_k: int) -> Logits:
     """Put -inf in place of all but the `top_k` largest logits."""
+    if top_k > logits.shape[0]:
+        raise ValueError(f"top_k is {top_k}; expected at most {logits.shape[0]}, the number of tokens.")
     smallest = jax.lax.top_k(logits, top_k)[0][-1]
     return jnp.where(logits >= smallest, logits, -jnp.inf)
 
@@ -84,24 +72,11 @@ def keep_top_p(logits: Logits, top_p) -> Logits:
     return jnp.where(logits >= smallest, logits, -jnp.inf)
 
 
-def _check_method(temperature, top_k, top_p, vocab_size: int) -> None:
-    if not 0 <= as_number("temperature", temperature, "0.8") < math.inf:
-        raise ValueError(f"temperature is {temperature}; expected at least 0, such as 1, which changes nothing.")
-    if top_k is not None:
-        check_positive(top_k=top_k)
-        if top_k > vocab_size:
-            raise ValueError(f"top_k is {top_k}; expected at most {vocab_size}, the number of tokens.")
-    if top_p is not None and not 0 < as_number("top_p", top_p, "0.9") <= 1:
-        raise ValueError(f"top_p is {top_p}; expected a probability above 0 and at most 1; None for all tokens.")
-
-
 def sequence_log_probs(model, tokens) -> Float[Array, " seq_minus_1"]:
     r"""Return the log-probability that a model gives to each token of a text, after those before it.
 
     Implements `eq-decoder-factorisation`: their sum is the log-probability of the text, given its first token.
-
-    **Arguments** the model, and the ids of a text, at least two. **Returns** one number for each token but the first,
-    in nats, at most 0.
+    **Returns** one number for each token but the first, in nats.
     """
     inputs, targets = next_token_pairs(tokens)
     log_probs = log_probabilities(model(inputs))
@@ -117,14 +92,15 @@ class Continuation(NamedTuple):
     stopped: bool
 
 
+@checked
 def generate(
     model: LanguageModel,
     prompts: Sequence[Sequence[int]],
-    max_new_tokens: int,
+    max_new_tokens: Positive,
     *,
-    temperature: float = 1.0,
-    top_k: int | None = None,
-    top_p: float | None = None,
+    temperature: NonNegative = 1.0,
+    top_k: Positive | None = None,
+    top_p: Share | None = None,
     stop_tokens: Sequence[int] = (),
     key: PRNGKeyArray | None = None,
 ) -> list[Continuation]:
@@ -136,9 +112,9 @@ def generate(
     **Arguments**
 
     - `model`: a `Decoder`, or what has its methods `make_cache`, `extend` and `logits`.
-    - `prompts`: a list of prompts, each a list of at least one id; they may differ in length.
-    - `max_new_tokens`: how many tokens to write at most. The last of them is never read, so the longest prompt may
-      have up to `context_len - max_new_tokens + 1`.
+    - `prompts`: each a list of at least one id; they may differ in length.
+    - `max_new_tokens`: how many to write at most. The last one is never read, so the longest prompt may have up to
+      `context_len - max_new_tokens + 1`.
     - `temperature`, `top_k`, `top_p`: as for `next_token_probabilities`; at temperature 0, greedy search: the most
       likely token, the first of those that tie.
     - `stop_tokens`: ids after which a text ends.
@@ -147,24 +123,16 @@ def generate(
 
     **Returns** one `Continuation` per prompt. Its log-probabilities are those of the model itself, temperature 1 and
     all tokens allowed.
-
-    **Raises** `ValueError` if a prompt is empty, a prompt and its continuation are longer than the context, a number is
-    out of range, or the model gives NaN; `TypeError` if `prompts` is a single prompt, or a key is missing.
     """
     tokens, positions = padded_prompts(model, prompts, max_new_tokens)
-    _check_method(temperature, top_k, top_p, model.config.vocab_size)
     if key is None and temperature != 0:
         raise TypeError("key is None; expected a random key, such as jax.random.key(0), or temperature=0.")
     key = jax.random.key(0) if key is None else key  # never drawn from
     stop = stop_ids(stop_tokens, model.config.vocab_size)
     # 0 picks another method, so it is a part of the program; other temperatures are mere numbers in it, as is top_p.
-    # top_k shapes the program, and has to be a Python int, not NumPy's.
-    method = (
-        None if temperature == 0 else jnp.asarray(min(float(temperature), FLOAT32_MAX), float),
-        None if top_k is None else int(top_k),
-        None if top_p is None else jnp.asarray(top_p, float),
-    )
-    found = _generate(model, tokens, positions, int(max_new_tokens), method, stop, key)
+    dividing = None if temperature == 0 else jnp.asarray(min(temperature, FLOAT32_MAX), float)
+    method = dividing, top_k, None if top_p is None else jnp.asarray(top_p, float)
+    found = _generate(model, tokens, positions, max_new_tokens, method, stop, key)
     rows = zip(*map(np.asarray, found), strict=True)
     texts = [Continuation(ids[:end].tolist(), logs[:end].tolist(), bool(ended)) for ids, logs, end, ended in rows]
     check_finite(number for text in texts for number in text.log_probs)

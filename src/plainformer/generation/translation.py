@@ -8,7 +8,8 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
 
-from plainformer.checks import check_length, check_list, check_positive, check_token_ids, refuse
+from plainformer.checks import Positive, check_each, check_length, refuse
+from plainformer.data.lists import check_list, check_token_ids
 from plainformer.data.padding import pad_texts
 from plainformer.generation.beam import beam_search
 from plainformer.generation.sampling import generate
@@ -41,14 +42,9 @@ def translation_batch(
     **Arguments**
 
     - `pairs`: each a source and a target, lists of ids, the target without start and stop tokens.
-    - `config`: for the two special tokens and the longest texts allowed.
     - `source_len`, `target_len`: how long the padded rows shall be; `None` for what the longest text needs. A target
       takes one place more than it has tokens.
-
-    **Raises** `ValueError` if there is no pair, a source is empty or a text too long, a target holds a start or stop
-    token, or an id is out of range; `TypeError` if an entry is not a pair, or a text is a string.
     """
-    check_list("pairs", pairs, "pairs, each a source and a target")
     for place, pair in enumerate(pairs):
         if isinstance(pair, str) or not hasattr(pair, "__len__") or len(pair) != 2:
             raise TypeError(f"pairs[{place}] is {pair!r}; expected a source and a target, two lists of ids.")
@@ -83,8 +79,7 @@ def translation_loss(
 
     Implements `eq-seq2seq-loss`; Sutskever et al. (2014), section 3.2, as a mean per token.
 
-    **Arguments** the model, such as a `Seq2Seq`; the batch, as `translation_batch` makes it; a random key for dropout,
-    `None` for none; `label_smoothing`, as for `cross_entropy`.
+    **Arguments** a model such as a `Seq2Seq`; what `translation_batch` makes; a random key for dropout, or `None`.
     """
     if len(batch) != 5:
         raise TypeError(f"batch is {len(batch)} arrays; expected 5: see translation_batch.")
@@ -101,13 +96,10 @@ def translate(
     batch_size: int = 64,
     **options,
 ) -> list[list[int]]:
-    r"""Write a target for each source, all of them of any length.
-
-    Sources are padded to `source_len`, so that one program serves them all.
+    r"""Write a target for each source, all of them of any length: padded, so that one program serves them all.
 
     **Arguments**
 
-    - `sources`: a list of lists of ids.
     - `max_new_tokens`: how many tokens to write at most, with the stop token; `None` for as many as the model can read.
     - `beam_width`: search with a beam of this width, source by source; `None` to write all at once by `generate`.
     - `batch_size`: how many to write at a time, without a beam.
@@ -115,15 +107,10 @@ def translate(
 
     **Returns** for each source the ids of the target, without the start token given and the stop token; the best found,
     with a beam. What is drawn depends on the key and on `batch_size`.
-
-    **Raises** `TypeError` if the model reads no source; as `pad_texts`, and `generate` or `beam_search`.
     """
     if not hasattr(model, "condition_on"):
-        raise TypeError(
-            f"model is of type {type(model).__name__}; expected one that reads a source, such as a Seq2Seq."
-        )
-    check_positive(batch_size=batch_size)
-    check_list("sources", sources, "sources, each a list of ids")
+        raise TypeError(f"model is of type {type(model).__name__}; expected one that reads a source: a Seq2Seq.")
+    check_each(Positive, batch_size=batch_size)
     config = model.config
     source, is_source = pad_texts(sources)
     _check_sources(config, source)  # all of them, before the first is translated
@@ -153,9 +140,7 @@ def _generated(model: Seq2Seq, source, is_source, max_new_tokens, batch_size, op
 def _searched(model: Seq2Seq, source, is_source, max_new_tokens, beam_width, options) -> Iterator[list[int]]:
     """The best text that `beam_search` finds for each source."""
     if sampled := sorted({"temperature", "top_k", "top_p", "key"} & options.keys()):
-        raise TypeError(
-            f"{sampled[0]} is for drawing, and beam_width for searching; expected one of them: leave one out."
-        )
+        raise TypeError(f"{sampled[0]} is for drawing, and beam_width for searching: leave one of them out.")
     options = {"stop_tokens": [model.config.stop_token], **options}
     prompt = [model.config.start_token]
     for row in range(len(source)):
@@ -166,15 +151,12 @@ def _searched(model: Seq2Seq, source, is_source, max_new_tokens, beam_width, opt
 def exact_match(found: Sequence, expected: Sequence) -> float:
     r"""Return what fraction of the texts is exactly as expected.
 
-    Implements `eq-seq2seq-exact-match`. **Arguments** the texts found and those expected, in the same order, as lists
-    of ids or as strings. **Raises** `ValueError` if there are not equally many, or none; `TypeError` for mixed kinds.
+    Implements `eq-seq2seq-exact-match`; the texts are all lists of ids, or all strings.
     """
     check_list("found", found, "texts")
     check_list("expected", expected, "texts")
     if len(found) != len(expected) or not len(expected):
-        raise ValueError(
-            f"{len(found)} texts are found, {len(expected)} expected; expected equally many, at least one."
-        )
+        raise ValueError(f"{len(found)} texts found, {len(expected)} expected; there must be equally many, and some.")
     if len({isinstance(text, str) for text in (*found, *expected)}) > 1:
         raise TypeError("Some texts are strings and some are lists of ids; expected one kind: decode() the ids.")
 

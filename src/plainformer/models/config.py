@@ -1,15 +1,23 @@
-"""What all models have in common: the configuration of a stack of blocks (chapters 06 to 09)."""
+"""What makes a stack of blocks what it is, and its parts made of that (chapters 06 to 09)."""
 
 import dataclasses
+from typing import Literal
 
-from plainformer.attention.multi_head import check_heads, check_width
-from plainformer.blocks.blocks import NORM_PLACEMENTS
-from plainformer.blocks.layers import ACTIVATIONS, check_eps
-from plainformer.checks import check_choice, check_flags, check_fraction, check_positive
-from plainformer.positions.sinusoidal import check_base
+import jax
+from jaxtyping import PRNGKeyArray
 
-NORMS = ("layer", "rms")
-POSITION_SCHEMES = ("learned", "sinusoidal", "sinusoidal_2d", "rotary", "relative", "alibi", "none")
+from plainformer.attention.multi_head import MultiHeadAttention, check_heads
+from plainformer.blocks.blocks import NormPlacement, TransformerBlock
+from plainformer.blocks.layers import Activation, FeedForward, LayerNorm, Norm, RMSNorm, SwiGLU
+from plainformer.checks import NonNegative, Positive, PositiveFloat, Probability, check_fields
+from plainformer.positions.alibi import AlibiPositions
+from plainformer.positions.grid import GridPositions
+from plainformer.positions.positions import NO_POSITIONS, LearnedPositions, PositionScheme
+from plainformer.positions.relative import RelativePositions
+from plainformer.positions.rotary import RotaryPositions
+from plainformer.positions.sinusoidal import SinusoidalPositions
+
+SchemeName = Literal["learned", "sinusoidal", "sinusoidal_2d", "rotary", "relative", "alibi", "none"]
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -21,59 +29,109 @@ class StackConfig:
     - `d_model`, `num_layers`, `num_heads`: width of a token; number of blocks; attention heads in each.
     - `num_kv_heads`: heads for keys and values, a divisor of `num_heads`; `None` for as many.
     - `d_ff`: inner width of the token-wise networks; `None` for `4 * d_model`.
-    - `norm`, `norm_eps`: `"layer"` or `"rms"`, and what it adds to the variance.
+    - `norm_eps`: what a norm adds to the variance.
     - `norm_placement`: `"pre"` normalises what enters a sublayer, `"post"` what leaves the sum.
-    - `activation`: `"relu"`, `"gelu"`, `"gelu_tanh"`, `"silu"`, or `"swiglu"` for networks with a gate and no bias.
-    - `position_scheme`: one of `POSITION_SCHEMES`; `"sinusoidal_2d"` is for images.
-    - `rope_theta`: the base of rotary positions.
+    - `activation`: of the token-wise networks, as for `FeedForward`; `"swiglu"` for those with a gate and no bias.
+    - `position_scheme`: of chapter 05; `"sinusoidal_2d"` is for images. `rope_theta`: the base of rotary positions.
     - `dropout_rate`: the probability with which an entry is dropped while training, after the embedding and in blocks.
     - `use_bias`: whether linear maps and layer norms have a bias.
 
     **Raises** `ValueError` if one of them is out of range; `TypeError` if it is not of its kind.
     """
 
-    d_model: int = 128
-    num_layers: int = 4
-    num_heads: int = 4
-    num_kv_heads: int | None = None
-    d_ff: int | None = None
-    norm: str = "layer"
-    norm_eps: float = 1e-5
-    norm_placement: str = "pre"
-    activation: str = "gelu"
-    position_scheme: str = "learned"
-    rope_theta: float = 10_000.0
-    dropout_rate: float = 0.0
+    d_model: Positive = 128
+    num_layers: Positive = 4
+    num_heads: Positive = 4
+    num_kv_heads: Positive | None = None
+    d_ff: Positive | None = None
+    norm: Literal["layer", "rms"] = "layer"
+    norm_eps: NonNegative = 1e-5
+    norm_placement: NormPlacement = "pre"
+    activation: Literal[Activation, "swiglu"] = "gelu"
+    position_scheme: SchemeName = "learned"
+    rope_theta: PositiveFloat = 10_000.0
+    dropout_rate: Probability = 0.0
     use_bias: bool = True
 
     def __post_init__(self):
-        check_width(self.d_model, self.num_heads)
-        check_heads(self.num_heads, self.num_heads if self.num_kv_heads is None else self.num_kv_heads)
-        check_positive(num_layers=self.num_layers, d_ff=self.inner_width)
-        check_choice("norm", self.norm, NORMS)
-        check_choice("norm_placement", self.norm_placement, NORM_PLACEMENTS)
-        check_choice("activation", self.activation, (*ACTIVATIONS, "swiglu"))
-        check_choice("position_scheme", self.position_scheme, POSITION_SCHEMES)
-        check_eps(self.norm_eps)
-        check_base(self.rope_theta)
-        check_fraction(dropout_rate=self.dropout_rate)
-        check_flags(use_bias=self.use_bias)
-        self._check_pairs()
-
-    def _check_pairs(self) -> None:
-        """Raise `ValueError` unless the scheme of positions can take columns in pairs, where it does so."""
-        if self.position_scheme == "rotary" and (self.d_model // self.num_heads) % 2:
+        check_fields(self)
+        check_heads(self.d_model, self.num_heads, self.num_kv_heads)
+        scheme, width = self.position_scheme, self.d_model
+        if scheme == "rotary" and (width // self.num_heads) % 2:
             raise ValueError(
-                f"d_model={self.d_model} by num_heads={self.num_heads} is odd; expected an even width of each head for "
-                "rotary positions, which turn columns in pairs."
+                f"d_model={width} by num_heads={self.num_heads} is odd; expected heads of even width for rotary "
+                "positions, which turn columns in pairs."
             )
-        if self.d_model % (multiple := {"sinusoidal": 2, "sinusoidal_2d": 4}.get(self.position_scheme, 1)):
-            raise ValueError(
-                f"d_model is {self.d_model}; expected a multiple of {multiple} for position_scheme="
-                f"{self.position_scheme!r}, whose codes fill columns in pairs."
-            )
+        if width % (multiple := {"sinusoidal": 2, "sinusoidal_2d": 4}.get(scheme, 1)):
+            raise ValueError(f"d_model is {width}; expected a multiple of {multiple} for position_scheme={scheme!r}.")
 
     @property
     def inner_width(self) -> int:
         """Inner width of the token-wise networks."""
         return 4 * self.d_model if self.d_ff is None else self.d_ff
+
+
+def make_norm(config: StackConfig) -> Norm:
+    """Make a norm of the kind that a configuration names."""
+    if config.norm == "rms":
+        return RMSNorm(config.d_model, eps=config.norm_eps)
+    return LayerNorm(config.d_model, eps=config.norm_eps, use_bias=config.use_bias)
+
+
+def make_block(config: StackConfig, *, cross_attention: bool = False, key: PRNGKeyArray) -> TransformerBlock:
+    """Make one block of a configuration, with cross-attention or without."""
+    attention_key, cross_key, feed_forward_key = jax.random.split(key, 3)
+
+    def make_attention(key):
+        return MultiHeadAttention(
+            config.d_model, config.num_heads, num_kv_heads=config.num_kv_heads, use_bias=config.use_bias, key=key
+        )
+
+    def make_network(key):
+        if config.activation == "swiglu":
+            return SwiGLU(config.d_model, config.inner_width, key=key)
+        activation, use_bias = config.activation, config.use_bias
+        return FeedForward(config.d_model, config.inner_width, activation=activation, use_bias=use_bias, key=key)
+
+    return TransformerBlock(
+        attention_norm=make_norm(config),
+        attention=make_attention(attention_key),
+        feed_forward_norm=make_norm(config),
+        feed_forward=make_network(feed_forward_key),
+        cross_norm=make_norm(config) if cross_attention else None,
+        cross_attention=make_attention(cross_key) if cross_attention else None,
+        norm_placement=config.norm_placement,
+        dropout_rate=config.dropout_rate,
+    )
+
+
+def make_scheme(
+    config: StackConfig,
+    max_len: int,
+    *,
+    causal: bool,
+    grid: tuple[int, int] | None = None,
+    class_token: bool = False,
+    key: PRNGKeyArray,
+) -> PositionScheme:
+    """Make the position scheme that a configuration names, for `max_len` positions.
+
+    `causal` says whether keys lie in the past only; `grid`, how many patches an image is high and wide, and
+    `class_token`, whether there is one before them.
+    """
+    match config.position_scheme:
+        case "learned":
+            return LearnedPositions(max_len, config.d_model, key=key)
+        case "sinusoidal":
+            return SinusoidalPositions(config.d_model)
+        case "sinusoidal_2d" if grid is not None:
+            return GridPositions(*grid, config.d_model, class_token)
+        case "sinusoidal_2d":
+            raise ValueError("position_scheme 'sinusoidal_2d' is for images, as in ViT; expected one for sequences.")
+        case "rotary":
+            return RotaryPositions(base=config.rope_theta)
+        case "relative":
+            return RelativePositions(config.num_heads, causal=causal, key=key)
+        case "alibi":
+            return AlibiPositions(config.num_heads)
+    return NO_POSITIONS

@@ -7,11 +7,11 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Integer, PRNGKeyArray
 
-from plainformer.attention.cache import KeyValueCache
+from plainformer.attention.cache import KeyValueCache, ready_to_extend
 from plainformer.attention.self_attention import causal_mask
-from plainformer.checks import check_flags, check_length, check_positive, checked
-from plainformer.models.config import StackConfig
-from plainformer.models.stack import Stack, add_positions, make_scheme
+from plainformer.checks import Positive, check_fields, check_length, checked
+from plainformer.models.config import StackConfig, make_scheme
+from plainformer.models.stack import Stack, add_positions
 from plainformer.tokens.tokens import Linear, TokenEmbedding, linear
 
 
@@ -19,32 +19,23 @@ from plainformer.tokens.tokens import Linear, TokenEmbedding, linear
 class DecoderConfig:
     r"""All that makes a decoder what it is, but for its learned numbers.
 
-    **Arguments**
-
-    - `vocab_size`: number of tokens in the vocabulary.
-    - `context_len`: the longest text that the model reads, in tokens.
-    - `stack`: sizes and kinds of its blocks.
-    - `tied_embedding`: whether the output uses the embedding's table, transposed, rather than a matrix of its own.
-
-    **Raises** `ValueError` if one of them is out of range; `TypeError` if it is not of its kind.
+    **Arguments** the number of tokens in the vocabulary; the longest text that the model reads, in tokens; sizes and
+    kinds of its blocks; whether the output uses the embedding's table, transposed, rather than a matrix of its own.
     """
 
-    vocab_size: int
-    context_len: int
+    vocab_size: Positive
+    context_len: Positive
     stack: StackConfig = StackConfig()
     tied_embedding: bool = True
 
     def __post_init__(self):
-        check_positive(vocab_size=self.vocab_size, context_len=self.context_len)
-        check_flags(tied_embedding=self.tied_embedding)
+        check_fields(self)
 
 
 class Decoder(eqx.Module):
     r"""A decoder-only transformer: it turns a text into a distribution over the next token, at every token.
 
     Implements `eq-decoder-model`; Radford et al. (2019), section 2.3; Vaswani et al. (2017), section 3.1.
-
-    **Arguments** `config`, sizes and kinds of all parts; `key`, for all weights.
 
     **Differs from the papers**: the last matrix of every sublayer starts smaller, as in GPT-2's code; with sinusoidal
     positions, token vectors are multiplied by the root of `d_model`, as in Vaswani et al., section 3.4.
@@ -71,8 +62,7 @@ class Decoder(eqx.Module):
     ) -> Float[Array, "*batch seq vocab_size"]:
         """Return, at every token of a text, logits for the token that comes next.
 
-        Row n depends on tokens 0 to n alone. With a random `key`, as in training, dropout is on. Raises `ValueError` if
-        a text is empty or longer than `context_len`, or an id is out of range.
+        Row n depends on tokens 0 to n alone. With a random `key`, as in training, dropout is on.
         """
         return self.logits(self.residual_stream(tokens, key=key)[-1])
 
@@ -122,38 +112,3 @@ class Decoder(eqx.Module):
     def _embed(self, tokens, positions=None) -> Float[Array, "*batch seq d_model"]:
         check_length("tokens", tokens.shape[-1], self.config.context_len, "context_len")
         return add_positions(self.embedding(tokens), self.stack.scheme, positions)
-
-
-def ready_to_extend(cache, num_layers: int, tokens, positions):
-    """Return a cache that is of this model and has room, and the tokens' positions, counted on if there are none."""
-    if len(cache) != num_layers:
-        raise ValueError(f"The cache has {len(cache)} parts; expected {num_layers}: see make_cache().")
-    if cache[0].batch != tokens.shape[:-1]:
-        raise ValueError(
-            f"tokens has shape {tokens.shape}, and the cache was made for batch={cache[0].batch}; expected the same "
-            f"axes in front: make_cache(batch={tokens.shape[:-1]})."
-        )
-    seq = tokens.shape[-1]
-    if positions is None:
-        positions = cache[0].positions.max(axis=-1, keepdims=True) + 1 + jnp.arange(seq)
-    return (cache[0].with_room(seq), *cache[1:]), positions  # all parts are of one length
-
-
-def training_flops(config: DecoderConfig, num_tokens: int, seq_len: int | None = None) -> int:
-    r"""Count the floating-point operations of training on `num_tokens` tokens, in texts of `seq_len`.
-
-    Implements `eq-decoder-flops`; Kaplan et al. (2020), section 2.1, who leave out the output and, in the end, the
-    attention. A multiplication and an addition count as two. Only matrix products are counted: 2 for each weight and
-    each token forward; for scores and weighted averages, 4 for each column and each of `seq_len` keys, hidden ones
-    included, since they are computed; and twice as much backward as forward.
-
-    **Arguments** the configuration; the number of tokens, batch times length times steps; the length of a text, `None`
-    for `context_len`.
-    """
-    seq_len = config.context_len if seq_len is None else seq_len
-    check_positive(num_tokens=num_tokens, seq_len=seq_len)
-    model = eqx.filter_eval_shape(lambda key: Decoder(config, key=key), jax.random.key(0))
-    weights = sum(leaf.size for leaf in jax.tree.leaves(model.stack.blocks) if getattr(leaf, "ndim", 0) == 2)
-    products = weights + config.stack.d_model * config.vocab_size
-    attention = 2 * config.stack.num_layers * config.stack.d_model * seq_len
-    return 3 * 2 * num_tokens * (products + attention)

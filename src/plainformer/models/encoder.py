@@ -9,9 +9,9 @@ from jaxtyping import Array, Bool, Float, Integer, PRNGKeyArray
 
 from plainformer.attention.self_attention import padding_mask
 from plainformer.blocks.layers import Norm
-from plainformer.checks import check_flags, check_length, check_positive, checked, refuse
-from plainformer.models.config import StackConfig
-from plainformer.models.stack import Stack, add_positions, make_norm, make_scheme
+from plainformer.checks import Natural, Positive, check_fields, check_length, checked, refuse
+from plainformer.models.config import StackConfig, make_norm, make_scheme
+from plainformer.models.stack import Stack, add_positions
 from plainformer.tokens.tokens import UNIT_VARIANCE, Linear, TokenEmbedding
 
 
@@ -24,20 +24,16 @@ class EncoderConfig:
     - `context_len`: the longest text that the model reads, in tokens, without a class token.
     - `vocab_size`: number of tokens in the vocabulary, for texts; or else
     - `d_in`: the number of features of each token that comes in as a row of numbers, such as a patch of an image.
-    - `stack`: sizes and kinds of its blocks.
     - `num_segments`: the number of segments, such as question and answer; 0 for none.
     - `use_class_token`: whether a learned row is put in front of every text, to gather what the whole of it says.
     - `embedding_norm`: whether what enters the first block is normalised, as in BERT.
-
-    **Raises** `ValueError` if one of them is out of range, or if not exactly one of `vocab_size` and `d_in` is given;
-    `TypeError` if one is not of its kind.
     """
 
-    context_len: int
-    vocab_size: int | None = None
-    d_in: int | None = None
+    context_len: Positive
+    vocab_size: Positive | None = None
+    d_in: Positive | None = None
     stack: StackConfig = StackConfig()
-    num_segments: int = 0
+    num_segments: Natural = 0
     use_class_token: bool = False
     embedding_norm: bool = False
 
@@ -47,10 +43,7 @@ class EncoderConfig:
                 f"vocab_size is {self.vocab_size} and d_in is {self.d_in}; expected one of them: vocab_size for texts, "
                 "d_in for tokens that are rows of numbers."
             )
-        given = [name for name in ("vocab_size", "d_in") if getattr(self, name) is not None]
-        given += ["num_segments"] if self.num_segments != 0 else []
-        check_positive(**{name: getattr(self, name) for name in ("context_len", *given)})
-        check_flags(use_class_token=self.use_class_token, embedding_norm=self.embedding_norm)
+        check_fields(self)
 
 
 class Encoder(eqx.Module):
@@ -58,8 +51,7 @@ class Encoder(eqx.Module):
 
     Implements `eq-encoder-model`; Vaswani et al. (2017), section 3.1; Devlin et al. (2019), section 3.
 
-    **Arguments** `config`, sizes and kinds of all parts; `grid`, how many patches an image is high and wide, for
-    two-dimensional positions; `key`, for all weights.
+    `grid` says how many patches an image is high and wide, for two-dimensional positions.
 
     **Differs from the papers**: with sinusoidal positions, vectors of the vocabulary are multiplied by the root of
     `d_model`, as in `Decoder`; a class token is a vector of its own rather than an entry of the vocabulary, which can
@@ -84,9 +76,8 @@ class Encoder(eqx.Module):
                 config.d_in, d_model, use_bias=sizes.use_bias, initialiser=UNIT_VARIANCE, key=embedding_key
             )
         self.class_token = 0.02 * jax.random.normal(class_key, (d_model,)) if has_class_token else None
-        self.segment_embedding = None
-        if config.num_segments:
-            self.segment_embedding = TokenEmbedding(config.num_segments, d_model, key=segment_key)
+        num_segments = config.num_segments
+        self.segment_embedding = TokenEmbedding(num_segments, d_model, key=segment_key) if num_segments else None
         self.embedding_norm = make_norm(sizes) if config.embedding_norm else None
         max_len = config.context_len + has_class_token
         scheme = make_scheme(sizes, max_len, causal=False, grid=grid, class_token=has_class_token, key=scheme_key)
@@ -105,8 +96,7 @@ class Encoder(eqx.Module):
         `inputs` are ids, `(*batch, seq)`, or, with `d_in`, rows of numbers, `(*batch, seq, d_in)`. The class token, if
         there is one, is a further row in front. `is_token` says `False` where a shorter text is padded, on the right,
         as positions count from the left: nobody attends to padding, and its own rows mean nothing. `segments` numbers
-        the segment of each token. With a random `key`, as in training, dropout is on. Raises `ValueError` if a text is
-        empty, all padding or longer than `context_len`, or an id is out of range.
+        the segment of each token. With a random `key`, as in training, dropout is on.
         """
         return self.stack(*self._embed(inputs, is_token, segments), key=key)
 
@@ -134,9 +124,8 @@ class Encoder(eqx.Module):
         x = x if self.embedding_norm is None else self.embedding_norm(x)
         if is_token is None:
             return x, None
-        is_token = refuse(
-            is_token, ~is_token.any(axis=-1), "is_token", "a token in each text: leave out what is all padding."
-        )
+        empty = ~is_token.any(axis=-1)
+        is_token = refuse(is_token, empty, "is_token", "a token in each text: leave out what is all padding.")
         if self.class_token is not None:
             is_token = jnp.concatenate([jnp.ones((*is_token.shape[:-1], 1), bool), is_token], axis=-1)
         return x, padding_mask(is_token)

@@ -1,23 +1,22 @@
 """Learning from text without labels by guessing hidden tokens, and from few labels afterwards (chapter 07)."""
 
 import dataclasses
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-import numpy as np
 from jaxtyping import Array, Bool, Float, Integer, PRNGKeyArray
 
 from plainformer.attention.self_attention import at_least_float32
 from plainformer.blocks.layers import ACTIVATIONS, Norm, dropout, split_key
-from plainformer.checks import check_choice, check_fraction, check_positive, checked, refuse
+from plainformer.checks import Natural, Positive, Probability, check_each, check_fields, checked, refuse
+from plainformer.models.config import make_norm
 from plainformer.models.encoder import Encoder, EncoderConfig
-from plainformer.models.stack import make_norm
 from plainformer.tokens.tokens import Linear, linear
 from plainformer.training.losses import cross_entropy
 
-POOLINGS = ("class", "mean")
+Pooling = Literal["class", "mean"]
 
 
 @checked
@@ -25,10 +24,10 @@ def mask_tokens(
     tokens: Integer[Array, "*shape"],
     is_maskable: Bool[Array, "*shape"],
     *,
-    mask_token: int,
-    vocab_size: int,
-    first_ordinary: int = 0,
-    fraction: float = 0.15,
+    mask_token: Natural,
+    vocab_size: Positive,
+    first_ordinary: Natural = 0,
+    fraction: Probability = 0.15,
     key: PRNGKeyArray,
 ) -> tuple[Integer[Array, "*shape"], Bool[Array, "*shape"]]:
     r"""Select some tokens to be guessed, and hide most of them.
@@ -38,13 +37,10 @@ def mask_tokens(
 
     **Arguments**
 
-    - `tokens`: ids of any shape, such as `(batch, seq)`.
     - `is_maskable`: `True` where a token may be selected; `False` for padding.
     - `mask_token`: the id that stands for a hidden token.
-    - `vocab_size`: the number of ids.
     - `first_ordinary`: ids below this one are special: never selected, and never drawn at random.
     - `fraction`: the probability with which a token that may be selected is selected, each on its own.
-    - `key`: random key; the same key selects the same places.
 
     **Returns** the tokens, with the selected ones changed, int32; and `is_selected`, `True` where the model has to
     guess what the token was, also if it stayed.
@@ -52,10 +48,8 @@ def mask_tokens(
     **Differs from the paper**, whose 15 % are a fixed share of each text, rounded, and here a probability: a short text
     may have no selected token, or several.
     """
-    check_positive(vocab_size=vocab_size)
-    check_fraction(fraction=fraction)
-    for name, number in {"mask_token": mask_token, "first_ordinary": first_ordinary}.items():
-        _check_id(name, number, vocab_size)
+    for name, token in {"mask_token": mask_token, "first_ordinary": first_ordinary}.items():
+        refuse(token, token >= vocab_size, name, f"0 to {vocab_size - 1}, as there are {vocab_size} tokens.")
     tokens = jnp.asarray(tokens, jnp.int32)
     select_key, fate_key, draw_key = jax.random.split(key, 3)
     is_selected = is_maskable & (tokens >= first_ordinary) & jax.random.bernoulli(select_key, fraction, tokens.shape)
@@ -65,22 +59,27 @@ def mask_tokens(
     return jnp.where(is_selected, changed, tokens), is_selected
 
 
-def _check_id(name: str, number, vocab_size: int) -> None:
-    if isinstance(number, bool) or not isinstance(number, int | np.integer):
-        raise TypeError(f"{name} is {number!r}; expected a token id, such as 2.")
-    if not 0 <= number < vocab_size:
-        raise ValueError(f"{name} is {number}; expected 0 to {vocab_size - 1}, as there are {vocab_size} tokens.")
+class EncoderHead(eqx.Module):
+    """What stands on an encoder, and looks inside it."""
+
+    encoder: eqx.AbstractVar[Encoder]
+
+    def residual_stream(
+        self, inputs, is_token=None, segments=None, *, key: PRNGKeyArray | None = None
+    ) -> list[Float[Array, "*batch rows d_model"]]:
+        """Return what enters the first block and what leaves each; arguments as for a call."""
+        return self.encoder.residual_stream(inputs, is_token, segments, key=key)
+
+    def attention_weights(self, inputs, is_token=None, segments=None) -> Float[Array, "*batch layers heads rows rows"]:
+        """Return the attention weights of every block and head; arguments as for a call."""
+        return self.encoder.attention_weights(inputs, is_token, segments)
 
 
-class MaskedLanguageModel(eqx.Module):
+class MaskedLanguageModel(EncoderHead):
     r"""A masked language model: for each token of a text, logits of what it was before some were hidden.
 
     Implements `eq-encoder-mlm-head`; Devlin et al. (2019), section 3.1, task 1; the head as in their code. It ends in
     the transposed table of the encoder's embedding, which is thereby used twice.
-
-    **Arguments** `config`, an `EncoderConfig` with a `vocab_size`; `key`, for all weights.
-
-    **Raises** `ValueError` if the encoder reads rows of numbers, and thus has no vocabulary.
 
     **Differs from the paper** where the configuration does: the head has the encoder's activation, `"silu"` in place of
     `"swiglu"`, its norm, and biases if `use_bias`.
@@ -94,9 +93,7 @@ class MaskedLanguageModel(eqx.Module):
 
     def __init__(self, config: EncoderConfig, *, key: PRNGKeyArray):
         if config.vocab_size is None:
-            raise ValueError(
-                "The configuration has d_in and no vocab_size; expected a vocabulary to guess tokens from."
-            )
+            raise ValueError("The configuration has d_in and no vocab_size; expected a vocabulary to guess from.")
         self.config, sizes = config, config.stack
         encoder_key, head_key = jax.random.split(key)
         self.encoder = Encoder(config, key=encoder_key)
@@ -114,16 +111,6 @@ class MaskedLanguageModel(eqx.Module):
     ) -> Float[Array, "*batch seq vocab_size"]:
         """Return logits for each token of a text; arguments and errors as for `Encoder`. A class token gets none."""
         return self.logits(self.residual_stream(tokens, is_token, segments, key=key)[-1])
-
-    def residual_stream(
-        self, tokens, is_token=None, segments=None, *, key: PRNGKeyArray | None = None
-    ) -> list[Float[Array, "*batch rows d_model"]]:
-        """Return what enters the first block and what leaves each; arguments as for a call."""
-        return self.encoder.residual_stream(tokens, is_token, segments, key=key)
-
-    def attention_weights(self, tokens, is_token=None, segments=None) -> Float[Array, "*batch layers heads rows rows"]:
-        """Return the attention weights of every block and head; arguments as for a call."""
-        return self.encoder.attention_weights(tokens, is_token, segments)
 
     def logits(self, x: Float[Array, "*batch rows d_model"]) -> Float[Array, "*batch seq vocab_size"]:
         """Turn rows that the last block returned into logits."""
@@ -147,10 +134,8 @@ class MaskedBatch(NamedTuple):
 def masked_token_loss(model, batch: tuple, key: PRNGKeyArray | None = None) -> Float[Array, ""]:
     r"""Mean cross-entropy of a masked language model at the selected tokens, in nats; 0 if none is selected.
 
-    Implements `eq-encoder-masked-loss`; Devlin et al. (2019), section 3.1, task 1.
-
-    **Arguments** the model, such as a `MaskedLanguageModel`; the batch, as in `MaskedBatch`; a random key for dropout,
-    `None` for none.
+    Implements `eq-encoder-masked-loss`; Devlin et al. (2019), section 3.1, task 1. The batch is as in `MaskedBatch`;
+    with a random `key`, dropout is on.
     """
     tokens, targets, is_selected, *rest = batch
     return cross_entropy(model(tokens, *rest, key=key), targets, is_selected)
@@ -162,14 +147,10 @@ def mean_pool(
 ) -> Float[Array, "*batch d_model"]:
     r"""Make one vector of a text's vectors: their mean, without padding.
 
-    Implements `eq-encoder-mean-pool`; Reimers and Gurevych (2019), section 3.
-
-    **Arguments** one vector per token; `is_token`, `False` for padding, which counts neither above nor below the
-    fraction line, `None` for none.
-
-    **Raises** `ValueError` if a text is empty or all padding, which a compiled function finds when it runs.
+    Implements `eq-encoder-mean-pool`; Reimers and Gurevych (2019), section 3. Padding, where `is_token` is `False`,
+    counts neither above nor below the fraction line.
     """
-    check_positive(seq=rows.shape[-2])
+    check_each(Positive, seq=rows.shape[-2])
     if is_token is None:
         return rows.mean(axis=-2)
     empty = ~is_token.any(axis=-1)
@@ -182,30 +163,23 @@ def mean_pool(
 class ClassifierConfig:
     r"""All that makes a classifier what it is, but for its learned numbers.
 
-    **Arguments**
-
-    - `encoder`: the configuration of the encoder that reads the text.
-    - `num_classes`: the number of classes.
-    - `pooling`: `"class"` judges a text by its first row, which is that of the class token or, if there is none, of the
-      text's first token; `"mean"` by the mean of its tokens' rows.
+    With `pooling="class"` a text is judged by its first row, which is that of the class token or, if there is none, of
+    the text's first token; with `"mean"`, by the mean of its tokens' rows.
     """
 
     encoder: EncoderConfig
-    num_classes: int
-    pooling: str = "class"
+    num_classes: Positive
+    pooling: Pooling = "class"
 
     def __post_init__(self):
-        check_positive(num_classes=self.num_classes)
-        check_choice("pooling", self.pooling, POOLINGS)
+        check_fields(self)
 
 
-class EncoderClassifier(eqx.Module):
+class EncoderClassifier(EncoderHead):
     r"""A classifier: an encoder, one vector for each text, and a linear map of it to logits of the classes.
 
     Implements `eq-encoder-classifier`; Devlin et al. (2019), section 3.2. To start from an encoder that was trained on
     something else: `eqx.tree_at(lambda model: model.encoder, classifier, encoder)`.
-
-    **Arguments** `config`, sizes and kinds of all parts; `key`, for all weights.
 
     **Differs from the paper's code**, which has one more layer with a hyperbolic tangent before the output.
     """
@@ -236,16 +210,6 @@ class EncoderClassifier(eqx.Module):
         x = self.residual_stream(inputs, is_token, segments, key=encoder_key)[-1]
         return self.logits(x, is_token, key=key)
 
-    def residual_stream(
-        self, inputs, is_token=None, segments=None, *, key: PRNGKeyArray | None = None
-    ) -> list[Float[Array, "*batch rows d_model"]]:
-        """Return what enters the first block and what leaves each; arguments as for a call."""
-        return self.encoder.residual_stream(inputs, is_token, segments, key=key)
-
-    def attention_weights(self, inputs, is_token=None, segments=None) -> Float[Array, "*batch layers heads rows rows"]:
-        """Return the attention weights of every block and head; arguments as for a call."""
-        return self.encoder.attention_weights(inputs, is_token, segments)
-
     def logits(
         self,
         x: Float[Array, "*batch rows d_model"],
@@ -265,10 +229,8 @@ class EncoderClassifier(eqx.Module):
 def classification_loss(model, batch: tuple, key: PRNGKeyArray | None = None) -> Float[Array, ""]:
     r"""Mean cross-entropy of a classifier on a batch of labelled examples, in nats.
 
-    Implements `eq-encoder-classification-loss`; Devlin et al. (2019), section 4.1.
-
-    **Arguments** the model, such as an `EncoderClassifier`; the batch, inputs, labels `(batch,)`, and perhaps
-    `is_token` and `segments`, as the model takes them; a random key for dropout, `None` for none.
+    Implements `eq-encoder-classification-loss`; Devlin et al. (2019), section 4.1. The batch is inputs, labels
+    `(batch,)`, and perhaps `is_token` and `segments`, as the model takes them; with a random `key`, dropout is on.
     """
     inputs, labels, *rest = batch
     return cross_entropy(model(inputs, *rest, key=key), labels)

@@ -5,17 +5,15 @@ import dataclasses
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-import numpy as np
 from jaxtyping import Array, Bool, Float, Integer, PRNGKeyArray
 
-from plainformer.attention.cache import KeyValueCache
+from plainformer.attention.cache import KeyValueCache, ready_to_extend
 from plainformer.attention.self_attention import causal_mask, padding_mask
 from plainformer.blocks.layers import split_key
-from plainformer.checks import check_flags, check_length, check_positive, checked, refuse
-from plainformer.models.config import StackConfig
-from plainformer.models.decoder import ready_to_extend
+from plainformer.checks import Natural, Positive, check_fields, check_length, checked, refuse
+from plainformer.models.config import StackConfig, make_scheme
 from plainformer.models.encoder import Encoder, EncoderConfig
-from plainformer.models.stack import Stack, add_positions, make_scheme
+from plainformer.models.stack import Stack, add_positions
 from plainformer.tokens.tokens import Linear, TokenEmbedding, linear
 
 
@@ -32,36 +30,27 @@ class Seq2SeqConfig:
       embeddings for both.
     - `encoder`, `decoder`: sizes and kinds of the blocks of both halves, of one `d_model`.
     - `tied_embedding`: whether the output uses the target's table, transposed, rather than a matrix of its own.
-
-    **Raises** `ValueError` if one of them is out of range; `TypeError` if it is not of its kind.
     """
 
-    vocab_size: int
-    context_len: int
-    source_len: int
-    start_token: int
-    stop_token: int
-    source_vocab_size: int | None = None
+    vocab_size: Positive
+    context_len: Positive
+    source_len: Positive
+    start_token: Natural
+    stop_token: Natural
+    source_vocab_size: Positive | None = None
     encoder: StackConfig = StackConfig(num_layers=2)
     decoder: StackConfig = StackConfig(num_layers=2)
     tied_embedding: bool = True
 
     def __post_init__(self):
-        given = ["source_vocab_size"] if self.source_vocab_size is not None else []
-        sizes = ["vocab_size", "context_len", "source_len", *given]
-        check_positive(**{name: getattr(self, name) for name in sizes})
-        for name in ("start_token", "stop_token"):
-            token = getattr(self, name)
-            if isinstance(token, bool) or not isinstance(token, int | np.integer):
-                raise TypeError(f"{name} is {token!r}; expected the id of a token, a whole number.")
-            if not 0 <= token < self.vocab_size:
-                raise ValueError(f"{name} is {token}; expected 0 to {self.vocab_size - 1}, an id of the vocabulary.")
+        check_fields(self)
+        for name, token in {"start_token": self.start_token, "stop_token": self.stop_token}.items():
+            refuse(token, token >= self.vocab_size, name, f"0 to {self.vocab_size - 1}, an id of the vocabulary.")
         if self.encoder.d_model != self.decoder.d_model:
             raise ValueError(
                 f"The encoder has d_model={self.encoder.d_model}, the decoder {self.decoder.d_model}; expected the "
                 "same, since one reads what the other returns."
             )
-        check_flags(tied_embedding=self.tied_embedding)
 
     def encoder_config(self) -> EncoderConfig:
         """Return the configuration of the half that reads the source."""
@@ -74,8 +63,7 @@ class Seq2Seq(eqx.Module):
 
     Implements `eq-seq2seq-model`; Vaswani et al. (2017), section 3.1.
 
-    **Arguments** `config`, sizes and kinds of all parts; `key`, for all weights. `embedding`, of the target's tokens,
-    is `None` if they share the encoder's.
+    `embedding`, of the target's tokens, is `None` if they share the encoder's.
 
     **Differs from the paper**: the last matrix of every sublayer of the decoder starts smaller, as in `Decoder`;
     vectors of tokens are multiplied by the root of `d_model` with sinusoidal positions only.
@@ -114,43 +102,27 @@ class Seq2Seq(eqx.Module):
 
         `target` begins with the start token: in training it is the true target (teacher forcing). Row n depends on the
         source and on target tokens 0 to n. `is_source` says `False` where a source is padded. Targets are padded on the
-        right, where no mask is needed: no token looks ahead. With a random `key`, as in training, dropout is on. Raises
-        `ValueError` if a text is empty or too long, a source is all padding, a target has no start token, or an id is
-        out of range.
+        right, where no mask is needed: no token looks ahead. With a random `key`, as in training, dropout is on.
         """
         return self.logits(self.residual_stream(source, target, is_source, key=key)[-1])
 
-    @checked
     def residual_stream(
-        self,
-        source: Integer[Array, "*batch source_seq"],
-        target: Integer[Array, "*batch target_seq"],
-        is_source: Bool[Array, "*batch source_seq"] | None = None,
-        *,
-        key: PRNGKeyArray | None = None,
+        self, source, target, is_source=None, *, key: PRNGKeyArray | None = None
     ) -> list[Float[Array, "*batch target_seq d_model"]]:
         """Return what enters the decoder's first block and what leaves each; arguments as for a call."""
         encoder_key, key = split_key(key, 2)
         x, mask, look = self._reading(source, target, is_source, encoder_key)
         return self.stack.residual_stream(x, mask, **look, key=key)
 
-    @checked
     def attention_weights(
-        self,
-        source: Integer[Array, "*batch source_seq"],
-        target: Integer[Array, "*batch target_seq"],
-        is_source: Bool[Array, "*batch source_seq"] | None = None,
+        self, source, target, is_source=None
     ) -> Float[Array, "*batch layers heads target_seq target_seq"]:
         """Return the weights of the decoder's self-attention, of every block and head; arguments as for a call."""
         x, mask, look = self._reading(source, target, is_source)
         return self.stack.attention_weights(x, mask, **look)[0]
 
-    @checked
     def cross_attention_weights(
-        self,
-        source: Integer[Array, "*batch source_seq"],
-        target: Integer[Array, "*batch target_seq"],
-        is_source: Bool[Array, "*batch source_seq"] | None = None,
+        self, source, target, is_source=None
     ) -> Float[Array, "*batch layers heads target_seq source_seq"]:
         """Return how much each target token reads from each source token, in every block and head; as for a call.
 
@@ -194,7 +166,14 @@ class Seq2Seq(eqx.Module):
         """The embedding of the target's tokens, which is the encoder's if both share one."""
         return self.encoder.embedding if self.embedding is None else self.embedding  # type: ignore[return-value]
 
-    def _reading(self, source, target, is_source, key=None) -> tuple[Array, Array, dict]:
+    @checked
+    def _reading(
+        self,
+        source: Integer[Array, "*batch source_seq"],
+        target: Integer[Array, "*batch target_seq"],
+        is_source: Bool[Array, "*batch source_seq"] | None,
+        key: PRNGKeyArray | None = None,
+    ) -> tuple[Array, Array, dict]:
         """The target's rows, their mask, and what the blocks read beside them."""
         seq = target.shape[-1]
         context_mask = None if is_source is None else padding_mask(is_source, seq)
@@ -216,10 +195,8 @@ class ConditionedSeq2Seq(eqx.Module):
     r"""An encoder–decoder that has read its sources: a model of the target alone, for `generate` and the like.
 
     Implements `eq-seq2seq-factorisation`; Sutskever et al. (2014), equation 1: each target's probability, given its
-    source, is a product over its tokens.
-
-    **Arguments** the model; and, for each of its blocks, the keys and values of all sources, as `Seq2Seq.condition_on`
-    makes them.
+    source, is a product over its tokens. `contexts` are the keys and values of all sources for each block, as
+    `Seq2Seq.condition_on` makes them.
     """
 
     model: Seq2Seq
@@ -254,11 +231,7 @@ class ConditionedSeq2Seq(eqx.Module):
         cache: tuple[KeyValueCache, ...],
         positions: Integer[Array, "*batch seq"] | None = None,
     ) -> tuple[Float[Array, "*batch seq d_model"], tuple[KeyValueCache, ...]]:
-        """Read further tokens of targets of which the cache holds the beginnings.
-
-        Arguments, result and errors as for `Decoder.extend`, and `ValueError` if a target does not begin with the start
-        token, which a compiled function finds when it runs.
-        """
+        """Read further tokens of targets of which the cache holds the beginnings, as `Decoder.extend` does."""
         model, half = self.model, len(self.contexts)
         cache, positions = ready_to_extend(cache, 2 * half, tokens, positions)
         x = model._embed(tokens, positions)

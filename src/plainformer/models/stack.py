@@ -3,107 +3,23 @@
 from collections.abc import Callable, Sequence
 
 import equinox as eqx
-import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Integer, PRNGKeyArray
 
 from plainformer.attention.cache import KeyValueCache
-from plainformer.attention.multi_head import MultiHeadAttention
 from plainformer.blocks.blocks import TransformerBlock
-from plainformer.blocks.layers import FeedForward, LayerNorm, Norm, RMSNorm, SwiGLU, dropout, split_key
-from plainformer.models.config import StackConfig
-from plainformer.positions.alibi import AlibiPositions
-from plainformer.positions.grid import GridPositions
-from plainformer.positions.learned import LearnedPositions
-from plainformer.positions.positions import NO_POSITIONS, PositionScheme
-from plainformer.positions.relative import RelativePositions
-from plainformer.positions.rotary import RotaryPositions
+from plainformer.blocks.layers import Norm, dropout, split_key
+from plainformer.models.config import StackConfig, make_block, make_norm
+from plainformer.positions.positions import PositionScheme
 from plainformer.positions.sinusoidal import SinusoidalPositions
-
-
-def make_norm(config: StackConfig) -> Norm:
-    """Make a norm of the kind that a configuration names."""
-    if config.norm == "rms":
-        return RMSNorm(config.d_model, eps=config.norm_eps)
-    return LayerNorm(config.d_model, eps=config.norm_eps, use_bias=config.use_bias)
-
-
-def make_block(config: StackConfig, *, cross_attention: bool = False, key: PRNGKeyArray) -> TransformerBlock:
-    """Make one block of a configuration, with cross-attention or without."""
-    attention_key, cross_key, feed_forward_key = jax.random.split(key, 3)
-
-    def make_attention(key):
-        return MultiHeadAttention(
-            config.d_model, config.num_heads, num_kv_heads=config.num_kv_heads, use_bias=config.use_bias, key=key
-        )
-
-    feed_forward: FeedForward | SwiGLU
-    if config.activation == "swiglu":
-        feed_forward = SwiGLU(config.d_model, config.inner_width, key=feed_forward_key)
-    else:
-        feed_forward = FeedForward(
-            config.d_model,
-            config.inner_width,
-            activation=config.activation,
-            use_bias=config.use_bias,
-            key=feed_forward_key,
-        )
-    return TransformerBlock(
-        attention_norm=make_norm(config),
-        attention=make_attention(attention_key),
-        feed_forward_norm=make_norm(config),
-        feed_forward=feed_forward,
-        cross_norm=make_norm(config) if cross_attention else None,
-        cross_attention=make_attention(cross_key) if cross_attention else None,
-        norm_placement=config.norm_placement,
-        dropout_rate=config.dropout_rate,
-    )
-
-
-def make_scheme(
-    config: StackConfig,
-    max_len: int,
-    *,
-    causal: bool,
-    grid: tuple[int, int] | None = None,
-    class_token: bool = False,
-    key: PRNGKeyArray,
-) -> PositionScheme:
-    """Make the position scheme that a configuration names.
-
-    **Arguments** `max_len`, for how many positions; `causal`, whether keys lie in the past only; `grid`, how many
-    patches an image is high and wide, and `class_token`, whether there is one before them; `key`, for schemes that
-    learn. **Raises** `ValueError` if the scheme is for images and there is no grid.
-    """
-    match config.position_scheme:
-        case "learned":
-            return LearnedPositions(max_len, config.d_model, key=key)
-        case "sinusoidal":
-            return SinusoidalPositions(config.d_model)
-        case "sinusoidal_2d" if grid is not None:
-            return GridPositions(*grid, config.d_model, class_token)
-        case "sinusoidal_2d":
-            raise ValueError("position_scheme 'sinusoidal_2d' is for images, as in ViT; expected one for sequences.")
-        case "rotary":
-            return RotaryPositions(base=config.rope_theta)
-        case "relative":
-            return RelativePositions(config.num_heads, causal=causal, key=key)
-        case "alibi":
-            return AlibiPositions(config.num_heads)
-    return NO_POSITIONS
 
 
 class Stack(eqx.Module):
     r"""Blocks one after the other, the position scheme that they share, and a norm at the end.
 
-    **Arguments**
-
-    - `config`: sizes and kinds of all parts.
-    - `scheme`: how tokens know where they stand.
-    - `keys`: one random key per block.
-    - `cross_attention`: whether the blocks read a context.
-    - `small_start`: whether the last matrix of every sublayer starts smaller, as in GPT-2's code: by the root of the
-      number of sublayers, so that what they add to a token has the size of one summand together.
+    **Arguments** one random key per block; `cross_attention`, whether the blocks read a context; `small_start`, whether
+    the last matrix of every sublayer starts smaller, as in GPT-2's code: by the root of the number of sublayers, so
+    that what they add to a token has the size of one summand together.
 
     With post-norm every block ends in a norm already, and `final_norm` is `None`.
     """
@@ -124,7 +40,7 @@ class Stack(eqx.Module):
     ):
         self.scheme, self.dropout_rate = scheme, config.dropout_rate
         blocks = [make_block(config, cross_attention=cross_attention, key=key) for key in keys]
-        self.blocks = tuple(map(_started_small, blocks, [len(blocks)] * len(blocks)) if small_start else blocks)
+        self.blocks = tuple(_started_small(block, len(blocks)) if small_start else block for block in blocks)
         self.final_norm = make_norm(config) if config.norm_placement == "pre" else None
 
     def residual_stream(
@@ -138,9 +54,9 @@ class Stack(eqx.Module):
     ) -> list[Float[Array, "*batch seq d_model"]]:
         """Return what enters the first block and what leaves each; arguments as for `TransformerBlock`."""
         first_key, *keys = split_key(key, 1 + len(self.blocks))
+        look = {"context": context, "context_mask": context_mask, "scheme": self.scheme}
 
         def step(layer, block, x):
-            look = {"context": context, "context_mask": context_mask, "scheme": self.scheme}
             return block(x, mask, **look, key=keys[layer])
 
         return self._through(dropout(x, self.dropout_rate, key=first_key), step)
@@ -164,10 +80,9 @@ class Stack(eqx.Module):
         self, x, mask=None, *, context=None, context_mask=None
     ) -> tuple[Float[Array, "*batch layers heads seq seq"], Float[Array, "*batch layers heads seq kv_seq"] | None]:
         """Return the weights of every self-attention, and of every cross-attention or `None`; as for a call."""
-        found = []
+        found, look = [], {"context": context, "context_mask": context_mask, "scheme": self.scheme}
 
         def step(layer, block, x):
-            look = {"context": context, "context_mask": context_mask, "scheme": self.scheme}
             found.append(block.attention_weights(x, mask, **look))
             return block(x, mask, **look)
 

@@ -4,9 +4,9 @@ import hashlib
 import json
 from importlib.metadata import distribution
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
-from plainformer.checks import check_choice
+from plainformer.checks import checked
 from plainformer.data.files import download
 from plainformer.models.decoder import Decoder
 from plainformer.models.pretraining import MaskedLanguageModel
@@ -33,7 +33,10 @@ SHA256 = {
 }
 
 
-def load_pretrained(name: str) -> tuple[Any, Any]:
+@checked
+def load_pretrained(
+    name: Literal["decoder", "encoder", "seq2seq", "seq2seq_1", "seq2seq_2", "vision"],
+) -> tuple[Any, Any]:
     r"""Load a model that the book has trained.
 
     It is read from the repository's folder `models`: that which the package is installed from, or else one at hand with
@@ -48,7 +51,6 @@ def load_pretrained(name: str) -> tuple[Any, Any]:
     **Raises** `ValueError` if there is no model of this name; `FileNotFoundError` if the file is not at hand and cannot
     be downloaded.
     """
-    check_choice("name", name, CLASSES)
     found = load_model(_path(name), CLASSES[name])
     return found if isinstance(found, tuple) else (found, None)
 

@@ -8,29 +8,27 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, PRNGKeyArray
 
-from plainformer.checks import check_axes, check_choice, check_positive
+from plainformer.checks import Positive, check_axes, check_fields, checked
 from plainformer.models.config import StackConfig
 from plainformer.models.encoder import Encoder, EncoderConfig
-from plainformer.models.pretraining import POOLINGS, mean_pool
+from plainformer.models.pretraining import Pooling, mean_pool
 from plainformer.tokens.patches import image_to_patches, tiling, two_sides
 from plainformer.tokens.tokens import Linear
 
 
+@checked
 def patch_kernel(
-    embedding: Linear, patch_size: int | tuple[int, int], channels: int
+    embedding: Linear, patch_size: int | tuple[int, int], channels: Positive
 ) -> Float[Array, "patch_height patch_width channels d_model"]:
     r"""Fold the matrix that embeds patches into the kernel of the strided convolution that does the same.
 
     Implements `eq-vision-patch-convolution`; Dosovitskiy et al. (2021), section 3.1. The convolution steps by a whole
     patch, so that windows do not overlap; like all convolutions of neural networks, it does not flip its kernel.
 
-    **Arguments** `embedding`, such as `ViT(…).encoder.embedding`; `patch_size`, the side of a square patch, or its
-    `(height, width)`, in pixels; `channels`, numbers in each pixel.
-
-    **Returns** the kernel, in `lax`'s words `"HWIO"`; the bias stays as it is.
+    **Arguments** `embedding`, such as `ViT(…).encoder.embedding`; the side of a square patch, or its `(height, width)`,
+    in pixels; numbers in each pixel. **Returns** the kernel, in `lax`'s words `"HWIO"`; the bias stays as it is.
     """
     height, width = two_sides("patch_size", patch_size)
-    check_positive(channels=channels)
     hint = f"A patch of {height} x {width} pixels with {channels} channels has {height * width * channels} features."
     check_axes("embedding.weight", embedding.weight, hint, d_in=height * width * channels, d_out=None)
     return embedding.weight.reshape(height, width, channels, -1)
@@ -40,30 +38,23 @@ def patch_kernel(
 class ViTConfig:
     r"""All that makes a vision transformer what it is, but for its learned numbers.
 
-    **Arguments**
-
-    - `image_size`, `patch_size`: one side if square, or `(height, width)`, in pixels; kept as a pair.
-    - `num_classes`: the number of classes.
-    - `channels`: numbers in each pixel: 1 for grey, 3 for red, green and blue.
-    - `stack`: sizes and kinds of the blocks; its `position_scheme` may be `"sinusoidal_2d"`.
-    - `pooling`: `"class"` to judge by a class token in front of the patches, `"mean"` by the mean of all patches.
-
-    **Raises** `ValueError` if one of them is out of range, or patches do not tile the image; `TypeError` if one is not
-    of its kind.
+    **Arguments** sizes of image and patches, one side if square, or `(height, width)`, in pixels, kept as a pair;
+    `channels`, 1 for grey, 3 for red, green and blue; sizes and kinds of the blocks, whose `position_scheme` may be
+    `"sinusoidal_2d"`; `pooling`, `"class"` to judge by a class token in front of the patches, `"mean"` by the mean of
+    all patches. **Raises** `ValueError` if patches do not tile the image.
     """
 
     image_size: int | Sequence[int]
     patch_size: int | Sequence[int]
-    num_classes: int
-    channels: int = 1
+    num_classes: Positive
+    channels: Positive = 1
     stack: StackConfig = StackConfig()
-    pooling: str = "class"
+    pooling: Pooling = "class"
 
     def __post_init__(self):
         for name in ("image_size", "patch_size"):  # JSON has lists only
             object.__setattr__(self, name, two_sides(name, getattr(self, name)))
-        check_positive(num_classes=self.num_classes, channels=self.channels)
-        check_choice("pooling", self.pooling, POOLINGS)
+        check_fields(self)
         _ = self.grid  # raises unless patches tile the image
 
     @property
@@ -87,8 +78,6 @@ class ViT(eqx.Module):
 
     Implements `eq-vision-model`; Dosovitskiy et al. (2021), section 3.1, equations 1 to 4.
 
-    **Arguments** `config`, sizes and kinds of all parts; `key`, for all weights.
-
     **Differs from the paper**: the class token can be done without (`pooling="mean"`), and so can learned positions.
     Two-dimensional codes have no place for the class token, which gets none.
     """
@@ -106,10 +95,7 @@ class ViT(eqx.Module):
     def __call__(
         self, images: Float[Array, "*batch height width channels"], *, key: PRNGKeyArray | None = None
     ) -> Float[Array, "*batch num_classes"]:
-        """Return a logit for each class; with a random `key`, as in training, dropout is on.
-
-        Raises `ValueError` if an image is not of the size of `config`, `TypeError` if it holds whole numbers.
-        """
+        """Return a logit for each class; with a random `key`, as in training, dropout is on."""
         return self.logits(self.residual_stream(images, key=key)[-1])
 
     def logits(self, x: Float[Array, "*batch rows d_model"]) -> Float[Array, "*batch num_classes"]:
@@ -133,10 +119,7 @@ class ViT(eqx.Module):
     def attention_weights(
         self, images: Float[Array, "*batch height width channels"]
     ) -> Float[Array, "*batch layers heads rows rows"]:
-        """Return the attention weights of every block and head; arguments as for a call.
-
-        With a class token, its row and column are the first ones, and patches follow in reading order.
-        """
+        """Return the attention weights of every block and head: class token first, then patches in reading order."""
         return self.encoder.attention_weights(self.patches(images))
 
     def _check(self, images) -> None:

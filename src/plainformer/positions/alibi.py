@@ -5,21 +5,19 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Integer
 
-from plainformer.checks import check_positive, checked
+from plainformer.checks import Positive, checked
 from plainformer.positions.positions import PositionScheme, offsets
 
 
-def alibi_slopes(num_heads: int) -> Float[Array, " heads"]:
+@checked
+def alibi_slopes(num_heads: Positive) -> Float[Array, " heads"]:
     r"""Return how steeply the scores of each head fall with distance: a geometric sequence that ends at 2^-8.
 
     Implements `eq-positions-alibi-slopes`; Press et al. (2022), section 3.
 
-    **Arguments** `num_heads`, at least 1. If it is not a power of two, the slopes of the power below come first, then
-    every other slope of the power above, as in the authors' code.
-
-    **Returns** the slopes, all positive. **Raises** `ValueError` if `num_heads` is below 1.
+    If there are not 1, 2, 4, 8, … heads, the slopes of the power of two below come first, then every other slope of the
+    power above, as in the authors' code.
     """
-    check_positive(num_heads=num_heads)
     below = 2 ** int(np.log2(num_heads))
     slopes = 2.0 ** (-8 * np.arange(1, below + 1) / below)
     between = 2.0 ** (-8 * np.arange(1, 2 * below, 2) / (2 * below))
@@ -31,15 +29,13 @@ class AlibiPositions(PositionScheme):
 
     Implements `eq-positions-alibi`; Press et al. (2022), section 3.
 
-    **Arguments** `num_heads`, the number of query heads. **Raises** `ValueError` if it is below 1.
-
     **Differs from the paper**, which has causal attention only: keys after the query are punished like those before it.
     """
 
     num_heads: int = eqx.field(static=True)
 
-    def __init__(self, num_heads: int):
-        check_positive(num_heads=num_heads)
+    @checked
+    def __init__(self, num_heads: Positive):
         self.num_heads = num_heads
 
     @checked

@@ -4,23 +4,23 @@ import equinox as eqx
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Integer
 
-from plainformer.checks import check_axes, check_positive, checked
+from plainformer.checks import Positive, check_axes, checked
 from plainformer.positions.positions import PositionScheme
 from plainformer.positions.sinusoidal import sinusoidal_positions
 
 
-def sinusoidal_positions_2d(grid_height: int, grid_width: int, d_model: int) -> Float[Array, "num_patches d_model"]:
+@checked
+def sinusoidal_positions_2d(
+    grid_height: Positive, grid_width: Positive, d_model: Positive
+) -> Float[Array, "num_patches d_model"]:
     r"""Describe each place of a grid by two sinusoidal codes side by side: that of its row, and that of its column.
 
     Implements `eq-vision-sinusoid-2d`; Beyer et al. (2022), section 2, in the order of columns of Vaswani et al.
     (2017), section 3.5.
 
-    **Arguments** how many patches the grid is high and wide; `d_model`, width of a token, a multiple of 4: the row has
-    one half of it, the column the other, both in pairs.
-
-    **Returns** one code per patch, in reading order. **Raises** `ValueError` if a size is not as said.
+    **Arguments** how many patches the grid is high and wide; width of a token, a multiple of 4: the row has one half of
+    it, the column the other, both in pairs. **Returns** one code per patch, in reading order.
     """
-    check_positive(grid_height=grid_height, grid_width=grid_width, d_model=d_model)
     if d_model % 4:
         raise ValueError(
             f"d_model is {d_model}; expected a multiple of 4: rows and columns of patches each have one half, in pairs."

@@ -1,10 +1,12 @@
-"""What a way to tell tokens where they stand has to do, and the one that tells nothing (chapter 05)."""
+"""What a way to tell tokens where they stand has to do, and two that are simple: nothing, and a table (chapter 05)."""
 
 import equinox as eqx
+import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float, Integer
+import numpy as np
+from jaxtyping import Array, Float, Integer, PRNGKeyArray
 
-from plainformer.checks import check_axes
+from plainformer.checks import Positive, check_axes, checked, refuse
 
 
 class PositionScheme(eqx.Module):
@@ -64,3 +66,32 @@ def offsets(
 ) -> Integer[Array, "*batch q_seq kv_seq"]:
     """Return, from each query to each key, how many positions to the right."""
     return kv_positions.astype(int)[..., None, :] - q_positions.astype(int)[..., :, None]
+
+
+class LearnedPositions(PositionScheme):
+    r"""One learned vector per position, added to the token vectors.
+
+    Implements `eq-positions-learned`, and by it `eq-positions-embed`; Gehring et al. (2017), section 3.1.
+
+    **Arguments** for how many positions there is a vector; width of a token; random key for the table (normal, standard
+    deviation 0.02).
+    """
+
+    table: Float[Array, "max_len d_model"]
+
+    @checked
+    def __init__(self, max_len: Positive, d_model: Positive, *, key: PRNGKeyArray):
+        self.table = 0.02 * jax.random.normal(key, (max_len, d_model))
+
+    @checked
+    def embed(
+        self, x: Float[Array, "*batch seq d_model"], positions: Integer[Array, "*#batch seq"] | None = None
+    ) -> Float[Array, "*batch seq d_model"]:
+        """Add to each row of `x` the vector of its position; raise `ValueError` for one outside the table."""
+        max_len, seq = len(self.table), x.shape[-2]
+        expected = f"0 to {max_len - 1}. The table has a vector for these only; make it longer for more."
+        if positions is None:
+            refuse(np.arange(seq), np.arange(seq) >= max_len, "positions", expected)
+            return x + self.table[:seq].astype(x.dtype)
+        positions = refuse(positions, (positions < 0) | (positions >= max_len), "positions", expected)
+        return x + self.table[positions].astype(x.dtype)

@@ -6,7 +6,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Integer, PRNGKeyArray
 
-from plainformer.checks import check_positive, checked
+from plainformer.checks import Positive, checked
 from plainformer.positions.positions import PositionScheme, offsets
 
 
@@ -14,8 +14,8 @@ from plainformer.positions.positions import PositionScheme, offsets
 def relative_buckets(
     offsets: Integer[Array, "*batch q_seq kv_seq"],
     *,
-    num_buckets: int = 32,
-    max_distance: int = 128,
+    num_buckets: Positive = 32,
+    max_distance: Positive = 128,
     causal: bool = False,
 ) -> Integer[Array, "*batch q_seq kv_seq"]:
     r"""Sort distances into buckets: near ones have a bucket each, farther ones share wider and wider buckets.
@@ -25,15 +25,12 @@ def relative_buckets(
     **Arguments**
 
     - `offsets`: position of the key minus position of the query.
-    - `num_buckets`: how many buckets; a multiple of 4, or of 2 if `causal`.
+    - `num_buckets`: a multiple of 4, or of 2 if `causal`.
     - `max_distance`: from this distance on, all share the last bucket; more than half of the buckets of a direction.
     - `causal`: whether keys lie in the past only. If not, half of the buckets are for keys that come after the query.
 
-    **Returns** the bucket of each pair, from 0 to `num_buckets - 1`, int32.
-
-    **Raises** `ValueError` if the sizes do not fit together.
-
-    **Differs from the paper** in nothing that it says; how far each bucket reaches, it leaves to its code.
+    **Returns** the bucket of each pair, from 0 to `num_buckets - 1`, int32. How far each bucket reaches, the paper
+    leaves to its code.
     """
     bucket_of_distance = _bucket_of_distance(num_buckets, max_distance, causal)
     offsets = offsets.astype(int)
@@ -44,7 +41,6 @@ def relative_buckets(
 
 def _bucket_of_distance(num_buckets: int, max_distance: int, causal: bool) -> Integer[Array, " distances"]:
     """The bucket of each distance in one direction, from 0 to `max_distance`, beyond which nothing changes."""
-    check_positive(num_buckets=num_buckets, max_distance=max_distance)
     unit = 2 if causal else 4
     if num_buckets % unit:
         shares = "half for near distances, half for far ones" + ("" if causal else ", both before and after the query")
@@ -67,29 +63,23 @@ class RelativePositions(PositionScheme):
 
     Implements `eq-positions-relative`; Raffel et al. (2020), section 2.1.
 
-    **Arguments**
-
-    - `num_heads`: number of query heads.
-    - `num_buckets`, `max_distance`, `causal`: as for `relative_buckets`.
-    - `key`: random key for the table (normal, standard deviation 0.02).
-
-    **Raises** `ValueError` if the sizes do not fit together.
+    **Arguments** as for `relative_buckets`; random key for the table (normal, standard deviation 0.02).
     """
 
     table: Float[Array, "num_buckets heads"]
     max_distance: int = eqx.field(static=True)
     causal: bool = eqx.field(static=True)
 
+    @checked
     def __init__(
         self,
-        num_heads: int,
+        num_heads: Positive,
         *,
-        num_buckets: int = 32,
-        max_distance: int = 128,
+        num_buckets: Positive = 32,
+        max_distance: Positive = 128,
         causal: bool = False,
         key: PRNGKeyArray,
     ):
-        check_positive(num_heads=num_heads)
         _bucket_of_distance(num_buckets, max_distance, causal)  # raises if the sizes do not fit
         self.table = 0.02 * jax.random.normal(key, (num_buckets, num_heads))
         self.max_distance, self.causal = max_distance, causal

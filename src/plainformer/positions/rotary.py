@@ -4,28 +4,24 @@ import equinox as eqx
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Integer
 
-from plainformer.checks import checked
+from plainformer.checks import Even, PositiveFloat, check_each, checked
 from plainformer.positions.positions import PositionScheme, positions_of
-from plainformer.positions.sinusoidal import check_base, check_even, clock_angles
+from plainformer.positions.sinusoidal import clock_angles
 
 
 @checked
 def rotate_pairs(
-    rows: Float[Array, "*batch seq d_k"], positions: Integer[Array, "*#batch seq"], *, base: float = 10_000.0
+    rows: Float[Array, "*batch seq d_k"], positions: Integer[Array, "*#batch seq"], *, base: PositiveFloat = 10_000.0
 ) -> Float[Array, "*batch seq d_k"]:
     r"""Turn each query or key, pair of columns by pair of columns, by an angle in proportion to its position.
 
     Implements `eq-positions-rotary`; Su et al. (2021), equations 14 and 15. The dot product of a turned query and a
     turned key depends on the difference of their positions alone: `eq-positions-rotary-offset`.
 
-    **Returns** rows of the same lengths.
-
-    **Raises** `ValueError` if d_k is odd or `base`, as for `sinusoidal_positions`, is not above 0.
-
     **Differs from the paper** in which columns form a pair: column i and column i + d_k / 2, as in Llama and GPT-NeoX,
     where the paper takes columns 2i and 2i + 1. Columns of learned matrices have no order, so it is the same model.
     """
-    check_even("d_k", rows.shape[-1])
+    check_each(Even, d_k=rows.shape[-1])
     angles = clock_angles(positions, rows.shape[-1], base)
     sines, cosines = jnp.sin(angles).astype(rows.dtype), jnp.cos(angles).astype(rows.dtype)
     first, second = jnp.split(rows, 2, axis=-1)
@@ -36,14 +32,13 @@ class RotaryPositions(PositionScheme):
     r"""Queries and keys turned by their positions.
 
     Implements `eq-positions-rotary`; Su et al. (2021), section 3.2.2.
-
-    **Arguments** `base`, as for `sinusoidal_positions`.
     """
 
     base: float = eqx.field(static=True)
 
-    def __init__(self, *, base: float = 10_000.0):
-        self.base = check_base(base)
+    @checked
+    def __init__(self, *, base: PositiveFloat = 10_000.0):
+        self.base = base
 
     @checked
     def rotate(

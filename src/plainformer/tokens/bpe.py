@@ -6,35 +6,29 @@ import re
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 
-from plainformer.checks import check_names, check_positive, check_token_ids
+from plainformer.checks import Positive, checked
 from plainformer.data.files import object_from_json, read_json, read_text, write_text
+from plainformer.data.lists import check_names, check_once, check_token_ids
 from plainformer.tokens.merges import apply_merges, byte_alphabet, learn_merges, pre_tokenise
 
 GPT2_HINT = "For GPT-2's vocab.json and merges.txt use BytePairEncoder.from_gpt2."
 
 
 class BytePairEncoder:
-    r"""A byte-level byte-pair encoder: any text and any bytes to ids, and exactly back.
+    """A byte-level byte-pair encoder: any text and any bytes to ids, and exactly back.
 
     Made by `BytePairEncoder.train`, `BytePairEncoder.load` or `BytePairEncoder.from_gpt2`, or from its parts. Has
-    `tokens` (the bytes of each token, by id), `merges`, `vocabulary` and `special` (name to id). `len` returns the
-    number of tokens.
+    `tokens` (the bytes of each token, by id), `merges`, `vocabulary` and `special` (name to id).
 
-    **Arguments**
-
-    - `vocabulary`: token, written in `byte_alphabet`, to id, special ones included; ids are 0 to n - 1.
-    - `merges`: pairs of tokens, first learned first.
-    - `special`: which names in the vocabulary are special tokens: they stand for no text, and no text becomes one
-      unless `encode` is told so by name.
-
-    **Raises** `ValueError` if the three do not fit together, `TypeError` if one of them is something else.
+    **Arguments** `vocabulary`: token, written in `byte_alphabet`, to id, special ones included; `merges`: pairs of
+    tokens, first learned first; `special`: which names in the vocabulary stand for no text: no text becomes one, unless
+    `encode` is told so by name.
     """
 
     def __init__(self, vocabulary: Mapping[str, int], merges: Sequence[Sequence[str]], special: Collection[str] = ()):
-        _check_types(vocabulary, merges, special)
+        _check_parts(vocabulary, merges, special)
         self.vocabulary = dict(vocabulary)
         self.merges = tuple((a, b) for a, b in merges)
-        _check_consistent(self.vocabulary, self.merges, special)
         by_id = sorted(self.vocabulary, key=self.vocabulary.__getitem__)
         self.special = {name: self.vocabulary[name] for name in by_id if name in special}
         byte_of = {character: byte for byte, character in byte_alphabet().items()}
@@ -50,34 +44,23 @@ class BytePairEncoder:
         self._cache: dict[bytes, list[int]] = {}
 
     @classmethod
+    @checked
     def train(
-        cls, text: str, vocab_size: int, *, special: Collection[str] = (), min_count: int = 1
+        cls, text: str, vocab_size: Positive, *, special: Collection[str] = (), min_count: int = 1
     ) -> "BytePairEncoder":
-        r"""Learn merges from `text` until there are `vocab_size` tokens.
+        """Learn merges from `text` until there are `vocab_size` tokens, or nothing is left to merge.
 
-        The 256 bytes come first, then the merges by `learn_merges`, which also says how ties are broken, then the
-        special tokens.
-
-        **Arguments**
-
-        - `text`: what to learn from. A long piece without a space is slow, as `learn_merges` explains.
-        - `vocab_size`: bytes, merges and special tokens together; fewer come out if nothing is left to merge.
-        - `special`: names of special tokens, in the order of their ids: a list, not a set.
-        - `min_count`: do not merge a pair that occurs less often than this.
-
-        **Raises** `ValueError` if the text is empty or `vocab_size` is too small for the bytes and special tokens;
-        `TypeError` if `vocab_size` is not a whole number, or `special` not an ordered collection of names.
+        The 256 bytes come first, then the merges by `learn_merges`, which also says how ties are broken, and why a long
+        piece without a space is slow; then the special tokens. Pairs that occur less often than `min_count` are not
+        merged.
         """
-        check_positive(vocab_size=vocab_size)
         check_names("special", special)
         _check_text(text)
         if not text:
             raise ValueError("text is empty; expected text to learn merges from.")
         num_merges = vocab_size - 256 - len(special)
         if num_merges < 0:
-            raise ValueError(
-                f"vocab_size is {vocab_size}; expected at least 256 bytes + {len(special)} special tokens."
-            )
+            raise ValueError(f"vocab_size is {vocab_size}; expected at least 256 bytes + {len(special)} special ones.")
         alphabet = byte_alphabet()
         id_of = {byte: number for number, byte in enumerate(alphabet)}
         counts = Counter(pre_tokenise(text))
@@ -93,17 +76,10 @@ class BytePairEncoder:
         return cls(vocabulary, merges, special)
 
     def encode(self, text: str, *, allowed_special: Collection[str] = ()) -> list[int]:
-        r"""Turn text into ids.
+        """Turn text into ids; names of special tokens in it, too, are text like any other unless they are allowed.
 
         Implements `eq-tokens-encode`. A lone surrogate, which no valid text holds but a Python string may, is encoded
         as its three bytes.
-
-        **Arguments**
-
-        - `text`: any string.
-        - `allowed_special`: names of special tokens to look for in the text. All others are text like any other.
-
-        **Raises** `ValueError` if an allowed name is not a special token here; `TypeError` if the text is not a string.
         """
         _check_text(text)
         check_names("allowed_special", allowed_special, ordered=False)
@@ -114,38 +90,25 @@ class BytePairEncoder:
         parts = re.split(f"({'|'.join(map(re.escape, names))})", text) if names else [text]
         ids: list[int] = []
         for n, part in enumerate(parts):
-            if n % 2:
-                ids.append(self.special[part])
-            else:
-                ids.extend(number for piece in pre_tokenise(part) for number in self._encode_piece(_to_bytes(piece)))
+            ids += [self.special[part]] if n % 2 else self._encode_pieces(part, "surrogatepass")
         return ids
 
     def encode_bytes(self, data: bytes) -> list[int]:
         """Turn any bytes into ids: those of `encode` where they are UTF-8, and no error where they are not."""
         if not isinstance(data, bytes):
             raise TypeError(f"data is a {type(data).__name__}; expected bytes. For a string, use encode.")
-        pieces = pre_tokenise(data.decode("utf-8", "surrogateescape"))
-        return [n for piece in pieces for n in self._encode_piece(piece.encode("utf-8", "surrogateescape"))]
+        return self._encode_pieces(data.decode("utf-8", "surrogateescape"), "surrogateescape")
 
     def decode(self, ids) -> str:
-        r"""Turn ids into text; undoes `encode` exactly.
+        """Turn ids, a list or an array, into text; undoes `encode` exactly.
 
-        **Arguments**
-
-        - `ids`: a sequence or array of ids.
-
-        **Returns** the text; special tokens appear by name. Bytes that are not UTF-8, as when a character is cut in
-        two, appear as U+FFFD.
-
-        **Raises** `ValueError` if an id is out of range.
+        Special tokens appear by name, and bytes that are not UTF-8, as when a character is cut in two, as U+FFFD.
         """
         data = self.decode_bytes(ids)
-        for errors in ("strict", "surrogatepass"):
-            try:
-                return data.decode("utf-8", errors)
-            except UnicodeDecodeError:
-                continue
-        return data.decode("utf-8", "replace")
+        try:
+            return data.decode("utf-8", "surrogatepass")
+        except UnicodeDecodeError:
+            return data.decode("utf-8", "replace")
 
     def decode_bytes(self, ids) -> bytes:
         """Join the bytes of the tokens; undoes `encode_bytes` exactly."""
@@ -156,6 +119,9 @@ class BytePairEncoder:
 
     def __repr__(self) -> str:
         return f"BytePairEncoder({len(self)} tokens, {len(self.merges)} merges, special {list(self.special)})"
+
+    def _encode_pieces(self, text: str, errors: str) -> list[int]:
+        return [n for piece in pre_tokenise(text) for n in self._encode_piece(piece.encode("utf-8", errors))]
 
     def _encode_piece(self, piece: bytes) -> list[int]:
         if piece in self._cache:
@@ -178,31 +144,20 @@ class BytePairEncoder:
     @classmethod
     def load(cls, path: str | os.PathLike) -> "BytePairEncoder":
         """Read a file that `save` wrote; `ValueError` says what is wrong with any other."""
-        return object_from_json(cls, read_text(path), path, GPT2_HINT)
+        return object_from_json(cls, read_json(path), path, GPT2_HINT)
 
     @classmethod
     def from_gpt2(
-        cls,
-        vocab_path: str | os.PathLike,
-        merges_path: str | os.PathLike,
-        *,
-        special: Collection[str] | None = None,
+        cls, vocab_path: str | os.PathLike, merges_path: str | os.PathLike, *, special: Collection[str] | None = None
     ) -> "BytePairEncoder":
-        r"""Read GPT-2's two files, or any in their format.
+        """Read GPT-2's two files, usually `vocab.json` and `merges.txt`, or any in their format.
 
-        **Arguments**
-
-        - `vocab_path`: JSON, token to id, usually `vocab.json`.
-        - `merges_path`: one merge per line, usually `merges.txt`.
-        - `special`: the special tokens in the vocabulary; `None` for `<|endoftext|>` if it is there.
-
+        `special` has the special tokens in the vocabulary: `<|endoftext|>`, if it is there, unless others are given.
         **Raises** `ValueError` if a file is corrupt or the two do not belong together; `FileNotFoundError`.
         """
-        vocabulary = read_json(vocab_path)
+        vocabulary, merges = read_json(vocab_path), _read_merges(merges_path)
         if special is None:
             special = {"<|endoftext|>"} & vocabulary.keys()
-        check_names("special", special, ordered=False)
-        merges = _read_merges(merges_path)
         try:
             return cls(vocabulary, merges, special)
         except (TypeError, ValueError) as error:
@@ -230,43 +185,32 @@ def _check_text(text: str) -> None:
         raise TypeError(f"text is a {type(text).__name__}; expected a string. For bytes, use encode_bytes.")
 
 
-def _check_types(vocabulary, merges, special) -> None:
-    """What a JSON file may get wrong."""
+def _check_parts(vocabulary, merges, special) -> None:
+    """Raise `TypeError` if one of the parts is something else, as in a bad file; `ValueError` if they do not fit."""
     if not isinstance(vocabulary, Mapping) or not all(type(number) is int for number in vocabulary.values()):
         raise TypeError("the vocabulary must give each token a whole number.")
-    pairs = isinstance(merges, list | tuple) and all(isinstance(pair, list | tuple) for pair in merges)
-    if not pairs or not all(len(pair) == 2 for pair in merges):
+    if not isinstance(merges, list | tuple) or not all(isinstance(p, list | tuple) and len(p) == 2 for p in merges):
         raise TypeError("merges must be a list of pairs.")
     if not all(isinstance(token, str) for tokens in (vocabulary, *merges) for token in tokens):
         raise TypeError("every token must be a string.")
     check_names("special", special, ordered=False)  # their ids stand in the vocabulary
-
-
-def _check_consistent(vocabulary: dict[str, int], merges: Sequence[tuple[str, str]], special: Collection[str]) -> None:
     if sorted(vocabulary.values()) != list(range(len(vocabulary))):
         raise ValueError(f"the ids of {len(vocabulary)} tokens must be 0 to {len(vocabulary) - 1}, each once.")
     made = set(byte_alphabet().values())
     if missing := made - vocabulary.keys():
-        raise ValueError(
-            f"the vocabulary lacks {len(missing)} of the 256 bytes, such as {min(missing)!r}. A byte-level encoder "
-            "needs them all; with Hugging Face's trainer, give initial_alphabet=ByteLevel.alphabet()."
-        )
+        hint = "With Hugging Face's trainer, give initial_alphabet=ByteLevel.alphabet()."
+        raise ValueError(f"the vocabulary lacks {len(missing)} of the 256 bytes, such as {min(missing)!r}. {hint}")
     for rank, (a, b) in enumerate(merges):
-        for token in (a, b):
-            if token not in made:
-                raise ValueError(f"merge {rank}, {a!r} with {b!r}: no byte and no earlier merge makes {token!r}.")
+        if missing := {a, b} - made:
+            raise ValueError(f"merge {rank}, {a!r} with {b!r}: no byte and no earlier merge makes {min(missing)!r}.")
         if a + b not in vocabulary:
             raise ValueError(f"merge {rank}, {a!r} with {b!r}: the vocabulary has no {a + b!r}.")
         made.add(a + b)
-    if len(set(merges)) < len(merges):
-        a, b = Counter(merges).most_common(1)[0][0]
-        raise ValueError(f"the merge {a!r} with {b!r} appears twice.")
-    for name in special:
-        if name in made or name not in vocabulary:
-            state = "an ordinary token too" if name in made else "not in the vocabulary"
-            raise ValueError(f"the special token {name!r} is {state}.")
+    check_once("merges", map(tuple, merges))
+    if ordinary := made & set(special):
+        raise ValueError(f"the special token {min(ordinary)!r} is an ordinary token too.")
+    if unknown := set(special) - vocabulary.keys():
+        raise ValueError(f"the special token {min(unknown)!r} is not in the vocabulary.")
     if left := vocabulary.keys() - made - set(special):
-        raise ValueError(
-            f"no merge makes {len(left)} tokens of the vocabulary, such as {min(left)!r}. Either merges are missing, "
-            "or these are special tokens: then name them in `special`."
-        )
+        hint = "Either merges are missing, or these are special tokens: then name them in `special`."
+        raise ValueError(f"no merge makes {len(left)} tokens of the vocabulary, such as {min(left)!r}. {hint}")

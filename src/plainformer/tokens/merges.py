@@ -7,6 +7,7 @@ from functools import cache
 from itertools import pairwise
 
 Pair = tuple[int, int]
+Pieces = Mapping[tuple[int, ...], int]  # each distinct piece of a text, as ids, and how often it occurs
 
 _GONE = -1  # stands where a token was that has been merged into its left neighbour
 
@@ -35,21 +36,15 @@ def pre_tokenise(text: str) -> list[str]:
 
     Radford et al. (2019), section 2.2; the rule is GPT-2's, in our words: an English ending such as 's; or letters,
     or digits, or other signs, after at most one space; or white space, of which the last one goes to what follows if
-    it is a space.
-
-    **Returns** the pieces; joined together they are `text` again.
+    it is a space. Joined together, the pieces are `text` again.
     """
     return _pattern().findall(text)
 
 
-def count_pairs(pieces: Mapping[tuple[int, ...], int]) -> Counter[Pair]:
-    r"""Count how often each pair of neighbouring tokens occurs.
+def count_pairs(pieces: Pieces) -> Counter[Pair]:
+    """Count how often each pair of neighbouring tokens occurs in distinct pieces, each given with its own count.
 
     Implements `eq-tokens-pair-count`. In a row of three equal tokens their pair counts twice.
-
-    **Arguments**
-
-    - `pieces`: each distinct piece of the text, as ids, and how often it occurs.
     """
     counts: Counter[Pair] = Counter()
     for piece, times in pieces.items():
@@ -59,7 +54,7 @@ def count_pairs(pieces: Mapping[tuple[int, ...], int]) -> Counter[Pair]:
 
 
 def merge_pair(piece: Sequence[int], pair: Pair, new_id: int) -> list[int]:
-    r"""Write `new_id` for each occurrence of `pair`, from left to right; of three equal tokens only two are merged."""
+    """Write `new_id` for each occurrence of `pair`, from left to right; of three equal tokens only two are merged."""
     merged: list[int] = []
     n = 0
     while n < len(piece):
@@ -69,31 +64,21 @@ def merge_pair(piece: Sequence[int], pair: Pair, new_id: int) -> list[int]:
     return merged
 
 
-def learn_merges(
-    pieces: Mapping[tuple[int, ...], int], num_merges: int, *, first_id: int = 256, min_count: int = 1
-) -> list[Pair]:
-    r"""Merge the most frequent pair into a new token, again and again.
+def learn_merges(pieces: Pieces, num_merges: int, *, first_id: int = 256, min_count: int = 1) -> list[Pair]:
+    r"""Merge the most frequent pair into a new token, again and again, and return the pairs: n makes `first_id + n`.
 
     Implements `eq-tokens-best-pair`; Sennrich et al. (2016), section 3.2, algorithm 1. **Ties**: among pairs that are
     equally frequent the one with the smaller left id wins, and then the one with the smaller right id. Ids of bytes
     follow `byte_alphabet`, and each merge takes the next free id. Hugging Face's `tokenizers` has the same rule.
 
-    **Arguments**
+    Merging stops when the best pair occurs less often than `min_count`. The `first_id` is above all ids in the pieces.
 
-    - `pieces`: each distinct piece of the text, as ids, and how often it occurs.
-    - `num_merges`: how many merges to learn; fewer come back if nothing is left to merge.
-    - `first_id`: the id of the first new token.
-    - `min_count`: stop when the best pair occurs less often than this.
-
-    **Returns** the merged pairs, in order; merge n makes the token `first_id + n`.
-
-    **Raises** `ValueError` if an id in the pieces is `first_id` or more, where the new tokens get theirs.
-
-    **Differs from the paper** in its bookkeeping alone: only pieces that hold the merged pair are counted again. Each
-    such piece is gone through whole, which is slow for long ones: a text without spaces is a single piece, and every
-    merge costs time in proportion to its length.
+    **Differs from the paper** in its bookkeeping alone: only pieces that hold the merged pair are counted again, each
+    of them whole. So a text without spaces, which is a single piece, is slow.
     """
-    _check_free(first_id, pieces)
+    largest = max((number for piece in pieces for number in piece), default=-1)
+    if largest >= first_id:
+        raise ValueError(f"The pieces hold the id {largest}; expected ids below first_id. Try first_id={largest + 1}.")
     words, times = [list(piece) for piece in pieces], list(pieces.values())
     counts = count_pairs(pieces)
     places = defaultdict(set)  # the words in which each pair occurs, or has occurred
@@ -135,13 +120,9 @@ def _best_pair(queue: list[tuple[int, Pair]], counts: Mapping[Pair, int], min_co
 def apply_merges(piece: Sequence[int], rules: Mapping[Pair, tuple[int, int]]) -> list[int]:
     r"""Apply the earliest learned merge that fits, leftmost first, until none fits.
 
-    Implements `eq-tokens-encode` for one piece. A heap of what could be merged, and a chain of who stands next to whom,
-    keep the time near linear even for a piece of a million bytes without a space.
-
-    **Arguments**
-
-    - `piece`: ids of bytes.
-    - `rules`: for each pair to merge, its place in the order of learning, and the id of the token that it makes.
+    Implements `eq-tokens-encode` for one piece, of ids of bytes. `rules` has for each pair to merge its place in the
+    order of learning, and the id of the token that it makes. A heap of what could be merged, and a chain of who stands
+    next to whom, keep the time near linear even for a piece of a million bytes without a space.
     """
     ids = list(piece)
     end = len(ids)
@@ -161,12 +142,3 @@ def apply_merges(piece: Sequence[int], rules: Mapping[Pair, tuple[int, int]]) ->
             if left >= 0 and after[left] < end and (pair := (ids[left], ids[after[left]])) in rules:
                 heapq.heappush(queue, (rules[pair], left))
     return [number for number in ids if number != _GONE]
-
-
-def _check_free(first_id: int, pieces: Mapping[tuple[int, ...], int]) -> None:
-    largest = max((number for piece in pieces for number in piece), default=-1)
-    if largest >= first_id:
-        raise ValueError(
-            f"The pieces hold the id {largest}; expected ids below first_id = {first_id}, the first new token's. "
-            f"Try first_id={largest + 1}."
-        )

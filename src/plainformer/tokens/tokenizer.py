@@ -37,10 +37,8 @@ def tokenizer_from_json(text: str) -> Vocabulary | BytePairEncoder:
     name = "the tokenizer"
     content = parse_json(text, name)
     if {"tokens", "separator"} <= content.keys():
-        return object_from_json(Vocabulary, text, name)
+        return object_from_json(Vocabulary, content, name)
     if {"vocabulary", "merges"} <= content.keys():
-        return object_from_json(BytePairEncoder, text, name)
-    raise ValueError(
-        f"{name} has the keys {spell_keys(content)}; expected those of a saved Vocabulary or BytePairEncoder. "
-        f"{GPT2_HINT}"
-    )
+        return object_from_json(BytePairEncoder, content, name)
+    expected = "those of a saved Vocabulary or BytePairEncoder"
+    raise ValueError(f"{name} has the keys {spell_keys(content)}; expected {expected}. {GPT2_HINT}")

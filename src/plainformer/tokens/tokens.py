@@ -7,21 +7,19 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Integer, PRNGKeyArray
 
-from plainformer.checks import check_axes, check_positive, check_token_ids, checked, refuse
+from plainformer.checks import Positive, check_axes, checked, refuse
+from plainformer.data.lists import check_token_ids
 
 GLOROT = jax.nn.initializers.glorot_normal()
 UNIT_VARIANCE = jax.nn.initializers.variance_scaling(1.0, "fan_in", "normal")
 
 
 @checked
-def one_hot(ids: Integer[Array, "*batch seq"], vocab_size: int) -> Float[Array, "*batch seq vocab_size"]:
-    r"""Turn each id into a row with a one in that column and zeros elsewhere.
+def one_hot(ids: Integer[Array, "*batch seq"], vocab_size: Positive) -> Float[Array, "*batch seq vocab_size"]:
+    """Turn each id into a row with a one in that column and zeros elsewhere; raise as `embed` does.
 
     Implements `eq-tokens-one-hot`.
-
-    **Raises** `ValueError` if an id is not one of 0 to `vocab_size - 1`; a compiled function raises when it runs.
     """
-    check_positive(vocab_size=vocab_size)
     ids = _in_vocabulary(ids, vocab_size)
     return (ids[..., None] == jnp.arange(vocab_size)).astype(jnp.float32)
 
@@ -30,17 +28,15 @@ def one_hot(ids: Integer[Array, "*batch seq"], vocab_size: int) -> Float[Array, 
 def embed(
     table: Float[Array, "vocab_size d_model"], ids: Integer[Array, "*batch seq"]
 ) -> Float[Array, "*batch seq d_model"]:
-    r"""Take row `ids[n]` of the table as the vector of token n.
+    """Take row `ids[n]` of the table as the vector of token n.
 
     Implements `eq-tokens-look-up` and, without ever forming a one-hot matrix, `eq-tokens-one-hot-product`; Bengio et
     al. (2003), section 2.
 
-    **Raises** `ValueError` if an id is out of range. A compiled function has no values to look at until it runs, and
-    raises then: `EquinoxRuntimeError` under `eqx.filter_jit`, JAX's own `JaxRuntimeError` with the same sentence in it
-    under plain `jax.jit`. Plain indexing would silently clip the id to the last row instead.
+    **Raises** `ValueError` if an id is out of range, which plain indexing would silently clip to the last row. Compiled
+    functions raise when they run: `EquinoxRuntimeError` under `eqx.filter_jit`, `JaxRuntimeError` under `jax.jit`.
     """
-    ids = _in_vocabulary(ids, table.shape[0])
-    return table[ids]
+    return table[_in_vocabulary(ids, table.shape[0])]
 
 
 @checked
@@ -52,18 +48,16 @@ def _in_vocabulary(ids: Integer[Array, "*batch seq"], vocab_size: int) -> Intege
 
 
 class TokenEmbedding(eqx.Module):
-    r"""A learned vector for each token of a vocabulary.
+    """A learned vector for each token of a vocabulary.
 
     Implements `eq-tokens-look-up`; the rows start with independent normal entries of variance `1 / d_model`, so that a
     row's length is about one.
-
-    **Arguments** `vocab_size`, the number of tokens; `d_model`, the width of each vector; `key`, for the initial table.
     """
 
     weight: Float[Array, "vocab_size d_model"]
 
-    def __init__(self, vocab_size: int, d_model: int, *, key: PRNGKeyArray):
-        check_positive(vocab_size=vocab_size, d_model=d_model)
+    @checked
+    def __init__(self, vocab_size: Positive, d_model: Positive, *, key: PRNGKeyArray):
         self.weight = jax.random.normal(key, (vocab_size, d_model)) / d_model**0.5
 
     @checked
@@ -87,24 +81,24 @@ def linear(
 
 
 class Linear(eqx.Module):
-    r"""A learned linear map of every row: one matrix for all of them, and one vector added to each.
+    """A learned linear map of every row: one matrix for all of them, and one vector, zeros at first, added to each.
 
-    Implements `eq-tokens-linear`.
-
-    **Arguments**
-
-    - `d_in`, `d_out`: width of the rows that come in and go out.
-    - `use_bias`: whether a learned vector, zeros at first, is added to every row.
-    - `initialiser`: from a key and a shape to the initial matrix; Glorot normal unless another is given.
+    Implements `eq-tokens-linear`. The `initialiser` makes the matrix from a key and a shape; Glorot normal by default.
     """
 
     weight: Float[Array, "d_in d_out"]
     bias: Float[Array, " d_out"] | None
 
+    @checked
     def __init__(
-        self, d_in: int, d_out: int, *, use_bias: bool = True, initialiser: Callable = GLOROT, key: PRNGKeyArray
+        self,
+        d_in: Positive,
+        d_out: Positive,
+        *,
+        use_bias: bool = True,
+        initialiser: Callable = GLOROT,
+        key: PRNGKeyArray,
     ):
-        check_positive(d_in=d_in, d_out=d_out)
         self.weight = initialiser(key, (d_in, d_out))
         self.bias = jnp.zeros(d_out) if use_bias else None
 
@@ -117,17 +111,10 @@ class Linear(eqx.Module):
 def next_token_pairs(
     ids, *, start: int | None = None, end: int | None = None
 ) -> tuple[Integer[Array, " seq"], Integer[Array, " seq"]]:
-    r"""Turn one sequence into inputs and targets: at every position the target is the token that comes next.
+    """Turn one sequence, a list or an array, into inputs and targets: at every position the token that comes next.
 
-    Implements `eq-tokens-next`.
-
-    **Arguments** `ids`, of the text, in order, a list or an array; `start` and `end`, ids to put before the first and
-    after the last token, `None` for nothing.
-
-    **Returns** inputs and targets, int32: of N ids with both special tokens, N + 1 pairs.
-
-    **Raises** `ValueError` if there are fewer than two tokens in all, so that nothing comes next; if an id is negative
-    or too large for int32; or for a batch where one sequence is expected. `TypeError` if ids are not whole numbers.
+    Implements `eq-tokens-next`. The ids `start` and `end` are put before the first and after the last token, so that N
+    ids with both make N + 1 pairs.
     """
     before, after = ([] if token is None else [token] for token in (start, end))
     sequence = jnp.concatenate([_as_ids(before), _as_ids(ids), _as_ids(after)])
@@ -145,9 +132,9 @@ def _as_ids(ids) -> Integer[Array, " seq"]:
 
 @checked
 def cosine_similarity(x: Float[Array, "rows d"], y: Float[Array, "columns d"]) -> Float[Array, "rows columns"]:
-    r"""Return the cosine of the angle between each row of `x` and each row of `y`.
+    """Return the cosine of the angle between each row of `x` and each row of `y`: 0 where one is all zeros.
 
-    Implements `eq-tokens-cosine`. **Returns** numbers from -1 to 1; 0 where a vector is all zeros and has no direction.
+    Implements `eq-tokens-cosine`.
     """
     lengths = _length(x)[:, None] * _length(y)[None, :]
     return jnp.where(lengths > 0, x @ y.T / jnp.where(lengths > 0, lengths, 1), 0)

@@ -4,8 +4,8 @@ import json
 import os
 from collections.abc import Collection, Iterable
 
-from plainformer.checks import check_names, check_token_ids
-from plainformer.data.files import object_from_json, read_text, write_text
+from plainformer.data.files import object_from_json, read_json, write_text
+from plainformer.data.lists import check_names, check_token_ids
 
 
 class Vocabulary:
@@ -15,23 +15,16 @@ class Vocabulary:
     order of their code points, so that the same tokens always get the same ids. Text never turns into a special
     token, even if it spells one's name: put `vocabulary.special["<start>"]` among the ids yourself.
 
-    **Arguments**
-
-    - `tokens`: the ordinary tokens, in any order, repeated or not.
-    - `special`: names of tokens that stand for no text, such as `"<start>"`, in an order: a list, not a set.
-    - `unknown`: the name in `special` that stands for every token not in the vocabulary; `None` to raise instead.
-    - `separator`: what stands between two tokens: a space for words, nothing for characters.
-
-    **Raises** `ValueError` if there are no tokens, or the separator would cut one of them in two, or a special name is
-    repeated or also an ordinary token, or `unknown` is not among the special tokens.
+    **Arguments** `tokens`, the ordinary ones, in any order, repeated or not; `special`, names of tokens that stand for
+    no text, such as `"<start>"`; `unknown`, the one of them that stands for every token not in the vocabulary, `None`
+    to raise instead; `separator`, what stands between two tokens: a space for words, nothing for characters.
     """
 
     def __init__(
         self, tokens: Iterable[str], *, special: Collection[str] = (), unknown: str | None = None, separator: str = ""
     ):
         tokens = list(tokens)
-        _check_tokens(tokens, separator)
-        _check_special(special, unknown, tokens)
+        _check_parts(tokens, special, unknown, separator)
         ordinary = sorted(set(tokens))
         self.tokens = (*special, *ordinary)
         self.special = {name: number for number, name in enumerate(special)}
@@ -72,11 +65,9 @@ class Vocabulary:
 
     def to_json(self) -> str:
         """Return the vocabulary as JSON, which `tokenizer_from_json` reads back."""
-        special = list(self.special)
-        ordinary = self.tokens[len(special) :]
-        return json.dumps(
-            {"tokens": ordinary, "special": special, "unknown": self.unknown, "separator": self.separator}
-        )
+        special, ordinary = list(self.special), self.tokens[len(self.special) :]
+        parts = {"tokens": ordinary, "special": special, "unknown": self.unknown, "separator": self.separator}
+        return json.dumps(parts)
 
     def save(self, path: str | os.PathLike) -> None:
         """Write the vocabulary to one JSON file; `FileNotFoundError` if the folder does not exist."""
@@ -85,18 +76,15 @@ class Vocabulary:
     @classmethod
     def load(cls, path: str | os.PathLike) -> "Vocabulary":
         """Read a file that `save` wrote; `ValueError` says what is wrong with any other."""
-        return object_from_json(cls, read_text(path), path)
+        return object_from_json(cls, read_json(path), path)
 
     def _not_found(self, token: str, position: int) -> str:
+        what = f"Token {token!r} at position {position}"
         if token in self.special:
-            return (
-                f"Token {token!r} at position {position} is the name of a special token, and text never becomes one. "
-                f"Put the id vocabulary.special[{token!r}] among the ids yourself."
-            )
-        return (
-            f"Token {token!r} at position {position} is not among the {len(self)} tokens of this vocabulary. Build it "
-            "from a text that has this token, or give it special=['<unknown>'], unknown='<unknown>'."
-        )
+            hint = f"Put the id vocabulary.special[{token!r}] among the ids yourself."
+            return f"{what} is the name of a special token, and text never becomes one. {hint}"
+        hint = "Build it from a text that has this token, or give it special=['<unknown>'], unknown='<unknown>'."
+        return f"{what} is not among the {len(self)} tokens of this vocabulary. {hint}"
 
 
 def _split(text: str, separator: str) -> list[str]:
@@ -105,7 +93,7 @@ def _split(text: str, separator: str) -> list[str]:
     return text.split(separator) if separator and text else list(text)
 
 
-def _check_tokens(tokens: list[str], separator: str) -> None:
+def _check_parts(tokens: list[str], special: Collection[str], unknown: str | None, separator: str) -> None:
     if not isinstance(separator, str):
         raise TypeError(f"separator is {separator!r}; expected a string, such as ' '.")
     if not tokens:
@@ -114,19 +102,12 @@ def _check_tokens(tokens: list[str], separator: str) -> None:
         if not isinstance(token, str):
             raise TypeError(f"tokens holds {token!r}; expected strings.")
         if not separator and len(token) != 1:
-            raise ValueError(
-                f"Token {token!r} is not a single character, but separator '' cuts text into characters, so it would "
-                "never be found. For words, pass separator=' '."
-            )
+            cause = "is not a single character, into which separator '' cuts text"
+            raise ValueError(f"Token {token!r} {cause}. For words, pass separator=' '.")
         if separator and separator in token:
             raise ValueError(f"Token {token!r} holds the separator {separator!r}, which would cut it in two.")
-
-
-def _check_special(special: Collection[str], unknown: str | None, tokens: list[str]) -> None:
     check_names("special", special)
     if len(set(special)) < len(special) or not set(special).isdisjoint(tokens):
-        raise ValueError(
-            f"special tokens {list(special)} are repeated, or stand in the text too; expected names of their own."
-        )
+        raise ValueError(f"special tokens {list(special)} are repeated, or stand in the text too; rename them.")
     if unknown is not None and unknown not in special:
         raise ValueError(f"unknown is {unknown!r}; expected one of the special tokens {list(special)}.")

@@ -66,29 +66,25 @@ def fit(
     - `loss_function`: from model, batch and random key to a scalar, such as `next_token_loss`.
     - `batch_at`: from the number of steps done to the next batch, a tuple of arrays whose first axis is the batch; the
       same number must always give the same batch, such as `random_windows` does.
-    - `config`: how to train.
-    - `evaluate`: from model to a loss on fixed data that the model is not trained on; `None` for none.
+    - `evaluate`: from model to a loss on fixed data that the model is not trained on.
     - `directory`: where to save checkpoints and `metrics.csv`. If it holds checkpoints of this very run, with the same
       model, configuration and first batch, training goes on from the newest, and ends as if it had never been
       interrupted, to the last bit on the same number of processor cores; the weights of `model` do not matter then. To
       train a trained model further, take another directory. `None` saves nothing.
-    - `progress`: whether to show a progress bar with loss, tokens per second and time left.
 
     **Returns** the trained model and the metrics of every step: `step` (steps done), `loss` (on its batch, before it),
     `gradient_norm` (before clipping), `learning_rate` and, where evaluated, `validation_loss` (after it).
 
     **Raises** `TrainingInterrupted` on Ctrl-C, after the step and after saving; a second Ctrl-C stops at once.
-    `FloatingPointError` as soon as a loss, a validation loss or a gradient is NaN or infinite, which leaves older
-    checkpoints as they are; `ValueError` if a checkpoint is of another run; `OSError` before the first step if the
-    directory cannot be written, or later if saving fails; `TypeError` if JSON cannot hold the model's configuration,
-    which is saved, too.
+    `FloatingPointError` as soon as a loss or a gradient is NaN or infinite; `ValueError` if a checkpoint is of another
+    run; `OSError` if the directory cannot be written, found out before the first step.
     """
     from tqdm import tqdm  # not tqdm.auto, which warns in notebooks without widgets
 
     params, static = eqx.partition(model, eqx.is_inexact_array)
     # Copied, since a step writes its results where its arguments lay: the caller's model stays as it is.
     params = jax.tree.map(jnp.copy, params)
-    run = _new_run(directory, model, batch_at, config)
+    run = _Run(directory, model, batch_at, config)
     (params, opt_state), metrics = run.resume((params, make_optimiser(config).init(params)))
     train_step = make_train_step(loss_function, static, config)
     start, end = len(metrics), config.num_steps
@@ -113,13 +109,22 @@ def fit(
     return FitResult(eqx.combine(params, static), metrics)
 
 
-@dataclasses.dataclass(frozen=True)
 class _Run:
     """What is saved of a run, and where; without a directory, nothing is."""
 
-    directory: Path | None
-    metadata: dict  # what must be the same when it goes on
-    config: TrainingConfig
+    def __init__(self, directory: Location | None, model, batch_at, config: TrainingConfig):
+        self.directory: Path | None = None
+        self.config = config
+        if directory is None:
+            return
+        if str(directory) == "" or "://" in str(directory):
+            raise ValueError(f"directory is {str(directory)!r}; expected a folder of this machine, such as 'run'.")
+        self.directory = Path(directory).expanduser().resolve()
+        self.metadata: dict[str, Any] = {  # what must be the same when it goes on
+            "model": {"model": type(model).__name__, **_plain(getattr(model, "config", None))},
+            "training": {name: value for name, value in _plain(config).items() if name not in FREE},
+            "first_batch": digest(named_arrays(batch_at(0))),
+        }
 
     def resume(self, state):
         """Return the newest state that was saved and its metrics, or else `state` and no metrics."""
@@ -135,11 +140,22 @@ class _Run:
             _write_csv(self.directory, metrics)
         except OSError as error:
             if len(metrics) < self.config.num_steps:  # the folder of a finished run may be read-only by now
-                raise OSError(
-                    f"Cannot write in {self.directory}: {error}. Expected a folder for checkpoints, or a place to make "
-                    "one: is a file in the way, the disk full, or the folder read-only?"
-                ) from error
+                hint = "Is a file in the way, the disk full, or the folder read-only?"
+                raise OSError(f"Cannot write in {self.directory}: {error}. {hint}") from error
         return state, metrics
+
+    def _check_same(self, then: dict) -> None:
+        now, there = self.metadata, f"The checkpoints in {self.directory} are"
+        if then.keys() != now.keys():
+            raise ValueError(f"{there} not of fit; train into another directory.")
+        changes = [change for part in ("model", "training") for change in _changes(then[part], now[part])]
+        if then["first_batch"] != now["first_batch"]:
+            changes.append("batch_at(0) is another batch now")
+        if changes:
+            raise ValueError(
+                f"{there} of another run: {', '.join(changes)}. Train into another directory, or go on with the old "
+                "configuration, data, batch size and seed of the batches."
+            )
 
     def save(self, state, metrics: list[dict]) -> None:
         if self.directory is not None:
@@ -162,48 +178,17 @@ class _Run:
         if self.directory is not None:
             _write_csv(self.directory, metrics)
             steps = list_checkpoints(self.directory)
-        files = [f"{self.directory}/{file_name(step)}" for step in steps]
-        if not steps:
-            last = "nothing was saved before"
-        elif steps[-1] == row["step"] - 1 and bad[0] != "validation_loss":
-            before = f"the one before is {files[-2]}" if len(files) > 1 else "there is none before"
-            last = f"the weights in the newest checkpoint, {files[-1]}, gave it, and {before}"
-        else:
-            last = f"the last good checkpoint is {files[-1]}"
+        # A loss is that of the weights before the step, a validation loss that of those after it.
+        good = [step for step in steps if step < row["step"] - (bad[0] != "validation_loss")]
+        last = "no good one was saved"
+        if good:
+            last = f"the last good checkpoint is {self.directory}/{file_name(good[-1])}"
+        cause = f", as {file_name(steps[-1])} gave it" if len(good) < len(steps) else ""
         where = ", in another directory: a run goes on with its old configuration only." if steps else "."
         raise FloatingPointError(
-            f"The {bad[0]} is {row[bad[0]]} at step {row['step']}; {last}. "
+            f"The {bad[0]} is {row[bad[0]]} at step {row['step']}; {last}{cause}. "
             f"Try a smaller learning rate, a longer warm-up, or clip_norm{where}"
         )
-
-    def _check_same(self, metadata: dict) -> None:
-        there = f"The checkpoints in {self.directory} are"
-        if set(metadata) != set(self.metadata):
-            raise ValueError(f"{there} not of fit; train into another directory.")
-        changed = [change for part in ("model", "training") for change in _changes(metadata[part], self.metadata[part])]
-        if changed:
-            raise ValueError(
-                f"{there} of another run: {', '.join(changed)}. "
-                "Train into another directory, or go on with the old configuration."
-            )
-        if metadata["first_batch"] != self.metadata["first_batch"]:
-            raise ValueError(
-                f"{there} of another run: batch_at(0) is another batch now. "
-                "Train into another directory, or go on with the old data, batch size and seed of the batches."
-            )
-
-
-def _new_run(directory: Location | None, model, batch_at, config: TrainingConfig) -> _Run:
-    if directory is None:
-        return _Run(None, {}, config)
-    if str(directory) == "" or "://" in str(directory):
-        raise ValueError(f"directory is {str(directory)!r}; expected a folder of this machine, such as 'runs/first'.")
-    metadata = {
-        "model": {"model": type(model).__name__, **_plain(getattr(model, "config", None))},
-        "training": {name: value for name, value in _plain(config).items() if name not in FREE},
-        "first_batch": digest(named_arrays(batch_at(0))),
-    }
-    return _Run(Path(directory).expanduser().resolve(), metadata, config)
 
 
 def _plain(config) -> dict:

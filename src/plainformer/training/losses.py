@@ -1,6 +1,7 @@
 """How wrong a model is: cross-entropy and what is made of it (chapter 06)."""
 
 import math
+from typing import Annotated
 
 import equinox as eqx
 import jax
@@ -8,7 +9,9 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Integer
 
 from plainformer.attention.self_attention import at_least_float32
-from plainformer.checks import as_number, check_fraction, check_positive, checked, refuse
+from plainformer.checks import Number, Positive, Probability, check_each, checked, refuse
+
+Nats = Annotated[float, Number(lambda nats: True, "such as 1.5")]
 
 
 @checked
@@ -17,7 +20,7 @@ def cross_entropy(
     targets: Integer[Array, "*batch"],
     is_token: Bool[Array, "*batch"] | None = None,
     *,
-    label_smoothing: float = 0.0,
+    label_smoothing: Probability = 0.0,
 ) -> Float[Array, ""]:
     r"""Return the mean surprise at the targets, in nats.
 
@@ -26,18 +29,15 @@ def cross_entropy(
 
     **Arguments**
 
-    - `logits`: one row per token; for a text `(seq, vocab_size)`, for several `(batch, seq, vocab_size)`.
-    - `targets`: the token that did come, one per row.
+    - `targets`: the token that did come, one per row of logits.
     - `is_token`: `True` where the target counts, `False` for padding; `None` for all.
-    - `label_smoothing`: the share of each target that is spread evenly over the vocabulary, at least 0 and below 1.
+    - `label_smoothing`: the share of each target that is spread evenly over the vocabulary.
 
     **Returns** the mean over what counts; 0 if nothing does. What is padding reaches neither the mean nor a gradient,
     whatever its logits and targets hold.
 
-    **Raises** `ValueError` if shapes differ, `label_smoothing` is out of range, or a target that counts is, which a
-    compiled function finds when it runs; `TypeError` if `logits` are not floats, or `is_token` is not Boolean.
+    **Raises** `ValueError` if a target that counts is out of range, which a compiled function finds when it runs.
     """
-    check_fraction(label_smoothing=label_smoothing)
     is_token = jnp.ones(targets.shape, bool) if is_token is None else is_token
     targets = _in_range(targets, is_token, logits.shape[-1])
     # Cleared before, not after: a NaN times a gradient of 0 would be NaN.
@@ -62,12 +62,8 @@ def next_token_loss(model, batch: tuple, key=None) -> Float[Array, ""]:
 
     Implements `eq-decoder-loss`; Radford et al. (2018), equation 1, as a mean.
 
-    **Arguments**
-
-    - `model`: such as a `Decoder`; from tokens, `(batch, seq)`, to logits, `(batch, seq, vocab_size)`.
-    - `batch`: inputs and targets, each `(batch, seq)`, and perhaps `is_token`, of the same shape, `False` where the
-      target is padding.
-    - `key`: random key for dropout; `None` for none.
+    **Arguments** a model from tokens to logits, such as a `Decoder`; a batch of inputs and targets, each
+    `(batch, seq)`, and perhaps `is_token`, `False` where the target is padding; a random key for dropout, or `None`.
     """
     inputs, *rest = batch
     return cross_entropy(model(inputs, key=key), *rest)
@@ -76,15 +72,13 @@ def next_token_loss(model, batch: tuple, key=None) -> Float[Array, ""]:
 def corpus_loss(model, windows: tuple, *, batch_size: int = 64) -> float:
     r"""Return the mean cross-entropy of a language model on a whole text, in nats per token.
 
-    **Arguments** the model; windows as `consecutive_windows` returns them: inputs, targets and `is_token`, each
-    `(windows, seq)`; how many of them to read at a time. **Returns** the mean over all tokens. **Raises** `ValueError`
-    if there are no windows, or nothing but padding in them; `TypeError` if they are not three arrays.
+    **Arguments** the model; windows as `consecutive_windows` returns them; how many of them to read at a time.
     """
     if len(windows) != 3:
         raise TypeError(
-            f"windows are {len(windows)} arrays; expected 3, inputs, targets and is_token: see consecutive_windows."
+            f"windows are {len(windows)} arrays; expected inputs, targets, is_token: see consecutive_windows."
         )
-    check_positive(windows=len(windows[0]), batch_size=batch_size)
+    check_each(Positive, windows=len(windows[0]), batch_size=batch_size)
     total, count = 0.0, 0
     for start in range(0, len(windows[0]), batch_size):
         batch = tuple(array[start : start + batch_size] for array in windows)
@@ -99,24 +93,23 @@ def corpus_loss(model, windows: tuple, *, batch_size: int = 64) -> float:
 _compiled_loss = eqx.filter_jit(next_token_loss)
 
 
-def perplexity(nats_per_token: float) -> float:
+@checked
+def perplexity(nats_per_token: Nats) -> float:
     r"""Return the number of equally likely tokens among which a model might as well have chosen blindly.
 
-    Implements `eq-decoder-perplexity`; Jelinek et al. (1977). **Arguments** the mean cross-entropy, in nats per token.
-    **Returns** infinity if it is too large for a float, beyond 709 nats.
+    Implements `eq-decoder-perplexity`; Jelinek et al. (1977). **Returns** infinity if it is too large for a float,
+    beyond 709 nats.
     """
-    nats = as_number("nats_per_token", nats_per_token, "1.5")
     try:
-        return math.exp(nats)
+        return math.exp(nats_per_token)
     except OverflowError:
         return math.inf
 
 
-def bits_per_character(nats_per_token: float, num_tokens: int, num_characters: int) -> float:
+@checked
+def bits_per_character(nats_per_token: Nats, num_tokens: Positive, num_characters: Positive) -> float:
     r"""Return the loss in bits per character, which compares models whatever their tokens are.
 
-    Implements `eq-decoder-bits`. **Arguments** the mean cross-entropy, in nats per token, and how many tokens and how
-    many characters the text has that it was measured on. **Raises** `ValueError` if a number is below 1.
+    Implements `eq-decoder-bits`; the numbers of tokens and of characters are those of the text it was measured on.
     """
-    check_positive(num_tokens=num_tokens, num_characters=num_characters)
-    return as_number("nats_per_token", nats_per_token, "1.5") * num_tokens / num_characters / math.log(2)
+    return nats_per_token * num_tokens / num_characters / math.log(2)

@@ -1,10 +1,14 @@
 """What a language model has to beat: counting how often tokens followed the last few (chapter 06)."""
 
 from collections import Counter
+from typing import Annotated
 
 import numpy as np
 
-from plainformer.checks import as_number, check_positive, check_token_ids
+from plainformer.checks import Number, Positive, checked
+from plainformer.data.lists import check_token_ids
+
+Discount = Annotated[float, Number(lambda discount: 0 < discount < 1, "above 0 and below 1")]
 
 
 class NgramModel:
@@ -15,18 +19,13 @@ class NgramModel:
 
     **Arguments**
 
-    - `tokens`: the ids of the text to count in, a list or an array.
+    - `tokens`: the ids of the text to count in, at least `order` of them.
     - `order`: 1 for a unigram model, which looks at nothing; 2 for a bigram model, which looks at one token; and so on.
-    - `vocab_size`: number of tokens in the vocabulary.
-    - `discount`: what is taken from every count and given to tokens never seen there, above 0 and below 1.
-
-    **Raises** `ValueError` if the text is shorter than `order`, an id is out of range, or a number is.
+    - `discount`: what is taken from every count and given to tokens never seen there.
     """
 
-    def __init__(self, tokens, order: int, vocab_size: int, *, discount: float = 0.75):
-        check_positive(order=order, vocab_size=vocab_size)
-        if not 0 < as_number("discount", discount, "0.75") < 1:
-            raise ValueError(f"discount is {discount}; expected a number above 0 and below 1.")
+    @checked
+    def __init__(self, tokens, order: Positive, vocab_size: Positive, *, discount: Discount = 0.75):
         ids = check_token_ids(tokens, vocab_size)
         if len(ids) < order:
             raise ValueError(f"The text has {len(ids)} tokens; expected at least order={order}.")

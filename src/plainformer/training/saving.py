@@ -3,6 +3,7 @@
 import dataclasses
 import hashlib
 import json
+import math
 import os
 from pathlib import Path
 from typing import Any, get_args, get_type_hints
@@ -12,7 +13,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from plainformer.checks import check_positive
+from plainformer.checks import Natural, Positive, checked
 from plainformer.data.files import parse_json, write_bytes, write_text
 from plainformer.tokens.tokenizer import tokenizer_from_json
 
@@ -26,15 +27,8 @@ def save_model(path: Location, model, tokenizer=None) -> None:
     in the header. `"decoder.json"` beside `"decoder.safetensors"` tells the configuration to people and to other
     programs; it is never read again.
 
-    **Arguments**
-
-    - `path`: such as `"decoder.safetensors"`.
-    - `model`: a module with a field `config`, a dataclass, such as a `Decoder`.
-    - `tokenizer`: what made its token ids, a `Vocabulary` or a `BytePairEncoder`; `None` for none.
-
-    **Raises** `ValueError` if `path` does not end in `.safetensors`, the model has parts that its configuration does
-    not describe, or the tokenizer has more tokens than the model; `TypeError` if the model has no configuration;
-    `OSError` that names the file if it cannot be written; weights that were there before then stay.
+    **Arguments** a path that ends in `.safetensors`; a module with a field `config`, a dataclass, such as a `Decoder`;
+    what made its token ids. **Raises** `OSError` if the file cannot be written: the one that was there before stays.
     """
     path = _check_path(path)
     if not dataclasses.is_dataclass(getattr(model, "config", None)):
@@ -42,12 +36,15 @@ def save_model(path: Location, model, tokenizer=None) -> None:
     described: Any = jax.tree.structure(_skeleton(type(model), model.config))
     if described != jax.tree.structure(model):
         raise ValueError(
-            f"This {type(model).__name__} is not what its config describes, so load_model would build another one; "
-            "were parts of another model put into it, with other heads or another activation? Make both of one config."
+            f"This {type(model).__name__} is not what its config describes, so load_model would build another one. Has "
+            "it parts of another model, with other heads or another activation? Make both of one config."
         )
     header = {"model": type(model).__name__, "config": to_json(model.config, indent=2)}
     if tokenizer is not None:
-        _check_tokenizer(tokenizer, model.config)
+        if not hasattr(tokenizer, "to_json"):
+            raise TypeError(f"tokenizer is a {type(tokenizer).__name__}; expected a Vocabulary or a BytePairEncoder.")
+        if len(tokenizer) > (vocab_size := getattr(model.config, "vocab_size", math.inf)):
+            raise ValueError(f"tokenizer has {len(tokenizer)} tokens; expected that of the model, with {vocab_size=}.")
         header["tokenizer"] = tokenizer.to_json()
     beside, text = path.with_suffix(".json"), header["config"] + "\n"
     if beside.is_file() and beside.read_bytes() != text.encode():
@@ -59,76 +56,50 @@ def save_model(path: Location, model, tokenizer=None) -> None:
 def load_model(path: Location, model_class: type) -> Any:
     r"""Read back what `save_model` wrote.
 
-    **Arguments**
-
-    - `path`: of the safetensors file.
-    - `model_class`: the class of the model, such as `Decoder`.
-
     **Returns** the model, or the model and its tokenizer if the file holds one. The numbers have the dtypes that they
-    were saved with; float64 needs `jax_enable_x64`.
-
-    **Raises** `FileNotFoundError` if there is no such file; `ValueError` if it is damaged, was not written by
-    `save_model`, or holds another class of model.
+    were saved with; float64 needs `jax_enable_x64`. **Raises** `ValueError` if the file is damaged.
     """
     path = _check_path(path)
     if not isinstance(model_class, type):
         raise TypeError(f"model_class is a {type(model_class).__name__}; expected a class, such as Decoder.")
-    if not path.is_file():
-        raise FileNotFoundError(f"There is no file {path}. Looked in {path.parent.resolve()}.")
     try:
         arrays, header = _read(path, "config")
+        tokenizer = tokenizer_from_json(header["tokenizer"]) if "tokenizer" in header else None
     except ValueError as error:
         raise ValueError(
             f"{path} is damaged, or no file of save_model: {error}. Is it cut short, or a web page? Get it again."
         ) from error
-    if header.get("model") != model_class.__name__:
-        raise ValueError(f"{path} holds the model {header.get('model')}; expected {model_class.__name__}.")
-    config_class = get_type_hints(model_class)["config"]  # of a parent class, too, and where annotations are strings
+    name = model_class.__name__
+    if header.get("model") != name:
+        raise ValueError(f"{path} holds the model {header.get('model')}; expected {name}.")
     try:
-        config = parse_json(header["config"], "it")
-        # A header of a few bytes may ask for more layers than anybody has time to build.
-        if (layers := _count_layers(config)) > max(len(arrays), 100):
-            raise ValueError(f"{layers} layers, but {len(arrays)} tensors")
-        skeleton = _skeleton(model_class, _from_dict(config_class, config))
+        skeleton = _described(parse_json(header["config"], "it"), model_class, len(arrays))
     except (TypeError, ValueError, AttributeError) as error:
-        raise ValueError(f"{path} has a configuration that no {model_class.__name__} has: {error}.") from error
-    expected = {name: _as_saved(leaf, arrays.get(name)) for name, leaf in named_arrays(skeleton).items()}
+        raise ValueError(f"{path} has a configuration that no {name} has: {error}.") from error
+    expected = {place: _as_saved(leaf, arrays.get(place)) for place, leaf in named_arrays(skeleton).items()}
     if wrong := differences(arrays, expected):
         raise ValueError(f"{path} does not fit its own configuration: {wrong}.")
     model = with_arrays(skeleton, arrays)
-    if "tokenizer" not in header:
-        return model
-    try:
-        return model, tokenizer_from_json(header["tokenizer"])
-    except ValueError as error:
-        raise ValueError(f"{path} holds {model_class.__name__} and no tokenizer that can be read: {error}") from error
+    return model if tokenizer is None else (model, tokenizer)
 
 
-def save_checkpoint(directory: Location, step: int, state, metadata: dict, *, max_to_keep: int = 3) -> Path:
+@checked
+def save_checkpoint(directory: Location, step: Natural, state, metadata: dict, *, max_to_keep: Positive = 3) -> Path:
     r"""Save the state of a training run, whole or not at all, and delete all checkpoints but those of the most steps.
 
     **Arguments**
 
     - `directory`: where the checkpoints of this run lie, such as `000250.safetensors`; made if missing.
-    - `step`: how many steps the state has behind it; the file's name.
-    - `state`: any tree of arrays.
+    - `step`: how many steps the state, a tree of arrays, has behind it.
     - `metadata`: what else to keep with it, such as configurations and losses; whatever JSON can hold.
     - `max_to_keep`: how many checkpoints stay. What is no checkpoint stays anyway.
 
-    **Returns** the path of the new checkpoint.
-
-    **Raises** `OSError` that names the folder if it cannot be written; older checkpoints stay as they are.
-    `FileExistsError`, which is one, if there is a file of this name; `TypeError` if JSON cannot hold the metadata.
+    **Returns** its path. **Raises** `OSError` if it cannot be written, or is there: older ones stay as they are.
     """
-    check_positive(max_to_keep=max_to_keep, **{"step + 1": step + 1})
     header, target = {"metadata": to_json(metadata)}, Path(directory).absolute()
     path = target / file_name(step)
     if path.exists():
-        kind = "checkpoint" if step in list_checkpoints(target) else "file or folder"
-        raise FileExistsError(
-            f"There is a {kind} {path} already; delete it, or use another folder. "
-            "If another process trains into this one, stop one of the two."
-        )
+        raise FileExistsError(f"{path} exists: delete it, or use another folder. Does another process train there?")
     try:
         target.mkdir(parents=True, exist_ok=True)
         _write(path, state, header)
@@ -143,11 +114,7 @@ def save_checkpoint(directory: Location, step: int, state, metadata: dict, *, ma
 
 
 def list_checkpoints(directory: Location) -> list[int]:
-    r"""Return the steps of the checkpoints in a folder, in order; an empty list if there is no folder.
-
-    A checkpoint is a file named by its step, such as `000250.safetensors`, that `save_checkpoint` wrote. A damaged one
-    is listed, too: `load_checkpoint` says what is wrong with it.
-    """
+    r"""Return the steps of the checkpoints in a folder, in order; of damaged ones, too; none if there is no folder."""
     target = Path(directory).absolute()
     if not target.is_dir():
         return []
@@ -159,21 +126,17 @@ def load_checkpoint(directory: Location, like, *, step: int | None = None) -> tu
 
     **Arguments**
 
-    - `directory`: as it was given to `save_checkpoint`.
     - `like`: a tree of the same structure and shapes, whose numbers do not matter; what is no array is taken from it.
       What `fit` saves is like `(model, make_optimiser(config).init(model))`.
     - `step`: which checkpoint; `None` for the newest.
 
-    **Returns** the state, the metadata and the step.
-
-    **Raises** `FileNotFoundError` if there is none; `ValueError` if it was made by another model, or is damaged, with
-    the steps of the others; `PermissionError` if it may not be read.
+    **Returns** the state, the metadata and the step. **Raises** `ValueError` if it is damaged, or of another model.
     """
     target, steps = Path(directory).absolute(), list_checkpoints(directory)
-    if not steps or step not in (None, *steps):
-        which = "no checkpoint" if step is None else f"no checkpoint of step {step}"
-        raise FileNotFoundError(f"There is {which} in {target}; found {steps or 'none'}.")
-    step = steps[-1] if step is None else step
+    which = "" if step is None else f" of step {step}"
+    step = max(steps, default=None) if step is None else step
+    if step not in steps:
+        raise FileNotFoundError(f"There is no checkpoint{which} in {target}; found {steps or 'none'}.")
     path, others = target / file_name(step), [other for other in steps if other != step]
     there = f"Other checkpoints there: {others or 'none'}."
     try:
@@ -196,10 +159,7 @@ def file_name(step: int) -> str:
 
 
 def named_arrays(tree) -> dict:
-    """The arrays of a module or any other tree by their place in it, such as `blocks.0.attention.query.weight`.
-
-    Shapes without numbers, as `eqx.filter_eval_shape` returns them, count as arrays.
-    """
+    """The arrays of a tree, or their shapes alone, by their place, such as `blocks.0.attention.query.weight`."""
     return {_place(path): leaf for path, leaf in jax.tree_util.tree_leaves_with_path(tree) if hasattr(leaf, "shape")}
 
 
@@ -250,6 +210,20 @@ def to_json(value, indent: int | None = None) -> str:
     return json.dumps(value, indent=indent, default=plain)
 
 
+def _described(fields: dict, model_class: type, num_tensors: int):
+    """The model that a configuration describes, with shapes in place of numbers."""
+    # A header of a few bytes may ask for more layers than anybody has time to build.
+    if (layers := _count_layers(fields)) > max(num_tensors, 100):
+        raise ValueError(f"{layers} layers, but {num_tensors} tensors")
+    config_class = get_type_hints(model_class)["config"]  # of a parent class, too, and where annotations are strings
+    return _skeleton(model_class, _from_dict(config_class, fields))
+
+
+def _count_layers(fields: dict) -> int:
+    within = sum(_count_layers(value) for value in fields.values() if isinstance(value, dict))
+    return within + sum(value for name, value in fields.items() if name.endswith("_layers"))
+
+
 def _from_dict(config_class: Any, fields: dict) -> Any:
     """A dataclass from its fields as `to_json` wrote them; the annotations say which of them are dataclasses, too."""
     hints = get_type_hints(config_class)
@@ -261,14 +235,8 @@ def _from_dict(config_class: Any, fields: dict) -> Any:
     return config_class(**{name: built(name, value) for name, value in fields.items()})
 
 
-def _count_layers(fields: dict) -> int:
-    counts = [_count_layers(value) for value in fields.values() if isinstance(value, dict)]
-    return sum([*counts, *(value for name, value in fields.items() if name.endswith("_layers"))])
-
-
-def _skeleton(model_class: type, config):
-    """A model of this configuration, with shapes in place of numbers."""
-    return eqx.filter_eval_shape(lambda key: model_class(config, key=key), jax.random.key(0))
+def _skeleton(model_class: Any, config) -> Any:
+    return eqx.filter_eval_shape(model_class, config, key=jax.random.key(0))
 
 
 def _as_saved(leaf, array):
@@ -324,16 +292,4 @@ def _check_path(path: Location) -> Path:
         raise TypeError(f"path is a {type(path).__name__}; expected a file name, such as 'decoder.safetensors', first.")
     if Path(path).suffix != ".safetensors":
         raise ValueError(f"path is {os.fspath(path)!r}; expected one that ends in .safetensors.")
-    return Path(path)
-
-
-def _check_tokenizer(tokenizer, config) -> None:
-    if not hasattr(tokenizer, "to_json"):
-        raise TypeError(
-            f"tokenizer is a {type(tokenizer).__name__}; expected a Vocabulary or a BytePairEncoder, or None."
-        )
-    vocab_size = getattr(config, "vocab_size", None)
-    if vocab_size is not None and len(tokenizer) > vocab_size:
-        raise ValueError(
-            f"tokenizer has {len(tokenizer)} tokens, and the model vocab_size={vocab_size}; expected that of the model."
-        )
+    return Path(path).absolute()

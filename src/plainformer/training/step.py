@@ -17,11 +17,8 @@ def make_train_step(loss_function: Callable, static, config: TrainingConfig) -> 
     which take the place of the old ones in memory, and a dictionary of `loss`, `gradient_norm` (before clipping) and
     `learning_rate`.
 
-    **Arguments**
-
-    - `loss_function`: from model, batch and random key to a scalar.
-    - `static`: what of the model is not trained; `params` is what is: `eqx.partition(model, eqx.is_inexact_array)`.
-    - `config`: how to train.
+    **Arguments** a function from model, batch and random key to a scalar; what of the model is not trained, the second
+    part of `eqx.partition(model, eqx.is_inexact_array)`, whose first are `params`; how to train.
     """
     import optax
 

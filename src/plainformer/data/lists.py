@@ -1,0 +1,63 @@
+"""Lists that readers give: of token ids, of names, or of anything."""
+
+from collections import Counter
+from collections.abc import Collection, Iterable, Sequence
+
+import numpy as np
+
+from plainformer.checks import check_axes, refuse
+
+
+def check_list(name: str, given, expected: str) -> None:
+    """Raise `TypeError` unless `given` is a sequence or an array, such as a list, but no set and no single number."""
+    if isinstance(given, str):
+        raise TypeError(f"{name} is a string; expected a list of {expected}. Encode it first: vocabulary.encode(…).")
+    if not isinstance(given, Sequence) and not hasattr(given, "shape"):
+        raise TypeError(f"{name} is {given!r}; expected a list of {expected}.")
+
+
+def check_names(what: str, names: Collection[str], *, ordered: bool = True) -> None:
+    """Raise `TypeError` unless `names` is a collection of strings, in an order if asked; `ValueError` for ""."""
+    if isinstance(names, str):
+        raise TypeError(f"{what} is the string {names!r}; expected a collection of names, such as [{names!r}].")
+    if not isinstance(names, Collection):
+        raise TypeError(f"{what} is {names!r}; expected a collection of names, such as a list; an empty one for none.")
+    for name in names:
+        if not isinstance(name, str):
+            raise TypeError(f"{what} holds {name!r}; expected names, each a string.")
+    if ordered and isinstance(names, set | frozenset):
+        raise TypeError(f"{what} is a set, whose order differs each time; expected a list, such as {sorted(names)}.")
+    if "" in names:
+        raise ValueError(f"{what} holds an empty name.")
+
+
+def check_once(name: str, things: Iterable) -> None:
+    """Raise `ValueError` if one of the things is there more than once."""
+    for thing, times in Counter(things).items():
+        if times > 1:
+            raise ValueError(f"{name} holds {thing!r} twice; expected each once.")
+
+
+def check_token_ids(ids, vocab_size: int | None = None) -> list[int]:
+    """Return token ids, a sequence or an array of one axis, as a list of Python integers.
+
+    **Raises** `ValueError` for a batch, or that names the first id that is not below `vocab_size`, or, without one,
+    that int32 does not hold; `TypeError` if ids are not whole numbers.
+    """
+    if isinstance(ids, str):
+        raise TypeError("ids is a string; expected token ids. Encode it first: vocabulary.encode(…).")
+    try:
+        array = np.asarray(ids)
+    except ValueError:
+        raise ValueError("ids holds sequences of different lengths; expected one sequence, not a batch.") from None
+    if array.shape == (0,):
+        return []
+    check_axes("ids", array, f"For a single id, pass [{ids}]." if array.ndim == 0 else "", seq=None)
+    if array.dtype.kind in "fO" and all(isinstance(number, int) for number in ids):
+        array = np.asarray(ids, dtype=object)  # whole numbers, but of more bits than NumPy's own integers have
+    elif array.dtype.kind not in "iu":
+        raise TypeError(f"ids are {array.dtype}; expected whole numbers, such as encode() returns.")
+    end, reason = 2**31, "the whole numbers that int32 holds."
+    if vocab_size is not None:
+        end, reason = vocab_size, f"as there are {vocab_size} tokens. Were these ids made by another vocabulary?"
+    return refuse(array, (array < 0) | (array >= end), "ids", f"0 to {end - 1}, {reason}").tolist()

@@ -1,0 +1,35 @@
+"""What a model costs: its learned numbers, and the operations that training takes (chapters 04 and 06)."""
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+
+from plainformer.checks import Positive, checked
+from plainformer.models.decoder import Decoder, DecoderConfig
+
+
+def count_parameters(module) -> int:
+    r"""Count the learned numbers of a module, or of any tree of arrays: the entries of all its floating-point arrays.
+
+    Implements `eq-blocks-parameters`. Shapes are enough: `eqx.filter_eval_shape` gives a module without its numbers.
+    """
+    arrays = [leaf for leaf in jax.tree.leaves(module) if hasattr(leaf, "dtype")]
+    return sum(array.size for array in arrays if jnp.issubdtype(array.dtype, jnp.inexact))
+
+
+@checked
+def training_flops(config: DecoderConfig, num_tokens: Positive, seq_len: Positive | None = None) -> int:
+    r"""Count the floating-point operations of training on `num_tokens` tokens, in texts of `seq_len`.
+
+    Implements `eq-decoder-flops`; Kaplan et al. (2020), section 2.1, who leave out the output and, in the end, the
+    attention. A multiplication and an addition count as two. Only matrix products are counted: 2 for each weight and
+    each token forward; for scores and weighted averages, 4 for each column and each of `seq_len` keys, hidden ones
+    included, since they are computed; and twice as much backward as forward. There are batch times length times steps
+    tokens; without a length, texts are as long as `context_len`.
+    """
+    seq_len = config.context_len if seq_len is None else seq_len
+    model = eqx.filter_eval_shape(lambda key: Decoder(config, key=key), jax.random.key(0))
+    weights = sum(leaf.size for leaf in jax.tree.leaves(model.stack.blocks) if getattr(leaf, "ndim", 0) == 2)
+    products = weights + config.stack.d_model * config.vocab_size
+    attention = 2 * config.stack.num_layers * config.stack.d_model * seq_len
+    return 3 * 2 * num_tokens * (products + attention)

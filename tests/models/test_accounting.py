@@ -1,0 +1,39 @@
+"""How many numbers are learned, and what training costs, counted by hand."""
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import pytest
+from flat import decoder_config
+
+import plainformer as pf
+
+KEY = jax.random.key(20170612)
+
+
+@pytest.mark.equation("eq-blocks-parameters")
+def test_count_parameters_of_known_modules():
+    def count(make):
+        return pf.count_parameters(eqx.filter_eval_shape(make))
+
+    assert pf.count_parameters(pf.LayerNorm(12)) == 24
+    assert pf.count_parameters(pf.RMSNorm(12)) == 12
+    assert count(lambda: pf.FeedForward(12, 7, key=KEY)) == 12 * 7 + 7 + 7 * 12 + 12
+    assert count(lambda: pf.FeedForward(12, 7, use_bias=False, key=KEY)) == 2 * 12 * 7
+    assert count(lambda: pf.SwiGLU(12, 7, key=KEY)) == 3 * 12 * 7
+    assert count(lambda: pf.MultiHeadAttention(12, 3, use_bias=True, key=KEY)) == 4 * (12 * 12 + 12)
+    assert pf.count_parameters({"ids": jnp.arange(3), "rate": 0.5, "none": None, "two": [jnp.ones((2, 3))] * 2}) == 12
+
+
+@pytest.mark.equation("eq-decoder-flops")
+def test_training_flops_by_hand():
+    config = decoder_config(11, 9, d_model=24, num_layers=5, num_heads=6, num_kv_heads=2, d_ff=10)
+    weights = 5 * (2 * 24 * 24 + 2 * 24 * 8 + 2 * 24 * 10) + 24 * 11
+    for seq_len, length in [(None, 9), (4, 4)]:
+        scores_and_averages = 5 * 2 * 24 * length  # each of 6 heads: 4 columns of queries, 4 of values, per key
+        assert pf.training_flops(config, 1000, seq_len) == 6 * 1000 * (weights + scores_and_averages)
+
+
+def test_training_flops_refuses_no_tokens():
+    with pytest.raises(ValueError, match="num_tokens is 0; expected at least 1"):
+        pf.training_flops(decoder_config(11, 9), 0)
