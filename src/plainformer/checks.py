@@ -72,13 +72,17 @@ def checked(function: Function) -> Function:
     **Raises** `ValueError` for another shape or value, `TypeError` for another kind of numbers or of object, each with
     the likely cause.
     """
-    signature = inspect.signature(function)
-    kinds = {name: _kind(parameter.annotation) for name, parameter in signature.parameters.items() if name != "key"}
+
+    @functools.cache  # at the first call, not on import
+    def read_annotations():
+        signature = inspect.signature(function)
+        return signature, {name: _kind(each.annotation) for name, each in signature.parameters.items() if name != "key"}
 
     @functools.wraps(function)
     def call(*args, **kwargs):
         if _inside.get():
             return function(*args, **kwargs)
+        signature, kinds = read_annotations()
         try:
             given = signature.bind(*args, **kwargs)
         except TypeError as error:

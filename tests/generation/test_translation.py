@@ -101,8 +101,8 @@ def test_cross_entropy_without_label_smoothing_computes_nothing_more(key):
     ("share", "error", "message"),
     [
         (1.0, ValueError, r"label_smoothing is 1\.0; expected at least 0 and below 1"),
-        (-0.1, ValueError, r"label_smoothing is -0\.1; expected a probability"),
-        (10, ValueError, r"label_smoothing is 10; expected a probability .*such as 0\.1"),
+        (-0.1, ValueError, r"label_smoothing is -0\.1; expected at least 0"),
+        (10, ValueError, r"label_smoothing is 10; expected at least 0 .*such as 0\.1"),
         ("0.1", TypeError, r"label_smoothing is '0\.1'; expected a number"),
     ],
 )

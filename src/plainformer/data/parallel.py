@@ -1,7 +1,6 @@
 """Sentences and their translations: two files of your own, and Multi30k."""
 
 import os
-import tarfile
 from typing import NamedTuple
 
 from plainformer.data.files import download, read_text
@@ -72,6 +71,8 @@ def _sentences(path: str, text: str) -> list[str]:
 
 def _member(archive: str, name: str) -> str:
     """One file of an archive, read in memory, since unpacking is unsafe before Python 3.12; in whichever folder."""
+    import tarfile
+
     with tarfile.open(archive, "r:gz") as tar:
         for member in tar:
             if os.path.basename(member.name) == name and (content := tar.extractfile(member)):

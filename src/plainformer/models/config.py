@@ -59,7 +59,7 @@ class StackConfig:
         scheme, width = self.position_scheme, self.d_model
         if scheme == "rotary" and (width // self.num_heads) % 2:
             raise ValueError(
-                f"d_model={width} by num_heads={self.num_heads} is odd; expected heads of even width for rotary "
+                f"d_model={width} by num_heads={self.num_heads} is odd; expected an even width of heads for rotary "
                 "positions, which turn columns in pairs."
             )
         if width % (multiple := {"sinusoidal": 2, "sinusoidal_2d": 4}.get(scheme, 1)):
