@@ -1,5 +1,8 @@
 """Arguments held to their annotations, and values refused at once or when a compiled function runs."""
 
+import dataclasses
+from typing import Literal
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp
@@ -7,7 +10,19 @@ import numpy as np
 import pytest
 from jaxtyping import Array, Bool, Float, Integer
 
-from plainformer.checks import check_axes, checked, refuse
+from plainformer.checks import (
+    Even,
+    Natural,
+    NonNegative,
+    Positive,
+    PositiveFloat,
+    Probability,
+    check_axes,
+    check_each,
+    check_fields,
+    checked,
+    refuse,
+)
 from plainformer.positions.positions import NoPositions, PositionScheme
 from plainformer.positions.rotary import RotaryPositions
 
@@ -262,6 +277,82 @@ def test_check_axes_says_what_an_annotation_cannot():
         check_axes("weights", X, **{"*batch": (2,)}, rows=None, columns=None)
     with pytest.raises(TypeError, match=r"weights is a list; expected an array with axes \(\.\.\., rows\)"):
         check_axes("weights", [1.0], **{"*batch": None}, rows=None)
+
+
+# --- numbers, flags and choices
+
+
+@checked
+def number(
+    count: Positive | None = None, rate: Probability = 0.1, norm: Literal["pre", "post"] = "pre", flag: bool = True
+):
+    return count, rate, norm, flag
+
+
+@pytest.mark.parametrize(
+    ("kind", "fits", "refused"),
+    [
+        (Positive, [1, 7], [0, -1]),
+        (Natural, [0, 2**31 - 1], [-1, 2**31]),
+        (Even, [2, 12], [0, 3, -2]),
+        (PositiveFloat, [1e-9, 3], [0, -1.0, np.inf, np.nan]),
+        (NonNegative, [0, 0.5], [-1e-9, np.inf, np.nan]),
+        (Probability, [0, 0.999], [1, -0.1, np.nan]),
+    ],
+)
+def test_check_each_holds_a_number_to_its_bounds(kind, fits, refused):
+    for value in fits:
+        check_each(kind, size=value)
+    for value in refused:
+        with pytest.raises(ValueError, match=rf"^size is {value}; expected "):
+            check_each(kind, size=value)
+    for value in ["1", None, True, np.True_, [1], np.ones(1)]:
+        with pytest.raises(TypeError, match=r"^size is .*; expected a (whole )?number, "):
+            check_each(kind, size=value)
+
+
+@pytest.mark.parametrize("kind", [Positive, Natural, Even])
+def test_check_each_takes_whole_numbers_only_where_it_says_so(kind):
+    with pytest.raises(TypeError, match=r"^size is 2\.0; expected a whole number, "):
+        check_each(kind, size=2.0)
+
+
+def test_checked_makes_numpy_s_numbers_python_s():
+    count, rate, _, _ = number(np.int64(3), np.float32(0.5))
+    assert (type(count), count, type(rate), rate) == (int, 3, float, 0.5)
+    assert number(None)[0] is None
+
+
+@pytest.mark.parametrize(
+    ("call", "error", "message"),
+    [
+        (lambda: number(0), ValueError, r"^count is 0; expected at least 1\.$"),
+        (lambda: number(rate=None), TypeError, r"^rate is None; expected a number, at least 0 and below 1, such as 0"),
+        (lambda: number(norm="mid"), ValueError, r"^norm is 'mid'; expected one of 'pre', 'post'\.$"),
+        (lambda: number(flag=1), TypeError, r"^flag is 1; expected True or False\.$"),
+        (lambda: jax.jit(number)(3), TypeError, r"^count is traced, .* static_argnames of jax\.jit"),
+    ],
+)
+def test_checked_names_a_wrong_number_flag_or_choice(call, error, message):
+    with pytest.raises(error, match=message):
+        call()
+
+
+def test_check_fields_holds_a_configuration_to_its_annotations():
+    @dataclasses.dataclass
+    class Config:
+        count: Positive = 1
+        norm: Literal["pre", "post"] = "pre"
+        flag: bool = False
+        name: str = ""
+
+        def __post_init__(self):
+            check_fields(self)
+
+    assert Config(2, "post", True, "any").count == 2
+    for bad, message in [({"count": 0}, "count is 0"), ({"norm": "mid"}, "norm is 'mid'"), ({"flag": 0}, "flag is 0")]:
+        with pytest.raises((ValueError, TypeError), match=message):
+            Config(**bad)
 
 
 # --- values
