@@ -16,7 +16,7 @@ from plainformer.checks import (
     NonNegative,
     Positive,
     PositiveFloat,
-    Probability,
+    Rate,
     check_axes,
     check_each,
     check_fields,
@@ -283,9 +283,7 @@ def test_check_axes_says_what_an_annotation_cannot():
 
 
 @checked
-def number(
-    count: Positive | None = None, rate: Probability = 0.1, norm: Literal["pre", "post"] = "pre", flag: bool = True
-):
+def number(count: Positive | None = None, rate: Rate = 0.1, norm: Literal["pre", "post"] = "pre", flag: bool = True):
     return count, rate, norm, flag
 
 
@@ -297,7 +295,7 @@ def number(
         (Even, [2, 12], [0, 3, -2]),
         (PositiveFloat, [1e-9, 3], [0, -1.0, np.inf, np.nan]),
         (NonNegative, [0, 0.5], [-1e-9, np.inf, np.nan]),
-        (Probability, [0, 0.999], [1, -0.1, np.nan]),
+        (Rate, [0, 0.999], [1, -0.1, np.nan]),
     ],
 )
 def test_check_each_holds_a_number_to_its_bounds(kind, fits, refused):
@@ -336,6 +334,33 @@ def test_checked_makes_numpy_s_numbers_python_s():
 def test_checked_names_a_wrong_number_flag_or_choice(call, error, message):
     with pytest.raises(error, match=message):
         call()
+
+
+def test_checked_of_numbers_alone_leaves_checks_inside_awake():
+    @checked
+    def repeat(function, times: Positive):
+        return [function() for _ in range(times)]
+
+    with pytest.raises(ValueError, match=r"weight has shape \(7, 12\); expected \(d_model=12, d_out\)"):
+        repeat(lambda: mix(X, W.T), 2)
+
+
+def test_check_fields_makes_numpy_s_numbers_python_s_and_names_a_part_of_another_kind():
+    @dataclasses.dataclass(frozen=True)
+    class Part:
+        size: Positive = 1
+
+    @dataclasses.dataclass(frozen=True)
+    class Whole:
+        part: Part = Part()
+        rate: Rate = 0.1
+
+        def __post_init__(self):
+            check_fields(self)
+
+    assert type(Whole(rate=jnp.float32(0.5)).rate) is float
+    with pytest.raises(TypeError, match=r"^part is of type int; expected a Part\.$"):
+        Whole(part=64)
 
 
 def test_check_fields_holds_a_configuration_to_its_annotations():

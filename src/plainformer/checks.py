@@ -46,28 +46,30 @@ class Number(NamedTuple):
                 f"{name} is traced, so that it has no value yet; expected a number known before compiling. "
                 "Write it into the function, or name it in static_argnames of jax.jit."
             )
-        is_whole, is_bool = isinstance(number, int | np.integer), isinstance(number, bool | np.bool_)
-        if is_bool or not (is_whole if self.whole else hasattr(number, "__float__") and np.ndim(number) == 0):
-            kind = "a whole number, " if self.whole else "a number, "
-            raise TypeError(f"{name} is {number!r}; expected {kind}{self.expected}.")
-        if not self.allowed(number):  # nor is a NaN, with which no comparison holds
+        kind, fits = "a number", hasattr(number, "__float__") and np.ndim(number) == 0
+        if self.whole:
+            kind, fits = "a whole number", isinstance(number, int | np.integer)
+        if isinstance(number, bool | np.bool_) or not fits:
+            raise TypeError(f"{name} is {number!r}; expected {kind}, {self.expected}.")
+        if not self.allowed(number):
             raise ValueError(f"{name} is {number}; expected {self.expected}.")
         return int(number) if self.whole else float(number)
 
 
 Positive = Annotated[int, Number(lambda n: n >= 1, "at least 1", whole=True)]
-Natural = Annotated[int, Number(lambda n: 0 <= n < 2**31, f"0 to {2**31 - 1}", whole=True)]
+Natural = Annotated[int, Number(lambda n: 0 <= n < 2**31, "at least 0 and below 2^31", whole=True)]
 Even = Annotated[int, Number(lambda n: n > 0 and n % 2 == 0, "even and above 0, as columns go in pairs", whole=True)]
 PositiveFloat = Annotated[float, Number(lambda x: 0 < x < math.inf, "finite and above 0")]
 NonNegative = Annotated[float, Number(lambda x: 0 <= x < math.inf, "finite and at least 0")]
-Probability = Annotated[float, Number(lambda x: 0 <= x < 1, "at least 0 and below 1, such as 0.1 for 10 per cent")]
+Rate = Annotated[float, Number(lambda x: 0 <= x < 1, "at least 0 and below 1, such as 0.1 for 10 per cent")]
 
 
 def checked(function: Function) -> Function:
     """Hold a function's arguments to their annotations: `Float[Array, "*batch seq d_model"]`, `Positive`, `bool`, …
 
     Axes of one name have one size; where `self` has an attribute of that name, or a field with such an axis, it is
-    that size. What the function calls in turn is not checked again. NumPy's arrays become JAX's, its numbers Python's.
+    that size. What a function of arrays calls in turn is not checked again. NumPy's arrays become JAX's, its numbers
+    Python's.
 
     **Raises** `ValueError` for another shape or value, `TypeError` for another kind of numbers or of object, each with
     the likely cause.
@@ -91,7 +93,7 @@ def checked(function: Function) -> Function:
         for name, (kind, optional) in kinds.items():
             if name in given.arguments:
                 given.arguments[name] = _held(name, given.arguments[name], kind, optional, sizes)
-        mark = _inside.set(True)
+        mark = _inside.set(any(hasattr(kind, "dim_str") for kind, _ in kinds.values()))
         try:
             return function(*given.args, **given.kwargs)
         finally:
@@ -108,11 +110,10 @@ def check_each(annotation, **arguments) -> None:
 
 
 def check_fields(config) -> None:
-    """Hold the fields of a dataclass or of a module, but for arrays and parts, to their annotations."""
+    """Hold the fields of a configuration to their annotations; NumPy's numbers become Python's."""
     for field in dataclasses.fields(config):
-        kind, optional = _kind(field.type)
-        if _is_scalar(kind):
-            _held(field.name, getattr(config, field.name), kind, optional, {})
+        held = _held(field.name, getattr(config, field.name), *_kind(field.type), {})
+        object.__setattr__(config, field.name, held)  # the dataclass is frozen
 
 
 def _kind(annotation) -> tuple[Any, bool]:
@@ -121,12 +122,9 @@ def _kind(annotation) -> tuple[Any, bool]:
     kind, *others = [each for each in options if each is not NoneType]
     if get_origin(kind) is Annotated:
         kind = kind.__metadata__[0]
-    known = hasattr(kind, "dim_str") or _is_scalar(kind) or (isinstance(kind, type) and issubclass(kind, eqx.Module))
-    return kind if known and not others else None, NoneType in options
-
-
-def _is_scalar(kind) -> bool:
-    return isinstance(kind, Number) or get_origin(kind) is Literal or kind is bool
+    scalar = isinstance(kind, Number) or get_origin(kind) is Literal or kind is bool
+    part = isinstance(kind, type) and dataclasses.is_dataclass(kind)  # a configuration, or a module
+    return kind if (hasattr(kind, "dim_str") or scalar or part) and not others else None, NoneType in options
 
 
 def _held(name: str, argument, kind, optional: bool, sizes: dict):
@@ -208,11 +206,12 @@ def _as_jax(name: str, array) -> jax.Array:
 
 
 def _check_part(name: str, part, kind: type) -> None:
-    """Raise `TypeError` unless a part has the methods of its kind, whichever class it is of."""
+    """Raise `TypeError` unless a part has the fields and methods of its kind, whichever class it is of."""
     if isinstance(part, type):
         what = part.__name__
         raise TypeError(f"{name} is the class {what}; expected an object of it: make one first, by {what}(…).")
-    if not all(hasattr(part, method) for method in vars(kind) if not method.startswith("_")):
+    names = [field.name for field in dataclasses.fields(kind)] + [name for name in vars(kind) if name[0] != "_"]
+    if not all(hasattr(part, name) for name in names):
         what, hint = type(part).__name__, HINTS.get(name, "")
         raise TypeError(f"{name} is of type {what}; expected a {kind.__name__}. {hint}".rstrip())
 

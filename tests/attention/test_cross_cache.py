@@ -219,6 +219,7 @@ OWN = BLOCK.attention.make_cache(CAPACITY, batch=(TEXTS,))
 @pytest.mark.parametrize(
     ("call", "error", "message"),
     [
+        (lambda: new_layer().cache_context(CONTEXT[:, :0]), ValueError, r"kv_seq is 0; expected at least 1"),
         (
             lambda: BLOCK.extend(ROWS, OWN, PLACES),
             ValueError,

@@ -17,7 +17,7 @@ import plainformer as pf
 
 VOCAB, CONTEXT, NEW = 7, 9, 4
 PROMPTS = [[1, 5], [4, 0, 2, 6], [3]]
-SIZES = {"d_model": 12, "num_layers": 2, "num_heads": 3, "d_ff": 10, "position_scheme": "rotary"}
+SIZES = {"d_model": 12, "num_layers": 2, "num_heads": 3, "d_ff": 10, "position_scheme": "learned"}
 probabilities = pf.next_token_probabilities
 log_probs_of = eqx.filter_jit(pf.sequence_log_probs)
 

@@ -76,6 +76,12 @@ def test_bad_choices_are_named(options, error, message):
         (lambda: generate([[0] * 10], 1), ValueError, r"longest prompt has 10 tokens"),
         (lambda: generate(max_new_tokens=0), ValueError, r"max_new_tokens is 0; expected at least 1"),
         (lambda: generate(stop_tokens=[7]), ValueError, r"ids\[0\] is 7; expected 0 to 6"),
+        (lambda: generate(temperature=0, top_k=8), ValueError, r"top_k is 8; expected at most 7, the number of tokens"),
+        (
+            lambda: pf.generate("text", [[1]], 2),
+            TypeError,
+            r"model is of type str; expected one that writes",
+        ),
         (lambda: generate(key=None), TypeError, r"key is None; expected a random key, .*or temperature=0"),
         (lambda: pf.sequence_log_probs(MODEL, jnp.array([3])), ValueError, r"There are 1 tokens in all; expected at"),
         (

@@ -15,7 +15,7 @@ from toy_models import drawn
 
 import plainformer as pf
 
-VOCAB, CONTEXT, SEQ, D_MODEL, HEADS, KV_HEADS, D_FF, TEXTS, BATCH = 11, 9, 7, 24, 6, 2, 10, 3, (2, 3)
+VOCAB, CONTEXT, SEQ, D_MODEL, HEADS, KV_HEADS, D_FF, BATCH = 11, 9, 7, 24, 6, 2, 10, (2, 3)
 GROUPED = {"num_kv_heads": KV_HEADS}
 MODERN = {"norm": "rms", "activation": "swiglu", "use_bias": False, "tied_embedding": False}
 KINDS = {
@@ -37,7 +37,9 @@ KINDS = {
 KEY = jax.random.key(20170612)
 NUMBERS = np.random.default_rng(6)
 TEXT = jnp.asarray(NUMBERS.integers(VOCAB, size=SEQ))
-THREE = jnp.asarray(NUMBERS.integers(VOCAB, size=(TEXTS, SEQ)))
+SIX = jnp.asarray(
+    NUMBERS.integers(VOCAB, size=(*BATCH, SEQ))
+)  # every test has texts of this shape: it is compiled once
 call = eqx.filter_jit(lambda model, tokens: model(tokens))
 
 
@@ -57,7 +59,18 @@ def read(model, tokens, cache, positions=None):
     return model.logits(rows), cache
 
 
+def read_pieces(model, tokens, lengths, positions=None):
+    """Logits of the first tokens of texts, read eagerly in pieces of these lengths, and the cache that holds them."""
+    cache, pieces, start = model.make_cache(batch=tokens.shape[:-1]), [], 0
+    for length in lengths:
+        place = np.s_[..., start : start + length]
+        logits, cache = read(model, tokens[place], cache, None if positions is None else positions[place])
+        pieces, start = [*pieces, logits], start + length
+    return np.concatenate(pieces, axis=-2), cache
+
+
 compiled_read = eqx.filter_jit(read)
+compiled_extend = eqx.filter_jit(lambda model, tokens, cache: model.extend(tokens, cache))
 
 
 @pytest.mark.equation("eq-decoder-model")
@@ -72,15 +85,11 @@ def test_decoder_agrees_with_a_loop_in_float64(kind):
 @pytest.mark.equation("eq-decoder-model", "eq-decoder-cached-attention")
 @pytest.mark.parametrize("kind", KINDS)
 def test_decoder_extend_of_any_batch_equals_the_full_call(kind):
-    model, pieces = new_model(kind), []
-    texts = jnp.asarray(NUMBERS.integers(VOCAB, size=(*BATCH, SEQ)))
-    cache = model.make_cache(batch=BATCH)
-    for start, end in [(0, 4), (4, 5), (5, 6), (6, 7)]:
-        logits, cache = read(model, texts[..., start:end], cache)
-        pieces.append(logits)
-    expected = model(texts)
+    model = new_model(kind)
+    logits, cache = read_pieces(model, SIX, [2, 1, 2, 2])
+    expected = model(SIX)
     assert expected.shape == (*BATCH, SEQ, VOCAB)
-    assert_close(np.concatenate(pieces, axis=-2), expected)
+    assert_close(logits, expected)
     assert [int(part.length) for part in cache] == [SEQ, SEQ]
 
 
@@ -99,27 +108,27 @@ def test_compiled_decoder_extend_equals_the_full_call_for_every_split_of_a_promp
 
 @pytest.mark.parametrize("kind", ["learned", "rotary-grouped-modern", "relative-grouped"])
 def test_decoder_extend_ignores_padding_in_front(kind):
-    model, padded = new_model(kind), [0, 2, 5]
-    positions = jnp.array([[-1] * start + list(range(SEQ - start)) for start in padded])
-    tokens, cache = jnp.where(positions < 0, 0, THREE), model.make_cache(batch=(TEXTS,))
-    first, cache = read(model, tokens[:, :6], cache, positions[:, :6])
-    last, cache = read(model, tokens[:, 6:], cache, positions[:, 6:])
-    logits = np.concatenate([first, last], axis=1)
+    model, padded = new_model(kind), np.array([[0, 2, 5], [1, 3, 4]])
+    positions = np.maximum(np.arange(SEQ) - padded[..., None], -1)
+    logits, _ = read_pieces(model, jnp.where(positions < 0, 0, SIX), [2, 2, 2, 1], jnp.asarray(positions))
     assert np.isfinite(logits).all()
-    for row, start in enumerate(padded):
-        alone = jnp.zeros(SEQ, int).at[: SEQ - start].set(THREE[row, start:])  # what follows does not matter
-        assert_close(logits[row, start:], model(alone)[: SEQ - start])
+    texts = np.zeros(SIX.shape, int)  # each without its padding: what follows does not matter
+    for place, start in np.ndenumerate(padded):
+        texts[place][: SEQ - start] = SIX[place][start:]
+    alone = model(jnp.asarray(texts))
+    for place, start in np.ndenumerate(padded):
+        assert_close(logits[place][start:], alone[place][: SEQ - start])
 
 
 @pytest.mark.parametrize("kind", ["learned", "relative-grouped"])
 def test_decoder_extend_counts_on_from_each_texts_last_position(kind):
-    model, start = new_model(kind), np.array([[0], [2], [1]])
+    model, start = new_model(kind), np.array([[0, 2, 1], [3, 1, 2]])[..., None]
     positions = jnp.asarray(np.maximum(np.arange(4) - start, -1))
-    _, cache = read(model, THREE[:, :4], model.make_cache(batch=(TEXTS,)), positions)
-    found, longer = read(model, THREE[:, 4:6], cache)
-    expected, _ = read(model, THREE[:, 4:6], cache, jnp.asarray(4 - start + np.arange(2)))
+    _, cache = read_pieces(model, SIX, [2, 2], positions)
+    found, longer = read(model, SIX[..., 4:6], cache)
+    expected, _ = read(model, SIX[..., 4:6], cache, jnp.asarray(4 - start + np.arange(2)))
     np.testing.assert_array_equal(found, expected)
-    assert longer[0].positions[:, 5].tolist() == [5, 3, 4]
+    assert longer[0].positions[..., 5].tolist() == [[5, 3, 4], [2, 4, 3]]
 
 
 @pytest.mark.parametrize(
@@ -129,9 +138,9 @@ def test_decoder_extend_in_16_bits_gives_what_a_call_gives(kind):
     model = jax.tree.map(lambda leaf: leaf.astype(jnp.bfloat16), new_model(kind))
     cache = model.make_cache()
     assert cache[1].keys.dtype == cache[1].values.dtype == jnp.bfloat16
-    rows, cache = model.extend(TEXT[:4], cache)
-    more, _ = model.extend(TEXT[4:], cache)
-    found, expected = model.logits(jnp.concatenate([rows, more])), model(TEXT)
+    rows, cache = compiled_extend(model, TEXT[:3], cache)
+    more, _ = compiled_extend(model, TEXT[3:6], cache)
+    found, expected = model.logits(jnp.concatenate([rows, more])), call(model, TEXT[:6])
     assert rows.dtype == more.dtype == expected.dtype == jnp.bfloat16
     scale = float(jnp.abs(expected).max())
     np.testing.assert_allclose(found.astype(jnp.float32), expected.astype(jnp.float32), atol=0.03 * scale)
@@ -140,11 +149,11 @@ def test_decoder_extend_in_16_bits_gives_what_a_call_gives(kind):
 @pytest.mark.parametrize("kind", ["learned", "rotary-post", "alibi-post-modern"])
 def test_decoder_extend_one_position_further_differs(kind):
     model = new_model(kind)
-    _, cache = read(model, THREE[:, :4], model.make_cache(batch=(TEXTS,)))
-    right, wrong = (read(model, THREE[:, 4:5], cache, jnp.full((TEXTS, 1), position))[0][:, 0] for position in (4, 5))
-    expected = model(THREE)[:, 4]
+    _, cache = read_pieces(model, SIX, [2, 2])
+    right, wrong = (read(model, SIX[..., 4:5], cache, jnp.full((*BATCH, 1), place))[0][..., 0, :] for place in (4, 5))
+    expected = model(SIX)[..., 4, :]
     assert_close(right, expected)
-    assert (np.abs(wrong - expected).max(axis=1) > 1e-3 * np.abs(expected).max()).all()
+    assert (np.abs(wrong - expected).max(axis=-1) > 1e-3 * np.abs(expected).max()).all()
 
 
 class Given(eqx.Module):
@@ -172,16 +181,16 @@ def test_decoder_lets_no_gradient_back_from_the_future(kind):
 @pytest.mark.parametrize("kind", ["learned", "rotary-grouped-modern"])
 def test_decoder_logits_of_a_prefix_do_not_depend_on_what_follows(kind):
     model = new_model(kind)
-    logits = call(model, TEXT)
+    logits = np.asarray(call(model, TEXT))
     for end in range(1, SEQ):
-        changed = call(model, TEXT.at[end:].add(1) % VOCAB)
+        changed = np.asarray(call(model, jnp.asarray((np.asarray(TEXT) + (np.arange(SEQ) >= end)) % VOCAB)))
         np.testing.assert_array_equal(changed[:end], logits[:end])
         assert (np.abs(changed[end:] - logits[end:]).max(axis=1) > 1e-3).all()
 
 
 def test_decoder_attention_weights_give_the_future_nothing():
-    weights = np.asarray(new_model("rotary-grouped-modern").attention_weights(THREE))
-    assert weights.shape == (TEXTS, 2, HEADS, SEQ, SEQ)
+    weights = np.asarray(new_model("rotary-grouped-modern").attention_weights(SIX))
+    assert weights.shape == (*BATCH, 2, HEADS, SEQ, SEQ)
     assert (weights[..., ~np.tri(SEQ, dtype=bool)] == 0.0).all()
     assert (weights[..., np.tri(SEQ, dtype=bool)] > 0).all()
 
@@ -189,7 +198,9 @@ def test_decoder_attention_weights_give_the_future_nothing():
 def test_decoder_last_matrices_start_smaller():
     num_layers, width = 3, 64
     fields = {"d_model": width, "num_layers": num_layers, "num_heads": 4, "d_ff": width, "tied_embedding": False}
-    model = pf.Decoder(decoder_config(VOCAB, CONTEXT, **fields), key=KEY)
+    model = pf.Decoder(
+        decoder_config(width, width, **fields), key=KEY
+    )  # all matrices of one shape: drawn by one program
     for block in model.stack.blocks:
         for linear, smaller in [
             (block.attention.output, (2 * num_layers) ** 0.5),
@@ -227,9 +238,9 @@ def test_decoder_tied_embedding_is_the_only_table():
 
 def test_decoder_takes_a_text_as_long_as_the_context():
     model, text = new_model(), jnp.arange(CONTEXT)
-    assert model(text).shape == (CONTEXT, VOCAB)
-    rows, cache = model.extend(text, model.make_cache())
-    assert rows.shape == (CONTEXT, D_MODEL)
+    assert call(model, text).shape == (CONTEXT, VOCAB)
+    logits, cache = compiled_read(model, text, model.make_cache())
+    assert logits.shape == (CONTEXT, VOCAB)
     assert [int(part.length) for part in cache] == [CONTEXT, CONTEXT]
 
 
@@ -239,10 +250,10 @@ def test_decoder_new_cache_has_the_room_that_is_asked_for():
     assert [part.values.shape for part in model.make_cache()] == [(KV_HEADS, CONTEXT, 4)] * 2
 
 
-def read_twice():
-    model = new_model()
-    _, cache = model.extend(TEXT[:3], model.make_cache(4))
-    model.extend(TEXT[:2], cache)
+def read_beyond_its_capacity():
+    _, cache = read_pieces(new_model(), SIX, [2, 2, 2, 1])
+    _, cache = read(new_model(), SIX[..., :1], cache)
+    new_model().extend(SIX[..., :2], cache)
 
 
 @pytest.mark.parametrize(
@@ -270,7 +281,7 @@ def read_twice():
         (lambda: new_model()(jnp.array([[0, -1]])), ValueError, r"ids\[0, 1\] is -1; expected 0 to 10"),
         (lambda: new_model().residual_stream(jnp.zeros(10, int)), ValueError, r"tokens has 10 tokens; expected 1 to"),
         (lambda: new_model().attention_weights(jnp.zeros(10, int)), ValueError, r"tokens has 10 tokens; expected 1 to"),
-        (read_twice, ValueError, r"cache\.length is 5; expected at most 4"),
+        (read_beyond_its_capacity, ValueError, r"room for 9 tokens and holds 8; expected room for 2 more"),
         (
             lambda: new_model().extend(TEXT, new_model(num_layers=3).make_cache()),
             ValueError,
@@ -282,7 +293,7 @@ def read_twice():
             r"cache\.keys has shape \(2, 4, 9\); expected .*6.*The cache is of another layer",
         ),
         (
-            lambda: new_model().extend(THREE[:2], new_model().make_cache(batch=(TEXTS,))),
+            lambda: new_model().extend(SIX[0, :2], new_model().make_cache(batch=(3,))),
             ValueError,
             r"tokens has shape \(2, 7\), and the cache was made for batch=\(3,\); .*make_cache\(batch=\(2,\)\)",
         ),
@@ -330,14 +341,14 @@ def test_decoder_config_is_one_value():
 
 def test_compiled_decoder_extend_names_a_full_cache():
     model = new_model("rotary-grouped-modern")
-    _, cache = compiled_read(model, TEXT[:3], model.make_cache(4))
+    _, cache = compiled_read(model, TEXT[:4], model.make_cache())
+    _, cache = compiled_read(model, TEXT[:4], cache)
     _, full = compiled_read(model, TEXT[:1], cache)
-    assert [int(part.length) for part in full] == [4, 4]
-    with pytest.raises(
-        RuntimeError, match=r"The cache is full.* 4 tokens.*; expected room for 2 more\. Make it larger"
-    ):
+    assert [int(part.length) for part in full] == [CONTEXT, CONTEXT]
+    message = r"An entry of cache\.length is not allowed; expected at most {}, so that {} tokens fit into 9\. Make the"
+    with pytest.raises(RuntimeError, match=message.format(7, 2)):
         jax.block_until_ready(compiled_read(model, TEXT[:2], cache))
-    with pytest.raises(RuntimeError, match=r"The cache is full"):
+    with pytest.raises(RuntimeError, match=message.format(8, 1)):
         jax.block_until_ready(compiled_read(model, TEXT[:1], full))
 
 

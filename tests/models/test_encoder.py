@@ -421,7 +421,7 @@ def test_compiled_encoder_names_ids_and_segments_out_of_range():
         ({"vocab_size": 0}, ValueError, r"vocab_size is 0; expected at least 1"),
         ({"vocab_size": None, "d_in": 0}, ValueError, r"d_in is 0; expected at least 1"),
         ({"context_len": 0}, ValueError, r"context_len is 0; expected at least 1"),
-        ({"num_segments": -1}, ValueError, r"num_segments is -1; expected 0 to"),
+        ({"num_segments": -1}, ValueError, r"num_segments is -1; expected at least 0 and below"),
         ({"num_segments": 1.5}, TypeError, r"num_segments is 1\.5; expected a whole number"),
         ({"use_class_token": 1}, TypeError, r"use_class_token is 1; expected True or False"),
         ({"embedding_norm": "yes"}, TypeError, r"embedding_norm is 'yes'; expected True or False"),

@@ -247,7 +247,7 @@ def hiding(tokens=None, is_maskable=ONES, **options):
     ("call", "error", "message"),
     [
         (lambda: hiding(mask_token=11), ValueError, r"mask_token is 11; expected 0 to 10, as there are 11 tokens"),
-        (lambda: hiding(mask_token=-1), ValueError, r"mask_token is -1; expected 0 to"),
+        (lambda: hiding(mask_token=-1), ValueError, r"mask_token is -1; expected at least 0 and below"),
         (lambda: hiding(mask_token="[MASK]"), TypeError, r"mask_token is '\[MASK\]'; expected a whole number"),
         (lambda: hiding(first_ordinary=11), ValueError, r"first_ordinary is 11; expected 0 to 10"),
         (lambda: hiding(first_ordinary=True), TypeError, r"first_ordinary is True; expected a whole number"),

@@ -70,6 +70,7 @@ SCHEME, ROWS = GridPositions(GRID_HEIGHT, GRID_WIDTH, D_MODEL, True), np.ones((9
             ValueError,
             r"d_model is 6; expected a multiple of 4: rows and co",
         ),
+        (lambda: GridPositions(0, 4, 8, False), ValueError, r"grid_height is 0; expected at least 1"),
         (lambda: pf.sinusoidal_positions_2d(0, 4, 8), ValueError, r"grid_height is 0; expected at least 1"),
         (lambda: pf.sinusoidal_positions_2d(2, 4.0, 8), TypeError, r"grid_width is 4\.0; expected a whole number"),
         (lambda: SCHEME.embed(ROWS[:, 1:]), ValueError, r"x has shape \(9, 23\); expected \(\.\.\., seq, d_model=24\)"),

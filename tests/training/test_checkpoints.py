@@ -256,7 +256,7 @@ def test_save_checkpoint_refuses_what_it_cannot_keep(damaged, unchecked):
         save_checkpoint(damaged, 21, state(1), {"key": object()})
     with pytest.raises(ValueError, match=r"^max_to_keep is 0; expected at least 1"):
         save_checkpoint(damaged, 21, state(1), {}, max_to_keep=0)
-    with pytest.raises(ValueError, match=r"^step is -1; expected 0 to"):
+    with pytest.raises(ValueError, match=r"^step is -1; expected at least 0 and below"):
         save_checkpoint(damaged, -1, state(1), {})
     assert list_checkpoints(damaged) == [3, 20]
 

@@ -110,6 +110,13 @@ def test_load_model_notices_an_altered_tokenizer(tmp_path):
         load_model(path, Toy)
 
 
+def test_save_model_takes_a_tokenizer_where_the_model_has_no_vocabulary(tmp_path):
+    encoder = filled(Encoder, EncoderConfig(context_len=3, d_in=4, stack=StackConfig(d_model=12, num_heads=3)))
+    save_model(tmp_path / "encoder.safetensors", encoder, VOCABULARY)
+    _, again = load_model(tmp_path / "encoder.safetensors", Encoder)
+    assert again.to_json() == VOCABULARY.to_json()
+
+
 def test_save_model_refuses_a_tokenizer_of_another_model(tmp_path, unchecked):
     with pytest.raises(ValueError, match=r"^tokenizer has 6 tokens; expected that of the model, with vocab_size=5"):
         save_model(tmp_path / "toy.safetensors", filled(Toy, ToyConfig(vocab_size=5)), VOCABULARY)

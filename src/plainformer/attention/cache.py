@@ -19,7 +19,7 @@ class KeyValueCache(eqx.Module):
 
     **Arguments** number of key and value heads; `capacity`, for how many tokens of each text there is room; width of a
     key and of a value; `batch`, the axes in front, `(3,)` for three texts that are read side by side, equally many
-    tokens at a time; `dtype` of keys and values.
+    tokens at a time; `dtype` of keys and values, `None` for JAX's default, float32.
 
     **Attributes** `keys` have a column per slot, so that the product with a query needs no transposed copy of them,
     and `values` a row. `positions` say where in its text the token of each slot stands, or -1 for a slot that nobody
@@ -98,8 +98,10 @@ class KeyValueCache(eqx.Module):
 
     def _check_room(self, seq: int) -> None:
         """Raise `ValueError` if there is no room, as far as this is known before a compiled function runs."""
-        needed = seq if isinstance(self.length, jax.core.Tracer) else seq + int(self.length)
-        refuse(needed, needed > self.capacity, "cache.length", f"at most {self.capacity}, its capacity. {MAKE_ROOM}")
+        filled = 0 if isinstance(self.length, jax.core.Tracer) else int(self.length)
+        if filled + seq > self.capacity:
+            holds = f"The cache has room for {self.capacity} tokens and holds {filled}"
+            raise ValueError(f"{holds}; expected room for {seq} more. {MAKE_ROOM}")
 
     @checked
     def mask(self, positions: Integer[Array, "*batch seq"]) -> Bool[Array, "*batch seq capacity"]:
@@ -115,10 +117,10 @@ class KeyValueCache(eqx.Module):
         return self._replace(self.keys[rows], self.values[rows], self.positions[rows], self.length)
 
 
-def ready_to_extend(cache, num_layers: int, tokens, positions):
+def ready_to_extend(cache, num_parts: int, tokens, positions):
     """Return a cache that is of this model and has room, and the tokens' positions, counted on if there are none."""
-    if len(cache) != num_layers:
-        raise ValueError(f"The cache has {len(cache)} parts; expected {num_layers}: see make_cache().")
+    if len(cache) != num_parts:
+        raise ValueError(f"The cache has {len(cache)} parts; expected {num_parts}: see make_cache().")
     if cache[0].batch != tokens.shape[:-1]:
         raise ValueError(
             f"tokens has shape {tokens.shape}, and the cache was made for batch={cache[0].batch}; expected the same "

@@ -28,7 +28,7 @@ def multi_head_concat(
     Implements `eq-multi-head-concat`; Vaswani et al. (2017), section 3.2.2.
 
     **Arguments** one vector per token; a matrix of queries, of keys and of values per head; the output matrix, cut into
-    the rows that meet each head; a mask, the same for every head.
+    the rows that meet each head; a mask as for `attend`, the same for every head.
     """
     outputs = _head_outputs(x, query_weights, key_weights, value_weights, mask)
     return jnp.concatenate(outputs, axis=-1) @ jnp.concatenate(list(output_weights), axis=0)
@@ -121,7 +121,9 @@ class MultiHeadAttention(eqx.Module):
         use_bias: bool = False,
         key: PRNGKeyArray,
     ):
-        check_heads(d_model if d_k is None or d_v is None else num_heads, num_heads, num_kv_heads)
+        if d_k is None or d_v is None:
+            check_width(d_model, num_heads, "Choose other sizes, or give d_k and d_v yourself.")
+        check_groups(num_heads, num_kv_heads)
         num_kv_heads = num_heads if num_kv_heads is None else num_kv_heads
         d_k, d_v = (d_model // num_heads if width is None else width for width in (d_k, d_v))
 
@@ -151,8 +153,9 @@ class MultiHeadAttention(eqx.Module):
     ) -> Float[Array, "*batch seq d_model"]:
         """Attend from every row of `x` to the rows of `context`, or of `x` itself if there is none.
 
-        A position `scheme` (chapter 05) may turn queries and keys, and add to the scores; rows of `x` and of `context`
-        both count from 0. A row that may attend to nothing gets the output bias, or zeros.
+        `mask` is `True` where attending is allowed. A position `scheme` (chapter 05) may turn queries and keys, and add
+        to the scores; rows of `x` and of `context` both count from 0. A row that may attend to nothing gets the output
+        bias, or zeros.
         """
         queries, keys, values, mask, bias = self._project(x, mask, context, scheme)
         heads = attend(queries, keys, values, mask, bias=bias)
@@ -236,6 +239,7 @@ class MultiHeadAttention(eqx.Module):
         `is_token` is `False` for padding. All of the context counts as position 0, so that tokens at any position may
         attend to it. Implements `eq-seq2seq-cached-context`.
         """
+        check_each(Positive, kv_seq=context.shape[-2])
         is_token = jnp.ones(context.shape[:-1], bool) if is_token is None else is_token
         context = jnp.where(is_token[..., None], context, 0)  # padding may hold NaN
         keys = split_heads(self.key(context), self.num_kv_heads)
@@ -253,18 +257,18 @@ class MultiHeadAttention(eqx.Module):
         return self.output(merge_heads(attend_to_cache(queries, cache, positions)))
 
 
-def check_heads(d_model: int, num_heads: int, num_kv_heads: int | None) -> None:
-    """Raise `ValueError` unless heads of equal width make up a token, and equally many of them share each key head."""
+def check_width(d_model: int, num_heads: int, hint: str = "") -> None:
+    """Raise `ValueError` unless heads of equal width make up a token."""
     if d_model % num_heads:
-        raise ValueError(
-            f"d_model={d_model} is not a multiple of num_heads={num_heads}; expected heads of equal width. "
-            "Choose other sizes, or give d_k and d_v yourself."
-        )
+        expected = "expected heads of equal width."
+        raise ValueError(f"d_model={d_model} is not a multiple of num_heads={num_heads}; {expected} {hint}".rstrip())
+
+
+def check_groups(num_heads: int, num_kv_heads: int | None) -> None:
+    """Raise `ValueError` unless equally many query heads share each key and value head."""
     if num_heads % (num_kv_heads or num_heads):
-        raise ValueError(
-            f"num_heads={num_heads} is not a multiple of num_kv_heads={num_kv_heads}; expected equally many query "
-            "heads for each key and value head."
-        )
+        expected = "expected equally many query heads for each key and value head."
+        raise ValueError(f"num_heads={num_heads} is not a multiple of num_kv_heads={num_kv_heads}; {expected}")
 
 
 def _glorot_heads(num_heads: int):

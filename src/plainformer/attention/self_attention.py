@@ -86,8 +86,8 @@ def softmax(
 ) -> Float[Array, "*batch q_seq kv_seq"]:
     r"""Turn each row of scores into non-negative weights that sum to one, or into zeros if all is hidden.
 
-    Implements `eq-self-attention-softmax`; Bridle (1990). The weight of a hidden key is exactly zero. A row of finite
-    scores with nothing to attend to is all zeros, and so are its gradients.
+    Implements `eq-self-attention-softmax`; Bridle (1990). The mask is as for `attend`: the weight of a hidden key is
+    exactly zero. A row of finite scores with nothing to attend to is all zeros, and so are its gradients.
     """
     scores, dtype = at_least_float32(scores), scores.dtype  # a sum of many 16-bit numbers may overflow
     if mask is not None:

@@ -9,7 +9,7 @@ from jaxtyping import Array, Bool, Float, Integer, PRNGKeyArray
 from plainformer.attention.cache import KeyValueCache
 from plainformer.attention.multi_head import MultiHeadAttention
 from plainformer.blocks.layers import FeedForward, Norm, SwiGLU, dropout, split_key
-from plainformer.checks import Probability, check_each, checked
+from plainformer.checks import Rate, check_each, checked
 from plainformer.positions.positions import NO_POSITIONS, PositionScheme
 
 Rows = Float[Array, "*batch seq d_model"]
@@ -53,7 +53,7 @@ class TransformerBlock(eqx.Module):
 
     def __check_init__(self):
         check_each(NormPlacement, norm_placement=self.norm_placement)
-        check_each(Probability, dropout_rate=self.dropout_rate)
+        check_each(Rate, dropout_rate=self.dropout_rate)
         if (self.cross_attention is None) != (self.cross_norm is None):
             raise ValueError("cross_attention and cross_norm belong together; expected both of them, or neither.")
 
@@ -87,8 +87,8 @@ class TransformerBlock(eqx.Module):
     ) -> Float[Array, "*batch seq d_model"]:
         """Send tokens through the block.
 
-        A block with cross-attention needs a `context`, and takes a `context_mask`. A position `scheme` (chapter 05)
-        acts in the self-attention. With a random `key`, as in training, dropout is on.
+        Masks are `True` where attending is allowed. A block with cross-attention needs a `context`. A position `scheme`
+        (chapter 05) acts in the self-attention. With a random `key`, as in training, dropout is on.
         """
         self._check_context("context=, (kv_seq, d_model)", context, context_mask)
 
@@ -141,9 +141,9 @@ class TransformerBlock(eqx.Module):
         self._check_context("context=, (kv_seq, d_model)", context, context_mask)
         found = []
 
-        def looked_at(attention, rows, mask, **look):
-            found.append(attention.attention_weights(rows, mask, **look))
-            return attention(rows, mask, **look)
+        def looked_at(attention, rows, mask, **options):
+            found.append(attention.attention_weights(rows, mask, **options))
+            return attention(rows, mask, **options)
 
         def attend(rows):
             return looked_at(self.attention, rows, mask, scheme=scheme)

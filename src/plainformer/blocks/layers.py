@@ -9,7 +9,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, PRNGKeyArray
 
 from plainformer.attention.self_attention import at_least_float32
-from plainformer.checks import NonNegative, Positive, Probability, check_each, checked
+from plainformer.checks import NonNegative, Positive, Rate, check_each, checked
 from plainformer.tokens.tokens import Linear
 
 ACTIVATIONS = {
@@ -151,7 +151,7 @@ class SwiGLU(eqx.Module):
 
 
 @checked
-def dropout(x: Float[Array, "*shape"], rate: Probability, *, key: PRNGKeyArray | None = None) -> Float[Array, "*shape"]:
+def dropout(x: Float[Array, "*shape"], rate: Rate, *, key: PRNGKeyArray | None = None) -> Float[Array, "*shape"]:
     r"""Set each entry to zero with probability `rate`, and stretch the others so that the mean stays.
 
     Implements `eq-blocks-dropout`; Srivastava et al. (2014), section 4, stretched while training rather than shrunk

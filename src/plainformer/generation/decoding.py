@@ -59,6 +59,8 @@ def padded_prompts(
     model: LanguageModel, prompts, max_new_tokens: int
 ) -> tuple[Int[Array, "batch seq"], Int[Array, "batch seq"]]:
     """Return the prompts as a matrix of ids, padded on the left, and the position of each id in its text, or -1."""
+    if not isinstance(model, LanguageModel):
+        raise TypeError(f"model is of type {type(model).__name__}; expected one that writes, such as a Decoder.")
     prompts = _checked_prompts(prompts, model.config.vocab_size)
     longest = max(map(len, prompts))
     if longest + max_new_tokens - 1 > model.config.context_len:

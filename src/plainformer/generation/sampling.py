@@ -16,12 +16,12 @@ from plainformer.tokens.tokens import next_token_pairs
 
 FLOAT32_MAX = float(np.finfo(np.float32).max)
 Logits = Float[Array, " vocab_size"]
-Share = Annotated[float, Number(lambda p: 0 < p <= 1, "a probability above 0 and at most 1, or None for all tokens")]
+TopP = Annotated[float, Number(lambda p: 0 < p <= 1, "a probability above 0 and at most 1, or None for all tokens")]
 
 
 @checked
 def next_token_probabilities(
-    logits: Logits, *, temperature: NonNegative = 1.0, top_k: Positive | None = None, top_p: Share | None = None
+    logits: Logits, *, temperature: NonNegative = 1.0, top_k: Positive | None = None, top_p: TopP | None = None
 ) -> Float[Array, " vocab_size"]:
     r"""Turn logits into the distribution that the next token is drawn from.
 
@@ -55,10 +55,15 @@ def at_temperature(logits: Logits, temperature) -> Logits:
 
 def keep_top_k(logits: Logits, top_k: int) -> Logits:
     """Put -inf in place of all but the `top_k` largest logits."""
-    if top_k > logits.shape[0]:
-        raise ValueError(f"top_k is {top_k}; expected at most {logits.shape[0]}, the number of tokens.")
+    check_top_k(top_k, logits.shape[0])
     smallest = jax.lax.top_k(logits, top_k)[0][-1]
     return jnp.where(logits >= smallest, logits, -jnp.inf)
+
+
+def check_top_k(top_k: int, vocab_size: int) -> None:
+    """Raise `ValueError` if there are fewer tokens than shall stay."""
+    if top_k > vocab_size:
+        raise ValueError(f"top_k is {top_k}; expected at most {vocab_size}, the number of tokens.")
 
 
 def keep_top_p(logits: Logits, top_p) -> Logits:
@@ -100,7 +105,7 @@ def generate(
     *,
     temperature: NonNegative = 1.0,
     top_k: Positive | None = None,
-    top_p: Share | None = None,
+    top_p: TopP | None = None,
     stop_tokens: Sequence[int] = (),
     key: PRNGKeyArray | None = None,
 ) -> list[Continuation]:
@@ -127,6 +132,7 @@ def generate(
     tokens, positions = padded_prompts(model, prompts, max_new_tokens)
     if key is None and temperature != 0:
         raise TypeError("key is None; expected a random key, such as jax.random.key(0), or temperature=0.")
+    check_top_k(top_k or 1, model.config.vocab_size)
     key = jax.random.key(0) if key is None else key  # never drawn from
     stop = stop_ids(stop_tokens, model.config.vocab_size)
     # 0 picks another method, so it is a part of the program; other temperatures are mere numbers in it, as is top_p.

@@ -45,6 +45,7 @@ def translation_batch(
     - `source_len`, `target_len`: how long the padded rows shall be; `None` for what the longest text needs. A target
       takes one place more than it has tokens.
     """
+    check_list("pairs", pairs, "pairs, each a source and a target")
     for place, pair in enumerate(pairs):
         if isinstance(pair, str) or not hasattr(pair, "__len__") or len(pair) != 2:
             raise TypeError(f"pairs[{place}] is {pair!r}; expected a source and a target, two lists of ids.")
@@ -111,6 +112,7 @@ def translate(
     if not hasattr(model, "condition_on"):
         raise TypeError(f"model is of type {type(model).__name__}; expected one that reads a source: a Seq2Seq.")
     check_each(Positive, batch_size=batch_size)
+    check_list("sources", sources, "sources, each a list of ids")
     config = model.config
     source, is_source = pad_texts(sources)
     _check_sources(config, source)  # all of them, before the first is translated

@@ -24,8 +24,8 @@ def training_flops(config: DecoderConfig, num_tokens: Positive, seq_len: Positiv
     Implements `eq-decoder-flops`; Kaplan et al. (2020), section 2.1, who leave out the output and, in the end, the
     attention. A multiplication and an addition count as two. Only matrix products are counted: 2 for each weight and
     each token forward; for scores and weighted averages, 4 for each column and each of `seq_len` keys, hidden ones
-    included, since they are computed; and twice as much backward as forward. There are batch times length times steps
-    tokens; without a length, texts are as long as `context_len`.
+    included, since they are computed; and twice as much backward as forward. `num_tokens` is batch times length times
+    steps; without a length, texts are as long as `context_len`.
     """
     seq_len = config.context_len if seq_len is None else seq_len
     model = eqx.filter_eval_shape(lambda key: Decoder(config, key=key), jax.random.key(0))

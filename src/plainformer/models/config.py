@@ -6,10 +6,10 @@ from typing import Literal
 import jax
 from jaxtyping import PRNGKeyArray
 
-from plainformer.attention.multi_head import MultiHeadAttention, check_heads
+from plainformer.attention.multi_head import MultiHeadAttention, check_groups, check_width
 from plainformer.blocks.blocks import NormPlacement, TransformerBlock
 from plainformer.blocks.layers import Activation, FeedForward, LayerNorm, Norm, RMSNorm, SwiGLU
-from plainformer.checks import NonNegative, Positive, PositiveFloat, Probability, check_fields
+from plainformer.checks import NonNegative, Positive, PositiveFloat, Rate, check_fields
 from plainformer.positions.alibi import AlibiPositions
 from plainformer.positions.grid import GridPositions
 from plainformer.positions.positions import NO_POSITIONS, LearnedPositions, PositionScheme
@@ -32,7 +32,8 @@ class StackConfig:
     - `norm_eps`: what a norm adds to the variance.
     - `norm_placement`: `"pre"` normalises what enters a sublayer, `"post"` what leaves the sum.
     - `activation`: of the token-wise networks, as for `FeedForward`; `"swiglu"` for those with a gate and no bias.
-    - `position_scheme`: of chapter 05; `"sinusoidal_2d"` is for images. `rope_theta`: the base of rotary positions.
+    - `position_scheme`: of chapter 05; `"sinusoidal_2d"` is for images (chapter 09). `rope_theta`: the base of rotary
+      positions.
     - `dropout_rate`: the probability with which an entry is dropped while training, after the embedding and in blocks.
     - `use_bias`: whether linear maps and layer norms have a bias.
 
@@ -50,12 +51,13 @@ class StackConfig:
     activation: Literal[Activation, "swiglu"] = "gelu"
     position_scheme: SchemeName = "learned"
     rope_theta: PositiveFloat = 10_000.0
-    dropout_rate: Probability = 0.0
+    dropout_rate: Rate = 0.0
     use_bias: bool = True
 
     def __post_init__(self):
         check_fields(self)
-        check_heads(self.d_model, self.num_heads, self.num_kv_heads)
+        check_width(self.d_model, self.num_heads)
+        check_groups(self.num_heads, self.num_kv_heads)
         scheme, width = self.position_scheme, self.d_model
         if scheme == "rotary" and (width // self.num_heads) % 2:
             raise ValueError(

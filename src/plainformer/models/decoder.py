@@ -46,6 +46,7 @@ class Decoder(eqx.Module):
     output: Linear | None
     config: DecoderConfig = eqx.field(static=True)
 
+    @checked
     def __init__(self, config: DecoderConfig, *, key: PRNGKeyArray):
         self.config, sizes = config, config.stack
         embedding_key, scheme_key, output_key, *block_keys = jax.random.split(key, 3 + sizes.num_layers)
@@ -62,7 +63,8 @@ class Decoder(eqx.Module):
     ) -> Float[Array, "*batch seq vocab_size"]:
         """Return, at every token of a text, logits for the token that comes next.
 
-        Row n depends on tokens 0 to n alone. With a random `key`, as in training, dropout is on.
+        Row n depends on tokens 0 to n alone. With a random `key`, as in training, dropout is on. Raises `ValueError` if
+        a text is empty or longer than `context_len`, or an id is out of range.
         """
         return self.logits(self.residual_stream(tokens, key=key)[-1])
 

@@ -65,6 +65,7 @@ class Encoder(eqx.Module):
     stack: Stack
     config: EncoderConfig = eqx.field(static=True)
 
+    @checked
     def __init__(self, config: EncoderConfig, *, grid: tuple[int, int] | None = None, key: PRNGKeyArray):
         self.config, sizes = config, config.stack
         d_model, has_class_token = sizes.d_model, config.use_class_token
@@ -96,7 +97,8 @@ class Encoder(eqx.Module):
         `inputs` are ids, `(*batch, seq)`, or, with `d_in`, rows of numbers, `(*batch, seq, d_in)`. The class token, if
         there is one, is a further row in front. `is_token` says `False` where a shorter text is padded, on the right,
         as positions count from the left: nobody attends to padding, and its own rows mean nothing. `segments` numbers
-        the segment of each token. With a random `key`, as in training, dropout is on.
+        the segment of each token. With a random `key`, as in training, dropout is on. Raises `ValueError` if a text is
+        empty, all padding or longer than `context_len`, or an id is out of range.
         """
         return self.stack(*self._embed(inputs, is_token, segments), key=key)
 

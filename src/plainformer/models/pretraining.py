@@ -10,7 +10,7 @@ from jaxtyping import Array, Bool, Float, Integer, PRNGKeyArray
 
 from plainformer.attention.self_attention import at_least_float32
 from plainformer.blocks.layers import ACTIVATIONS, Norm, dropout, split_key
-from plainformer.checks import Natural, Positive, Probability, check_each, check_fields, checked, refuse
+from plainformer.checks import Natural, Positive, Rate, check_each, check_fields, checked, refuse
 from plainformer.models.config import make_norm
 from plainformer.models.encoder import Encoder, EncoderConfig
 from plainformer.tokens.tokens import Linear, linear
@@ -27,7 +27,7 @@ def mask_tokens(
     mask_token: Natural,
     vocab_size: Positive,
     first_ordinary: Natural = 0,
-    fraction: Probability = 0.15,
+    fraction: Rate = 0.15,
     key: PRNGKeyArray,
 ) -> tuple[Integer[Array, "*shape"], Bool[Array, "*shape"]]:
     r"""Select some tokens to be guessed, and hide most of them.
@@ -60,7 +60,7 @@ def mask_tokens(
 
 
 class EncoderHead(eqx.Module):
-    """What stands on an encoder, and looks inside it."""
+    """A model that stands on an encoder, and shows what is inside it."""
 
     encoder: eqx.AbstractVar[Encoder]
 
@@ -91,6 +91,7 @@ class MaskedLanguageModel(EncoderHead):
     output_bias: Float[Array, " vocab_size"] | None
     config: EncoderConfig = eqx.field(static=True)
 
+    @checked
     def __init__(self, config: EncoderConfig, *, key: PRNGKeyArray):
         if config.vocab_size is None:
             raise ValueError("The configuration has d_in and no vocab_size; expected a vocabulary to guess from.")
@@ -103,14 +104,14 @@ class MaskedLanguageModel(EncoderHead):
 
     def __call__(
         self,
-        tokens: Integer[Array, "*batch seq"],
+        inputs: Integer[Array, "*batch seq"],
         is_token: Bool[Array, "*batch seq"] | None = None,
         segments: Integer[Array, "*batch seq"] | None = None,
         *,
         key: PRNGKeyArray | None = None,
     ) -> Float[Array, "*batch seq vocab_size"]:
         """Return logits for each token of a text; arguments and errors as for `Encoder`. A class token gets none."""
-        return self.logits(self.residual_stream(tokens, is_token, segments, key=key)[-1])
+        return self.logits(self.residual_stream(inputs, is_token, segments, key=key)[-1])
 
     def logits(self, x: Float[Array, "*batch rows d_model"]) -> Float[Array, "*batch seq vocab_size"]:
         """Turn rows that the last block returned into logits."""
@@ -188,6 +189,7 @@ class EncoderClassifier(EncoderHead):
     output: Linear
     config: ClassifierConfig = eqx.field(static=True)
 
+    @checked
     def __init__(self, config: ClassifierConfig, *, key: PRNGKeyArray):
         self.config, sizes = config, config.encoder.stack
         encoder_key, output_key = jax.random.split(key)

@@ -75,6 +75,7 @@ class Seq2Seq(eqx.Module):
     output: Linear | None
     config: Seq2SeqConfig = eqx.field(static=True)
 
+    @checked
     def __init__(self, config: Seq2SeqConfig, *, key: PRNGKeyArray):
         self.config, sizes = config, config.decoder
         keys = jax.random.split(key, 4 + sizes.num_layers)
@@ -102,7 +103,8 @@ class Seq2Seq(eqx.Module):
 
         `target` begins with the start token: in training it is the true target (teacher forcing). Row n depends on the
         source and on target tokens 0 to n. `is_source` says `False` where a source is padded. Targets are padded on the
-        right, where no mask is needed: no token looks ahead. With a random `key`, as in training, dropout is on.
+        right, where no mask is needed: no token looks ahead. With a random `key`, as in training, dropout is on. Raises
+        `ValueError` as an encoder and a decoder do, and if a target does not begin with the start token.
         """
         return self.logits(self.residual_stream(source, target, is_source, key=key)[-1])
 
@@ -111,15 +113,15 @@ class Seq2Seq(eqx.Module):
     ) -> list[Float[Array, "*batch target_seq d_model"]]:
         """Return what enters the decoder's first block and what leaves each; arguments as for a call."""
         encoder_key, key = split_key(key, 2)
-        x, mask, look = self._reading(source, target, is_source, encoder_key)
-        return self.stack.residual_stream(x, mask, **look, key=key)
+        x, mask, options = self._reading(source, target, is_source, encoder_key)
+        return self.stack.residual_stream(x, mask, **options, key=key)
 
     def attention_weights(
         self, source, target, is_source=None
     ) -> Float[Array, "*batch layers heads target_seq target_seq"]:
         """Return the weights of the decoder's self-attention, of every block and head; arguments as for a call."""
-        x, mask, look = self._reading(source, target, is_source)
-        return self.stack.attention_weights(x, mask, **look)[0]
+        x, mask, options = self._reading(source, target, is_source)
+        return self.stack.attention_weights(x, mask, **options)[0]
 
     def cross_attention_weights(
         self, source, target, is_source=None
@@ -128,8 +130,8 @@ class Seq2Seq(eqx.Module):
 
         Implements `eq-seq2seq-cross-attention`; Vaswani et al. (2017), section 3.2.3.
         """
-        x, mask, look = self._reading(source, target, is_source)
-        return self.stack.attention_weights(x, mask, **look)[1]  # type: ignore[return-value]
+        x, mask, options = self._reading(source, target, is_source)
+        return self.stack.attention_weights(x, mask, **options)[1]  # type: ignore[return-value]
 
     @checked
     def encode(
@@ -177,8 +179,8 @@ class Seq2Seq(eqx.Module):
         """The target's rows, their mask, and what the blocks read beside them."""
         seq = target.shape[-1]
         context_mask = None if is_source is None else padding_mask(is_source, seq)
-        look = {"context": self.encode(source, is_source, key=key), "context_mask": context_mask}
-        return self._embed(target), causal_mask(seq), look
+        options = {"context": self.encode(source, is_source, key=key), "context_mask": context_mask}
+        return self._embed(target), causal_mask(seq), options
 
     def _embed(self, target, positions=None) -> Float[Array, "*batch seq d_model"]:
         start, seq = self.config.start_token, target.shape[-1]
@@ -214,12 +216,12 @@ class ConditionedSeq2Seq(eqx.Module):
         There must be as many texts as sources; with one source, any number: it is the source of all.
         """
         own = self.model.stack.make_cache(self.config.context_len if capacity is None else capacity, batch=batch)
-        num_sources = self.contexts[0].batch
-        if num_sources == batch:
+        sources = self.contexts[0].batch
+        if sources == batch:
             return *own, *self.contexts
-        if num_sources != (1,):
+        if sources != (1,):
             raise ValueError(
-                f"There are {num_sources[0]} sources and texts of batch={batch}; expected one text for each source. "
+                f"There are {sources[0]} sources and texts of batch={batch}; expected one text for each source. "
                 "Beam search reads one source at a time; translate() takes several."
             )
         return *own, *(part.select(jnp.zeros(batch, int)) for part in self.contexts)

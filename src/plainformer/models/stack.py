@@ -17,9 +17,9 @@ from plainformer.positions.sinusoidal import SinusoidalPositions
 class Stack(eqx.Module):
     r"""Blocks one after the other, the position scheme that they share, and a norm at the end.
 
-    **Arguments** one random key per block; `cross_attention`, whether the blocks read a context; `small_start`, whether
-    the last matrix of every sublayer starts smaller, as in GPT-2's code: by the root of the number of sublayers, so
-    that what they add to a token has the size of one summand together.
+    **Arguments** a configuration; a position scheme; `keys`, one per block; `cross_attention`, whether the blocks read
+    a context; `small_start`, whether the last matrix of every sublayer starts smaller, as in GPT-2's code: by the root
+    of the number of sublayers, so that what they add to a token has the size of one summand together.
 
     With post-norm every block ends in a norm already, and `final_norm` is `None`.
     """
@@ -54,10 +54,10 @@ class Stack(eqx.Module):
     ) -> list[Float[Array, "*batch seq d_model"]]:
         """Return what enters the first block and what leaves each; arguments as for `TransformerBlock`."""
         first_key, *keys = split_key(key, 1 + len(self.blocks))
-        look = {"context": context, "context_mask": context_mask, "scheme": self.scheme}
+        options = {"context": context, "context_mask": context_mask, "scheme": self.scheme}
 
         def step(layer, block, x):
-            return block(x, mask, **look, key=keys[layer])
+            return block(x, mask, **options, key=keys[layer])
 
         return self._through(dropout(x, self.dropout_rate, key=first_key), step)
 
@@ -80,11 +80,11 @@ class Stack(eqx.Module):
         self, x, mask=None, *, context=None, context_mask=None
     ) -> tuple[Float[Array, "*batch layers heads seq seq"], Float[Array, "*batch layers heads seq kv_seq"] | None]:
         """Return the weights of every self-attention, and of every cross-attention or `None`; as for a call."""
-        found, look = [], {"context": context, "context_mask": context_mask, "scheme": self.scheme}
+        found, options = [], {"context": context, "context_mask": context_mask, "scheme": self.scheme}
 
         def step(layer, block, x):
-            found.append(block.attention_weights(x, mask, **look))
-            return block(x, mask, **look)
+            found.append(block.attention_weights(x, mask, **options))
+            return block(x, mask, **options)
 
         self._through(x, step)
         own, cross = zip(*found, strict=True)

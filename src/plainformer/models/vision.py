@@ -38,10 +38,10 @@ def patch_kernel(
 class ViTConfig:
     r"""All that makes a vision transformer what it is, but for its learned numbers.
 
-    **Arguments** sizes of image and patches, one side if square, or `(height, width)`, in pixels, kept as a pair;
-    `channels`, 1 for grey, 3 for red, green and blue; sizes and kinds of the blocks, whose `position_scheme` may be
-    `"sinusoidal_2d"`; `pooling`, `"class"` to judge by a class token in front of the patches, `"mean"` by the mean of
-    all patches. **Raises** `ValueError` if patches do not tile the image.
+    **Arguments** `image_size` and `patch_size`, one side if square, or `(height, width)`, in pixels, kept as a pair;
+    `channels`, 1 for grey, 3 for red, green and blue; `stack`, whose `position_scheme` may be `"sinusoidal_2d"`;
+    `pooling`, `"class"` to judge by a class token in front of the patches, `"mean"` by the mean of all patches.
+    **Raises** `ValueError` if patches do not tile the image.
     """
 
     image_size: int | Sequence[int]
@@ -86,6 +86,7 @@ class ViT(eqx.Module):
     output: Linear
     config: ViTConfig = eqx.field(static=True)
 
+    @checked
     def __init__(self, config: ViTConfig, *, key: PRNGKeyArray):
         self.config, sizes = config, config.stack
         encoder_key, output_key = jax.random.split(key)
@@ -95,7 +96,10 @@ class ViT(eqx.Module):
     def __call__(
         self, images: Float[Array, "*batch height width channels"], *, key: PRNGKeyArray | None = None
     ) -> Float[Array, "*batch num_classes"]:
-        """Return a logit for each class; with a random `key`, as in training, dropout is on."""
+        """Return a logit for each class; with a random `key`, as in training, dropout is on.
+
+        Raises `ValueError` if an image is not of the size of `config`, `TypeError` if it holds whole numbers.
+        """
         return self.logits(self.residual_stream(images, key=key)[-1])
 
     def logits(self, x: Float[Array, "*batch rows d_model"]) -> Float[Array, "*batch num_classes"]:

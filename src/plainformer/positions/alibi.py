@@ -27,7 +27,7 @@ def alibi_slopes(num_heads: Positive) -> Float[Array, " heads"]:
 class AlibiPositions(PositionScheme):
     r"""Attention with linear biases: every step of distance costs a head's scores the same amount.
 
-    Implements `eq-positions-alibi`; Press et al. (2022), section 3.
+    Implements `eq-positions-alibi`; Press et al. (2022), section 3. `num_heads` are those of queries.
 
     **Differs from the paper**, which has causal attention only: keys after the query are punished like those before it.
     """

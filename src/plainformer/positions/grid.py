@@ -4,7 +4,7 @@ import equinox as eqx
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Integer
 
-from plainformer.checks import Positive, check_axes, checked
+from plainformer.checks import Positive, check_axes, check_each, checked
 from plainformer.positions.positions import PositionScheme
 from plainformer.positions.sinusoidal import sinusoidal_positions
 
@@ -42,6 +42,9 @@ class GridPositions(PositionScheme):
     grid_width: int = eqx.field(static=True)
     d_model: int = eqx.field(static=True)
     class_token: bool = eqx.field(static=True)
+
+    def __check_init__(self):
+        check_each(Positive, grid_height=self.grid_height, grid_width=self.grid_width, d_model=self.d_model)
 
     @checked
     def embed(

@@ -63,7 +63,8 @@ class RelativePositions(PositionScheme):
 
     Implements `eq-positions-relative`; Raffel et al. (2020), section 2.1.
 
-    **Arguments** as for `relative_buckets`; random key for the table (normal, standard deviation 0.02).
+    **Arguments** `num_heads`, of queries; all else as for `relative_buckets`; random key for the table (normal,
+    standard deviation 0.02).
     """
 
     table: Float[Array, "num_buckets heads"]

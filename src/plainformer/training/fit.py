@@ -180,10 +180,10 @@ class _Run:
             steps = list_checkpoints(self.directory)
         # A loss is that of the weights before the step, a validation loss that of those after it.
         good = [step for step in steps if step < row["step"] - (bad[0] != "validation_loss")]
-        last = "no good one was saved"
+        last = "nothing was saved before"
         if good:
             last = f"the last good checkpoint is {self.directory}/{file_name(good[-1])}"
-        cause = f", as {file_name(steps[-1])} gave it" if len(good) < len(steps) else ""
+        cause = f"; the weights in {file_name(steps[-1])} gave it" if len(good) < len(steps) else ""
         where = ", in another directory: a run goes on with its old configuration only." if steps else "."
         raise FloatingPointError(
             f"The {bad[0]} is {row[bad[0]]} at step {row['step']}; {last}{cause}. "

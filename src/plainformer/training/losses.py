@@ -9,7 +9,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Integer
 
 from plainformer.attention.self_attention import at_least_float32
-from plainformer.checks import Number, Positive, Probability, check_each, checked, refuse
+from plainformer.checks import Number, Positive, Rate, check_each, checked, refuse
 
 Nats = Annotated[float, Number(lambda nats: True, "such as 1.5")]
 
@@ -20,7 +20,7 @@ def cross_entropy(
     targets: Integer[Array, "*batch"],
     is_token: Bool[Array, "*batch"] | None = None,
     *,
-    label_smoothing: Probability = 0.0,
+    label_smoothing: Rate = 0.0,
 ) -> Float[Array, ""]:
     r"""Return the mean surprise at the targets, in nats.
 

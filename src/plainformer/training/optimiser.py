@@ -11,8 +11,8 @@ import jax
 from plainformer.checks import Natural, NonNegative, Number, Positive, PositiveFloat, check_fields
 
 Beta = Annotated[float, Number(lambda beta: 0 <= beta < 1, "at least 0 and below 1, such as 0.9")]
-Share = Annotated[float, Number(lambda share: 0 <= share <= 1, "from 0 to 1")]
-Limit = Annotated[float, Number(lambda limit: 0 < limit < math.inf, "finite and above 0, or None for no limit")]
+Fraction = Annotated[float, Number(lambda share: 0 <= share <= 1, "from 0 to 1")]
+ClipNorm = Annotated[float, Number(lambda limit: 0 < limit < math.inf, "finite and above 0, or None for no limit")]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -39,11 +39,11 @@ class TrainingConfig:
     num_steps: Positive
     learning_rate: PositiveFloat = 1e-3
     warmup_steps: Natural = 100
-    min_lr_ratio: Share = 0.1
+    min_lr_ratio: Fraction = 0.1
     weight_decay: NonNegative = 0.1
     beta_1: Beta = 0.9
     beta_2: Beta = 0.99
-    clip_norm: Limit | None = 1.0
+    clip_norm: ClipNorm | None = 1.0
     accumulation_steps: Positive = 1
     precision: Literal["float32", "bfloat16"] = "float32"
     seed: Natural = 0
@@ -81,7 +81,7 @@ def make_optimiser(config: TrainingConfig):
 
     clip = optax.identity() if config.clip_norm is None else optax.clip_by_global_norm(config.clip_norm)
     schedule, is_matrix = learning_rate_schedule(config), partial(jax.tree.map, lambda leaf: leaf.ndim >= 2)
-    adam = optax.adamw(schedule, config.beta_1, config.beta_2, weight_decay=config.weight_decay, mask=is_matrix)
+    adam = optax.adamw(schedule, b1=config.beta_1, b2=config.beta_2, weight_decay=config.weight_decay, mask=is_matrix)
     both = optax.chain(clip, adam)
     return optax.GradientTransformationExtraArgs(both.init, _promoting(both.update))
 

@@ -3,7 +3,6 @@
 import dataclasses
 import hashlib
 import json
-import math
 import os
 from pathlib import Path
 from typing import Any, get_args, get_type_hints
@@ -43,7 +42,8 @@ def save_model(path: Location, model, tokenizer=None) -> None:
     if tokenizer is not None:
         if not hasattr(tokenizer, "to_json"):
             raise TypeError(f"tokenizer is a {type(tokenizer).__name__}; expected a Vocabulary or a BytePairEncoder.")
-        if len(tokenizer) > (vocab_size := getattr(model.config, "vocab_size", math.inf)):
+        vocab_size = getattr(model.config, "vocab_size", None)
+        if vocab_size is not None and len(tokenizer) > vocab_size:
             raise ValueError(f"tokenizer has {len(tokenizer)} tokens; expected that of the model, with {vocab_size=}.")
         header["tokenizer"] = tokenizer.to_json()
     beside, text = path.with_suffix(".json"), header["config"] + "\n"
@@ -57,7 +57,8 @@ def load_model(path: Location, model_class: type) -> Any:
     r"""Read back what `save_model` wrote.
 
     **Returns** the model, or the model and its tokenizer if the file holds one. The numbers have the dtypes that they
-    were saved with; float64 needs `jax_enable_x64`. **Raises** `ValueError` if the file is damaged.
+    were saved with; float64 needs `jax_enable_x64`. **Raises** `ValueError` if the file is
+    damaged, `FileNotFoundError` if there is none.
     """
     path = _check_path(path)
     if not isinstance(model_class, type):
@@ -130,7 +131,8 @@ def load_checkpoint(directory: Location, like, *, step: int | None = None) -> tu
       What `fit` saves is like `(model, make_optimiser(config).init(model))`.
     - `step`: which checkpoint; `None` for the newest.
 
-    **Returns** the state, the metadata and the step. **Raises** `ValueError` if it is damaged, or of another model.
+    **Returns** the state, the metadata and the step. **Raises** `FileNotFoundError`
+    if there is none, `ValueError` if it is damaged or of another model.
     """
     target, steps = Path(directory).absolute(), list_checkpoints(directory)
     which = "" if step is None else f" of step {step}"
