@@ -31,6 +31,15 @@ def clear_compiled():
     jax.clear_caches()
 
 
+@pytest.fixture(scope="module", autouse=True)
+def quick_to_compile(request):
+    """Let the compiler leave out most of its optimisations in rooms whose programs are tiny and run a few times."""
+    quick = request.path.parent.name in {"attention", "blocks", "exercises", "generation", "models", "positions"}
+    jax.config.update("jax_disable_most_optimizations", quick)
+    yield
+    jax.config.update("jax_disable_most_optimizations", False)
+
+
 @pytest.fixture
 def key() -> jax.Array:
     """One random key, the same in every test: split it, never reuse it."""
