@@ -110,15 +110,16 @@ def imported(statement: str) -> tuple[float, set[str]]:
 
 
 def test_import_costs_little_more_than_jax_and_equinox():
-    # One after the other in one process, so that a machine busy with something else slows both.
+    # One after the other in one process, so that a machine busy with something else slows both. Without the garbage
+    # collector, which at some moment looks through all that jax has made, in whichever import that happens to fall.
     code = (
-        "from time import process_time as now\n"
+        "import gc; gc.disable(); from time import process_time as now\n"
         "start = now(); import jax, equinox; theirs = now(); import plainformer; ours = now()\n"
         "print((ours - start) / (theirs - start))"
     )
     command = [sys.executable, "-c", code]
     ratio = min(float(subprocess.run(command, check=True, capture_output=True, text=True).stdout) for _ in range(5))
-    assert ratio <= 1.2, f"`import plainformer` takes {ratio:.2f} times as long as `import jax, equinox`"
+    assert ratio <= 1.12, f"`import plainformer` takes {ratio:.2f} times as long as `import jax, equinox`"
 
 
 def test_import_leaves_heavy_packages_alone():

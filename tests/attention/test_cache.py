@@ -65,7 +65,7 @@ def test_make_cache_has_the_dtype_of_its_layer(dtype):
 
 @pytest.mark.equation("eq-decoder-cache")
 def test_key_value_cache_append_writes_behind_what_is_there():
-    front, cache = (TEXTS, KV_HEADS), jax.tree.map(np.asarray, FILLED)
+    front, cache = (TEXTS, KV_HEADS), FILLED
     assert int(cache.length) == 4
     np.testing.assert_array_equal(cache.keys[..., :3], counted(*front, 3, D_K).swapaxes(-2, -1))
     np.testing.assert_array_equal(cache.keys[..., 3], -counted(*front, D_K))
@@ -92,8 +92,8 @@ def test_key_value_cache_mask_by_hand():
 def test_key_value_cache_select_takes_texts_of_all_heads(order):
     selected, order = FILLED.select(np.array(order)), np.array(order)
     assert selected.batch == order.shape
-    for found, before in zip(jax.tree.leaves(selected)[:3], jax.tree.leaves(FILLED)[:3], strict=True):
-        np.testing.assert_array_equal(found, np.asarray(before)[order])
+    for name in ("keys", "values", "positions"):
+        np.testing.assert_array_equal(getattr(selected, name), np.asarray(getattr(FILLED, name))[order])
     assert int(selected.length) == 4
 
 
@@ -171,11 +171,9 @@ def test_multi_head_attention_extend_equals_a_causal_call(num_kv_heads, batch):
 
 def test_attend_to_cache_is_not_reached_by_what_stands_in_hidden_slots():
     queries, places, attend = draw(TEXTS, HEADS, 2, D_K), jnp.array([[4, 5], [3, 4]]), eqx.filter_jit(attend_to_cache)
-    other = eqx.tree_at(
-        lambda c: (c.keys, c.values),
-        FILLED,
-        (FILLED.keys.at[1, ..., 0].set(99.0), FILLED.values.at[1, :, 0].set(-99.0)),  # the second text's padding
-    )
+    padding = FILLED.keys.at[1, ..., 0].set(99.0), FILLED.values.at[1, :, 0].set(-99.0)  # of the second text
+    stored = [array.reshape(-1, *array.shape[-2:]) for array in padding]
+    other = eqx.tree_at(lambda cache: (cache.key_columns, cache.value_rows), FILLED, stored)
     np.testing.assert_array_equal(attend(queries, FILLED, places), attend(queries, other, places))
 
 

@@ -1,5 +1,7 @@
 """The key–value cache: what attention has already computed about the tokens read so far (chapter 06)."""
 
+import math
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp
@@ -21,13 +23,15 @@ class KeyValueCache(eqx.Module):
     key and of a value; `batch`, the axes in front, `(3,)` for three texts that are read side by side, equally many
     tokens at a time; `dtype` of keys and values, `None` for JAX's default, float32.
 
-    **Attributes** `keys` have a column per slot, so that the product with a query needs no transposed copy of them,
-    and `values` a row. `positions` say where in its text the token of each slot stands, or -1 for a slot that nobody
-    may attend to, empty or padding. `length` slots of each text are filled.
+    **Attributes** `keys` have a column per slot, so that the product with a query needs no transposed copy of them, and
+    `values` a row. Stored are `key_columns` and `value_rows`, with texts and heads on one axis: XLA writes a slot of
+    these in place, where with two axes it copied the whole cache for every token, which took as long as all else.
+    `positions` say where in its text the token of each slot stands, or -1 for a slot that nobody may attend to, empty
+    or padding. `length` slots of each text are filled.
     """
 
-    keys: Float[Array, "*batch kv_heads d_k capacity"]
-    values: Float[Array, "*batch kv_heads capacity d_v"]
+    key_columns: Float[Array, "texts_heads d_k capacity"]
+    value_rows: Float[Array, "texts_heads capacity d_v"]
     positions: Int[Array, "*batch capacity"]
     length: Int[Array, ""]
 
@@ -45,10 +49,25 @@ class KeyValueCache(eqx.Module):
         if not isinstance(batch, tuple | list):
             raise TypeError(f"batch is {batch!r}; expected the sizes of the axes in front, as (3,) for three texts.")
         check_each(Positive, **{f"batch[{axis}]": size for axis, size in enumerate(batch)})
-        self.keys = jnp.zeros((*batch, num_kv_heads, d_k, capacity), dtype)
-        self.values = jnp.zeros((*batch, num_kv_heads, capacity, d_v), dtype)
+        self.key_columns = jnp.zeros((math.prod(batch) * num_kv_heads, d_k, capacity), dtype)
+        self.value_rows = jnp.zeros((math.prod(batch) * num_kv_heads, capacity, d_v), dtype)
         self.positions = jnp.full((*batch, capacity), -1, jnp.int32)
         self.length = jnp.asarray(0, jnp.int32)
+
+    @property
+    def keys(self) -> Float[Array, "*batch kv_heads d_k capacity"]:
+        """The keys of each text and head, a column per slot."""
+        return self.key_columns.reshape(*self.batch, self.kv_heads, *self.key_columns.shape[1:])
+
+    @property
+    def values(self) -> Float[Array, "*batch kv_heads capacity d_v"]:
+        """The values of each text and head, a row per slot."""
+        return self.value_rows.reshape(*self.batch, self.kv_heads, *self.value_rows.shape[1:])
+
+    @property
+    def kv_heads(self) -> int:
+        """Number of key and value heads."""
+        return len(self.key_columns) // math.prod(self.batch)
 
     @property
     def capacity(self) -> int:
@@ -79,14 +98,17 @@ class KeyValueCache(eqx.Module):
             return jax.lax.dynamic_update_slice_in_dim(room, entries, self.length, room.ndim + axis)
 
         return self._replace(
-            write(self.keys, keys.mT, -1),
-            write(self.values, values, -2),
+            write(self.key_columns, _on_one_axis(keys.mT), -1),
+            write(self.value_rows, _on_one_axis(values), -2),
             write(self.positions, positions, -1),
             self.length + keys.shape[-2],
         )
 
     def _replace(self, *entries) -> "KeyValueCache":
-        return eqx.tree_at(lambda cache: (cache.keys, cache.values, cache.positions, cache.length), self, entries)
+        def stored(cache):
+            return cache.key_columns, cache.value_rows, cache.positions, cache.length
+
+        return eqx.tree_at(stored, self, entries)
 
     def with_room(self, seq: int) -> "KeyValueCache":
         """Return the cache; raise, in a compiled function when it runs, without room for `seq` more tokens."""
@@ -114,7 +136,13 @@ class KeyValueCache(eqx.Module):
         """Return the cache of the texts with these numbers, in this order; a text may be taken more than once."""
         if not self.batch:
             raise ValueError("This cache is of a single text; expected one of a batch, to select texts from.")
-        return self._replace(self.keys[rows], self.values[rows], self.positions[rows], self.length)
+        keys, values = _on_one_axis(self.keys[rows]), _on_one_axis(self.values[rows])
+        return self._replace(keys, values, self.positions[rows], self.length)
+
+
+def _on_one_axis(array: Float[Array, "*batch kv_heads rows columns"]) -> Float[Array, "texts_heads rows columns"]:
+    """The same matrices, with all axes in front as one."""
+    return array.reshape(-1, *array.shape[-2:])
 
 
 def ready_to_extend(cache, num_parts: int, tokens, positions):
@@ -152,8 +180,8 @@ def attend_to_cache(
     of_scheme = bias_of(scheme, positions, cache.positions, num_heads)
     bias = bias if of_scheme is None else bias + of_scheme
     # The query heads of a group are further queries to the one key head that they share.
-    num_kv_heads, d_v = cache.keys.shape[-3], cache.values.shape[-1]
-    rows = num_heads // num_kv_heads * seq
-    bias = jnp.broadcast_to(bias, (*batch, num_heads, seq, cache.capacity)).reshape(*batch, num_kv_heads, rows, -1)
-    heads = attend(queries.reshape(*batch, num_kv_heads, rows, d_k), cache.keys.mT, cache.values, bias=bias)
-    return heads.reshape(*batch, num_heads, seq, d_v)
+    texts_heads = len(cache.key_columns)
+    rows = math.prod(batch) * num_heads // texts_heads * seq
+    bias = jnp.broadcast_to(bias, (*batch, num_heads, seq, cache.capacity)).reshape(texts_heads, rows, -1)
+    heads = attend(queries.reshape(texts_heads, rows, d_k), cache.key_columns.mT, cache.value_rows, bias=bias)
+    return heads.reshape(*batch, num_heads, seq, -1)
