@@ -19,7 +19,7 @@ class PaddedTexts(NamedTuple):
 
 @checked
 def pad_texts(texts, length: Positive | None = None) -> PaddedTexts:
-    """Put texts, lists of token ids, one below the other, filled up on the right to the `length` of the longest.
+    """Put texts, lists of token ids, one below the other, filled up on the right to `length`, or else to the longest.
 
     The ids are 0 where there is no token. The id 0 may well be a token too: only `is_token` tells.
 

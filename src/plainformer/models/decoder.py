@@ -19,6 +19,8 @@ from plainformer.tokens.tokens import Linear, TokenEmbedding, linear
 class DecoderConfig:
     r"""All that makes a decoder what it is, but for its learned numbers.
 
+    Sizes of the blocks stand within: `DecoderConfig(65, 64, stack=StackConfig(d_model=128, num_layers=4))`.
+
     **Arguments** the number of tokens in the vocabulary; the longest text that the model reads, in tokens; sizes and
     kinds of its blocks; whether the output uses the embedding's table, transposed, rather than a matrix of its own.
     """

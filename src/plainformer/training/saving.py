@@ -259,6 +259,8 @@ def _read(path: Path, part: str) -> tuple[dict, dict]:
     """The arrays and the header of a file, which holds a certain part; `ValueError` says what is wrong, not where."""
     from safetensors import SafetensorError, safe_open
 
+    if not path.is_file():
+        raise FileNotFoundError(f"There is no file {path.name} in {path.parent}.")
     path.open("rb").close()  # raises if it may not be read; safe_open would say that there is no such file
     try:
         with safe_open(path, "numpy") as file:
