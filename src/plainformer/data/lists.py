@@ -53,7 +53,7 @@ def check_token_ids(ids, vocab_size: int | None = None) -> list[int]:
     if array.shape == (0,):
         return []
     check_axes("ids", array, f"For a single id, pass [{ids}]." if array.ndim == 0 else "", seq=None)
-    if array.dtype.kind in "fO" and all(isinstance(number, int) for number in ids):
+    if array.dtype.kind in ("f", "O") and all(isinstance(number, int) for number in ids):
         array = np.asarray(ids, dtype=object)  # whole numbers, but of more bits than NumPy's own integers have
     elif array.dtype.kind not in "iu":
         raise TypeError(f"ids are {array.dtype}; expected whole numbers, such as encode() returns.")
