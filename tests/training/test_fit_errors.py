@@ -48,20 +48,20 @@ def test_fit_stops_at_a_gradient_that_is_not_a_number_before_it_is_saved(tmp_pat
     def root_of_zero(model, batch, key):
         return jnp.sqrt(0 * model.weight.sum())  # 0, with an infinite slope times 0
 
-    with pytest.raises(FloatingPointError, match=r"^The gradient_norm is nan at step 1; no good one was saved\."):
+    with pytest.raises(FloatingPointError, match=r"^The gradient_norm is nan at step 1; no good checkpoint was saved\."):
         run(dataclasses.replace(CONFIG, checkpoint_every=1), directory=tmp_path, loss=root_of_zero)
     assert list_checkpoints(tmp_path) == []
 
 
 @pytest.mark.parametrize(
-    ("every", "good"), [(1, "the last good checkpoint is {}/000001.safetensors"), (2, "no good one was saved")]
+    ("every", "good"), [(1, "the last good checkpoint is {}/000001.safetensors"), (2, "no good checkpoint was saved")]
 )
 def test_fit_names_the_checkpoint_whose_weights_gave_nan(tmp_path, every, good):
     config = dataclasses.replace(CONFIG, checkpoint_every=every)
     with pytest.raises(FloatingPointError) as stopped:
         run(config, directory=tmp_path, batches=spoilt(2, np.nan), loss=without_key)
     good = good.format(tmp_path)
-    assert f"The loss is nan at step 3; {good}, as 000002.safetensors gave it. Try" in str(stopped.value)
+    assert f"The loss is nan at step 3; {good}; the weights in 000002.safetensors gave it. Try" in str(stopped.value)
 
 
 def test_fit_stops_at_a_validation_loss_that_is_not_a_number_before_it_is_saved(tmp_path):
@@ -77,7 +77,7 @@ def test_fit_stops_at_a_validation_loss_that_is_not_a_number_before_it_is_saved(
 
 
 def test_fit_without_directory_names_the_step_too():
-    with pytest.raises(FloatingPointError, match=r"^The loss is nan at step 1; no good one was saved\."):
+    with pytest.raises(FloatingPointError, match=r"^The loss is nan at step 1; no good checkpoint was saved\."):
         run(batches=spoilt(0, np.nan), loss=without_key)
 
 

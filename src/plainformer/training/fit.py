@@ -180,7 +180,7 @@ class _Run:
             steps = list_checkpoints(self.directory)
         # A loss is that of the weights before the step, a validation loss that of those after it.
         good = [step for step in steps if step < row["step"] - (bad[0] != "validation_loss")]
-        last = "nothing was saved before"
+        last = "no good checkpoint was saved"
         if good:
             last = f"the last good checkpoint is {self.directory}/{file_name(good[-1])}"
         cause = f"; the weights in {file_name(steps[-1])} gave it" if len(good) < len(steps) else ""
