@@ -48,7 +48,9 @@ def test_fit_stops_at_a_gradient_that_is_not_a_number_before_it_is_saved(tmp_pat
     def root_of_zero(model, batch, key):
         return jnp.sqrt(0 * model.weight.sum())  # 0, with an infinite slope times 0
 
-    with pytest.raises(FloatingPointError, match=r"^The gradient_norm is nan at step 1; no good checkpoint was saved\."):
+    with pytest.raises(
+        FloatingPointError, match=r"^The gradient_norm is nan at step 1; no good checkpoint was saved\."
+    ):
         run(dataclasses.replace(CONFIG, checkpoint_every=1), directory=tmp_path, loss=root_of_zero)
     assert list_checkpoints(tmp_path) == []
 
