@@ -37,9 +37,8 @@ KINDS = {
 KEY = jax.random.key(20170612)
 NUMBERS = np.random.default_rng(6)
 TEXT = jnp.asarray(NUMBERS.integers(VOCAB, size=SEQ))
-SIX = jnp.asarray(
-    NUMBERS.integers(VOCAB, size=(*BATCH, SEQ))
-)  # every test has texts of this shape: it is compiled once
+# Texts of this one shape in all tests, so that what reads them is compiled once.
+SIX = jnp.asarray(NUMBERS.integers(VOCAB, size=(*BATCH, SEQ)))
 call = eqx.filter_jit(lambda model, tokens: model(tokens))
 
 
@@ -198,9 +197,8 @@ def test_decoder_attention_weights_give_the_future_nothing():
 def test_decoder_last_matrices_start_smaller():
     num_layers, width = 3, 64
     fields = {"d_model": width, "num_layers": num_layers, "num_heads": 4, "d_ff": width, "tied_embedding": False}
-    model = pf.Decoder(
-        decoder_config(width, width, **fields), key=KEY
-    )  # all matrices of one shape: drawn by one program
+    # All matrices are of one shape: drawn by one program.
+    model = pf.Decoder(decoder_config(width, width, **fields), key=KEY)
     for block in model.stack.blocks:
         for linear, smaller in [
             (block.attention.output, (2 * num_layers) ** 0.5),

@@ -1,9 +1,10 @@
 """Where the book's own models are found: in the repository, at hand, or where pip got the package from."""
 
+import inspect
 import json
 import shutil
 from pathlib import Path
-from typing import ClassVar
+from typing import ClassVar, get_args
 
 import pytest
 
@@ -79,3 +80,7 @@ def test_load_pretrained_says_what_to_do_where_there_is_no_model(installed, monk
         load_pretrained("vision")
     with pytest.raises(ValueError, match=r"^name is 'gpt'; expected one of 'decoder', 'encoder', 'seq2seq'"):
         load_pretrained("gpt")
+
+
+def test_load_pretrained_names_all_that_is_stored():
+    assert get_args(inspect.signature(load_pretrained).parameters["name"].annotation) == tuple(CLASSES)

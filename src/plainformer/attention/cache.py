@@ -111,8 +111,10 @@ class KeyValueCache(eqx.Module):
         return eqx.tree_at(stored, self, entries)
 
     def with_room(self, seq: int) -> "KeyValueCache":
-        """Return the cache; raise, in a compiled function when it runs, without room for `seq` more tokens."""
+        """Return the cache itself; raise, in a compiled function when it runs, without room for `seq` more tokens."""
         self._check_room(seq)
+        if not isinstance(self.length, jax.core.Tracer):
+            return self
         most = self.capacity - seq
         expected = f"at most {most}, so that {seq} tokens fit into {self.capacity}. {MAKE_ROOM}"
         length = refuse(self.length, self.length > most, "cache.length", expected)
