@@ -52,7 +52,7 @@ def main(directory: str, full_at: int = -1, limit: int = 0) -> None:
             resource.setrlimit(resource.RLIMIT_FSIZE, (limit, resource.RLIM_INFINITY))
         return batches(step)
 
-    module = sys.modules[fit.__module__]
+    module = sys.modules["plainformer.training.run"]
     module.save_checkpoint = saving_aloud(module.save_checkpoint)
     fit(model, next_token_loss, batch_at, CONFIG, directory=directory, progress=False)
     say("finished")

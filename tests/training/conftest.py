@@ -4,6 +4,8 @@ import dataclasses
 import functools
 import sys
 
+import equinox as eqx
+import jax
 import pytest
 
 from plainformer.training.step import make_train_step
@@ -17,7 +19,10 @@ def compiled_once():
     def once(loss_function, static, config):
         return make_train_step(loss_function, static, config)
 
-    def reused(loss_function, static, config):
+    def reused(loss_function, static, config, *, optimiser, schedule):
+        frozen = any(eqx.is_array(leaf) for leaf in jax.tree.leaves(static))  # which cannot be looked up
+        if optimiser is not None or schedule is not None or frozen:
+            return make_train_step(loss_function, static, config, optimiser=optimiser, schedule=schedule)
         # How often is evaluated and saved does not change a step.
         plain = dataclasses.replace(config, evaluate_every=1, checkpoint_every=1, max_to_keep=1)
         return once(loss_function, static, plain)

@@ -95,7 +95,7 @@ def finished(tmp_path_factory):
     ("other", "message"),
     [
         ({"learning_rate": 0.2}, r"of another run: learning_rate was 0\.3 and is 0\.2\. Train into another"),
-        ({"num_steps": 5}, r"num_steps was 4 and is 5"),
+        ({"num_steps": 3, "warmup_steps": 2}, r"warmup_steps was 3 and is 2\. Train into"),
         ({"seed": 1, "clip_norm": None}, r"clip_norm was 4\.0 and is None, seed was 0 and is 1"),
     ],
 )
@@ -178,7 +178,7 @@ def test_fit_names_a_configuration_that_cannot_be_saved_before_the_first_step(tm
 
 def test_fit_names_batches_of_another_run(finished):
     with pytest.raises(
-        ValueError, match=r"of another run: batch_at\(0\) is another batch now\. Train .*old configuration, data, batch"
+        ValueError, match=r"of another run: the first batch is another one now\. Train .*old configuration, data, batch"
     ):
         run(dataclasses.replace(CONFIG, num_steps=4), directory=finished, batches=lambda step: batch_at(step + 1))
 
@@ -189,14 +189,30 @@ def test_fit_refuses_checkpoints_that_it_did_not_write(tmp_path):
         run(directory=tmp_path)
 
 
-def test_fit_goes_on_from_an_older_checkpoint_once_a_damaged_one_is_deleted(tmp_path):
+def test_fit_refuses_fewer_steps_than_were_made(tmp_path):
+    run(dataclasses.replace(CONFIG, num_steps=4, warmup_steps=None), directory=tmp_path)
+    with pytest.raises(
+        ValueError, match=r"are of 4 steps; expected at most num_steps=3\. Train into another directory"
+    ):
+        run(dataclasses.replace(CONFIG, num_steps=3, warmup_steps=None), directory=tmp_path)
+
+
+def test_fit_falls_back_to_the_newest_whole_checkpoint_and_says_so(tmp_path):
     whole = run(directory=tmp_path)
     newest = tmp_path / "000012.safetensors"
-    newest.write_bytes(b"")
-    with pytest.raises(ValueError, match=rf"{newest} is damaged: .*there: \[8\].*delete the file"):
+    newest.write_bytes(b"torn")
+    with pytest.warns(UserWarning, match=rf"{newest} is damaged: training goes on from 000008\.safetensors"):
+        assert run(directory=tmp_path).metrics == whole.metrics
+    assert list_checkpoints(tmp_path) == [8, 12]
+    assert (tmp_path / "000012.damaged").read_bytes() == b"torn"
+
+
+def test_fit_does_not_begin_anew_where_all_checkpoints_are_damaged(tmp_path):
+    run(directory=tmp_path)
+    for path in tmp_path.glob("*.safetensors"):
+        path.write_bytes(b"")
+    with pytest.raises(ValueError, match=r"000012\.safetensors is damaged: .*there: \[8\].*delete the file"):
         run(directory=tmp_path)
-    newest.unlink()
-    assert run(directory=tmp_path).metrics == whole.metrics
     assert list_checkpoints(tmp_path) == [8, 12]
 
 

@@ -35,6 +35,14 @@ def write_text(path: Name, text: str) -> None:
     write_bytes(path, text.encode("utf-8"))
 
 
+def append_text(path: Name, text: str) -> None:
+    """Add text at the end of a UTF-8 file, and return when it would outlast a power cut."""
+    with open(path, "ab") as file:
+        file.write(text.encode("utf-8"))
+        file.flush()
+        os.fsync(file.fileno())
+
+
 def write_bytes(path: Name, content: bytes) -> None:
     """Write a file under another name and then rename it: a crash or power cut leaves the old file or the new one.
 

@@ -1,43 +1,37 @@
 """Training: one loop that can be stopped, killed and resumed (chapter 06)."""
 
-import csv
 import dataclasses
-import io
-import json
-import math
+import inspect
+import logging
 import signal
 import threading
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from pathlib import Path
-from typing import Any, NamedTuple
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from typing import Any, Generic, TypeVar
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 
-from plainformer.data.files import write_text
+from plainformer.checks import checked
 from plainformer.training.optimiser import TrainingConfig, make_optimiser
-from plainformer.training.saving import (
-    Location,
-    digest,
-    file_name,
-    list_checkpoints,
-    load_checkpoint,
-    named_arrays,
-    save_checkpoint,
-    to_json,
-)
+from plainformer.training.run import Run, plain
+from plainformer.training.saving import Location, digest, named_arrays, place_of
 from plainformer.training.step import make_train_step
 
-FREE = {"evaluate_every", "checkpoint_every", "max_to_keep"}  # what may change between runs, as it changes no numbers
+Model = TypeVar("Model")
 
 
-class FitResult(NamedTuple):
-    """What `fit` returns: the trained `model`, and `metrics`, one dictionary per step."""
+@dataclasses.dataclass(frozen=True)
+class FitResult(Generic[Model]):
+    """What `fit` returns, to be unpacked: the trained `model`, and `metrics`, one dictionary per step."""
 
-    model: Any
+    model: Model
     metrics: list[dict]
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter((self.model, self.metrics))
 
 
 class TrainingInterrupted(KeyboardInterrupt):
@@ -48,173 +42,160 @@ class TrainingInterrupted(KeyboardInterrupt):
         self.result = result
 
 
+@checked
 def fit(
-    model,
+    model: Model,
     loss_function: Callable,
-    batch_at: Callable[[int], tuple],
+    batches: Callable[[int], Any] | Iterator,
     config: TrainingConfig,
     *,
+    optimiser=None,
+    schedule: Callable | None = None,
+    trainable: Callable[[str], bool] | None = None,
     evaluate: Callable | None = None,
+    callbacks: Sequence[Callable[[dict, int], object]] = (),
     directory: Location | None = None,
     progress: bool = True,
-) -> FitResult:
+) -> FitResult[Model]:
     r"""Train a model.
 
     **Arguments**
 
-    - `model`: any `eqx.Module`; all its floating-point arrays are trained.
-    - `loss_function`: from model, batch and random key to a scalar, such as `next_token_loss`.
-    - `batch_at`: from the number of steps done to the next batch, a tuple of arrays whose first axis is the batch; the
-      same number must always give the same batch, such as `random_windows` does.
-    - `evaluate`: from model to a loss on fixed data that the model is not trained on.
+    - `model`: any `eqx.Module`.
+    - `loss_function`: from model, batch and random key to a scalar, such as `next_token_loss`; or to a scalar and a
+      dictionary of further numbers, which join the metrics.
+    - `batches`: from the number of steps done to the next batch, a tuple of arrays whose first axis is the batch; the
+      same number must always give the same batch, such as `random_windows` does. Or an iterator of batches, of which
+      no more are drawn than are used; a run that goes on draws those again that it has been trained on, and one that
+      has no more batches ends early, with a warning.
+    - `optimiser`: any of optax; `None` for `make_optimiser(config)`. A checkpoint holds what it remembers, not what it
+      is: hand over the same when a run goes on.
+    - `schedule`: from the number of steps done to the learning rate; `None` for `learning_rate_schedule(config)`. With
+      an `optimiser`, which has its own, it is only written into the metrics.
+    - `trainable`: from the place of an array in the model, such as `"stack.blocks.0.attention.query.weight"`, to
+      whether it is trained; `None` for all. What is not, is not saved in checkpoints either.
+    - `evaluate`: from model to a loss on fixed data that the model is not trained on, or to a dictionary of numbers.
+    - `callbacks`: functions of a step's metrics and its number, called after every step, such as `log_to_tensorboard`
+      makes; they come after saving, so that an error of theirs costs no step that was to be saved.
     - `directory`: where to save checkpoints and `metrics.csv`. If it holds checkpoints of this very run, with the same
       model, configuration and first batch, training goes on from the newest, and ends as if it had never been
-      interrupted, to the last bit on the same number of processor cores; the weights of `model` do not matter then. To
-      train a trained model further, take another directory. `None` saves nothing.
+      interrupted, to the last bit on the same number of processor cores; the weights of `model` do not matter then. If
+      the newest is damaged, it goes on from the newest that is not, and warns. A larger `num_steps` lets a run go on
+      beyond its end, at the learning rate that the schedule has there. `None` saves nothing.
 
     **Returns** the trained model and the metrics of every step: `step` (steps done), `loss` (on its batch, before it),
     `gradient_norm` (before clipping), `learning_rate` and, where evaluated, `validation_loss` (after it).
 
     **Raises** `TrainingInterrupted` on Ctrl-C, after the step and after saving; a second Ctrl-C stops at once.
     `FloatingPointError` as soon as a loss or a gradient is NaN or infinite; `ValueError` if a checkpoint is of another
-    run; `OSError` if the directory cannot be written, found out before the first step.
+    run; `BlockingIOError` if another process trains into the directory; `OSError` if it cannot be written, found out
+    before the first step.
     """
     from tqdm import tqdm  # not tqdm.auto, which warns in notebooks without widgets
 
-    params, static = eqx.partition(model, eqx.is_inexact_array)
+    _check_arguments(loss_function, batches, optimiser, evaluate, callbacks)
+    params, static = eqx.partition(model, _is_trained(model, trainable))
+    batch_at, end = _numbered(batches), config.num_steps
+    described = {} if directory is None else _described(model, static, batch_at(0))
+    train_step = make_train_step(loss_function, static, config, optimiser=optimiser, schedule=schedule)
+    optimiser = make_optimiser(config, schedule) if optimiser is None else optimiser
     # Copied, since a step writes its results where its arguments lay: the caller's model stays as it is.
-    params = jax.tree.map(jnp.copy, params)
-    run = _Run(directory, model, batch_at, config)
-    (params, opt_state), metrics = run.resume((params, make_optimiser(config).init(params)))
-    train_step = make_train_step(loss_function, static, config)
-    start, end = len(metrics), config.num_steps
-    bar = tqdm(range(start, end), initial=start, total=end, disable=not progress, unit="step")
-    with _sigint_flag() as interrupted, bar:
-        for step in bar:
-            batch, done = batch_at(step), step + 1
-            params, opt_state, measured = train_step(params, opt_state, batch, step)
-            metrics.append({"step": done, **{name: float(number) for name, number in measured.items()}})
-            run.check_finite(metrics)
-            if evaluate is not None and (done % config.evaluate_every == 0 or done == end):
-                # A copy, since the next step writes over the weights, and whoever evaluates may keep the model.
-                copy = eqx.combine(jax.tree.map(jnp.copy, params), static)
-                metrics[-1]["validation_loss"] = float(evaluate(copy))
-                run.check_finite(metrics)
-            bar.set_postfix(loss=f"{metrics[-1]['loss']:.3f}", tokens_per_s=_rate(bar, batch), refresh=False)
-            stop = interrupted.is_set()
-            if stop or done % config.checkpoint_every == 0 or done == end:
-                run.save((params, opt_state), metrics)
-            if stop:
-                raise TrainingInterrupted(run.farewell(done), FitResult(eqx.combine(params, static), metrics))
-    return FitResult(eqx.combine(params, static), metrics)
+    state = jax.tree.map(jnp.copy, params), optimiser.init(params)
+    with Run(directory, config, described) as run, _sigint_flag() as interrupted:
+        state = run.resume(state)
+        with tqdm(initial=len(run.metrics), total=end, disable=not progress, unit="step") as bar:
+            for done in range(len(run.metrics) + 1, end + 1):
+                if (batch := batch_at(done - 1)) is None:
+                    warnings.warn(f"There were batches for {done - 1} steps only; expected {end}.", stacklevel=2)
+                    break
+                with _told_plainly(loss_function, model, batch):
+                    *state, measured = train_step(*state, batch, done - 1)
+                    run.note(done, measured)
+                if evaluate is not None and (done % config.evaluate_every == 0 or done == end):
+                    # A copy, since the next step writes over the weights, and whoever evaluates may keep the model.
+                    run.note_evaluation(evaluate(eqx.combine(jax.tree.map(jnp.copy, state[0]), static)))
+                bar.set_postfix(loss=f"{measured['loss']:.3f}", tokens_per_s=_rate(bar, batch), refresh=False)
+                bar.update()
+                stop = interrupted.is_set()
+                if stop or done == end or done % config.checkpoint_every == 0:
+                    run.save(tuple(state))
+                for callback in callbacks:
+                    callback(dict(run.metrics[-1]), done)
+                if stop:
+                    raise TrainingInterrupted(run.farewell(), FitResult(eqx.combine(state[0], static), run.metrics))
+        run.save(tuple(state))
+    return FitResult(eqx.combine(state[0], static), run.metrics)
 
 
-class _Run:
-    """What is saved of a run, and where; without a directory, nothing is."""
-
-    def __init__(self, directory: Location | None, model, batch_at, config: TrainingConfig):
-        self.directory: Path | None = None
-        self.config = config
-        if directory is None:
-            return
-        if str(directory) == "" or "://" in str(directory):
-            raise ValueError(f"directory is {str(directory)!r}; expected a folder of this machine, such as 'run'.")
-        self.directory = Path(directory).expanduser().resolve()
-        self.metadata: dict[str, Any] = {  # what must be the same when it goes on
-            "model": {"model": type(model).__name__, **_plain(getattr(model, "config", None))},
-            "training": {name: value for name, value in _plain(config).items() if name not in FREE},
-            "first_batch": digest(named_arrays(batch_at(0))),
-        }
-
-    def resume(self, state):
-        """Return the newest state that was saved and its metrics, or else `state` and no metrics."""
-        metrics: list[dict] = []
-        if self.directory is None:
-            return state, metrics
-        if list_checkpoints(self.directory):
-            state, metadata, _ = load_checkpoint(self.directory, state)
-            metrics = metadata.pop("metrics", [])
-            self._check_same(metadata)
-        try:  # now rather than at the first save; it may also have been stopped before it wrote them
-            self.directory.mkdir(parents=True, exist_ok=True)
-            _write_csv(self.directory, metrics)
-        except OSError as error:
-            if len(metrics) < self.config.num_steps:  # the folder of a finished run may be read-only by now
-                hint = "Is a file in the way, the disk full, or the folder read-only?"
-                raise OSError(f"Cannot write in {self.directory}: {error}. {hint}") from error
-        return state, metrics
-
-    def _check_same(self, then: dict) -> None:
-        now, there = self.metadata, f"The checkpoints in {self.directory} are"
-        if then.keys() != now.keys():
-            raise ValueError(f"{there} not of fit; train into another directory.")
-        changes = [change for part in ("model", "training") for change in _changes(then[part], now[part])]
-        if then["first_batch"] != now["first_batch"]:
-            changes.append("batch_at(0) is another batch now")
-        if changes:
-            raise ValueError(
-                f"{there} of another run: {', '.join(changes)}. Train into another directory, or go on with the old "
-                "configuration, data, batch size and seed of the batches."
-            )
-
-    def save(self, state, metrics: list[dict]) -> None:
-        if self.directory is not None:
-            metadata = {**self.metadata, "metrics": metrics}
-            save_checkpoint(self.directory, len(metrics), state, metadata, max_to_keep=self.config.max_to_keep)
-            _write_csv(self.directory, metrics)
-
-    def farewell(self, done: int) -> str:
-        where = f"saved in {self.directory}. Call fit again with the same arguments to go on"
-        if self.directory is None:
-            where = "nothing was saved, as no directory was given; the model is in the error's result.model"
-        return f"Stopped after step {done} of {self.config.num_steps}; {where}."
-
-    def check_finite(self, metrics: list[dict]) -> None:
-        """A gradient that is not finite spoils the weights: the loss would show it a step, or a checkpoint, later."""
-        row, steps = metrics[-1], []
-        bad = [name for name in ("loss", "gradient_norm", "validation_loss") if not math.isfinite(row.get(name, 0))]
-        if not bad:
-            return
-        if self.directory is not None:
-            _write_csv(self.directory, metrics)
-            steps = list_checkpoints(self.directory)
-        # A loss is that of the weights before the step, a validation loss that of those after it.
-        good = [step for step in steps if step < row["step"] - (bad[0] != "validation_loss")]
-        last = "no good checkpoint was saved"
-        if good:
-            last = f"the last good checkpoint is {self.directory}/{file_name(good[-1])}"
-        cause = f"; the weights in {file_name(steps[-1])} gave it" if len(good) < len(steps) else ""
-        where = ", in another directory: a run goes on with its old configuration only." if steps else "."
-        raise FloatingPointError(
-            f"The {bad[0]} is {row[bad[0]]} at step {row['step']}; {last}{cause}. "
-            f"Try a smaller learning rate, a longer warm-up, or clip_norm{where}"
-        )
+def _check_arguments(loss_function, batches, optimiser, evaluate, callbacks) -> None:
+    if not callable(loss_function):
+        raise TypeError(f"loss_function is a {type(loss_function).__name__}; expected one such as next_token_loss.")
+    with suppress(ValueError):  # of some functions nobody knows which arguments they take
+        try:
+            inspect.signature(loss_function).bind("model", "batch", "key")
+        except TypeError as error:
+            raise TypeError(f"loss_function takes other arguments than (model, batch, key): {error}.") from None
+    if not callable(batches) and not isinstance(batches, Iterator):
+        hint = "For a list of batches, pass iter(…); for one and the same, lambda step: batch."
+        expected = "expected a function from the number of steps done to a batch, or an iterator of batches"
+        raise TypeError(f"batches is a {type(batches).__name__}; {expected}. {hint}")
+    if optimiser is not None and not (hasattr(optimiser, "init") and hasattr(optimiser, "update")):
+        what = type(optimiser).__name__
+        raise TypeError(f"optimiser is a {what}; expected one of optax, such as optax.adamw(1e-3).")
+    for name, function in [("evaluate", evaluate), *((f"callbacks[{n}]", each) for n, each in enumerate(callbacks))]:
+        if function is not None and not callable(function):
+            raise TypeError(f"{name} is a {type(function).__name__}; expected a function.")
 
 
-def _plain(config) -> dict:
-    """The fields of a configuration as a checkpoint gives them back: lists for tuples, dictionaries for dataclasses."""
-    return json.loads(to_json(config)) if dataclasses.is_dataclass(config) else {}
+def _is_trained(model, trainable: Callable[[str], bool] | None):
+    """The model with True in place of each array that is trained, and False for all else."""
+
+    def chosen(path, leaf) -> bool:
+        return eqx.is_inexact_array(leaf) and (trainable is None or bool(trainable(place_of(path))))
+
+    found = jax.tree_util.tree_map_with_path(chosen, model)
+    if not any(jax.tree.leaves(found)):
+        there = [name for name, array in named_arrays(model).items() if eqx.is_inexact_array(array)]
+        raise ValueError(f"Nothing is trained; expected at least one of {there[:5]}{' and more' * (len(there) > 5)}.")
+    return found
 
 
-def _changes(then: dict, now: dict) -> list[str]:
-    """What differs between two configurations, those within by their own names."""
-    changes = []
-    for name in {**now, **then}:
-        old, new = then.get(name), now.get(name)
-        if isinstance(old, dict) and isinstance(new, dict):
-            changes += [f"{name}.{change}" for change in _changes(old, new)]
-        elif old != new:
-            changes.append(f"{name} was {old} and is {new}")
-    return changes
+def _numbered(batches) -> Callable[[int], Any]:
+    """The function from a step to its batch; for an iterator, `None` beyond its end, and for no earlier step again."""
+    if callable(batches):
+        return batches
+    drawn, batch = 0, None
+
+    def batch_at(step: int):
+        nonlocal drawn, batch
+        while drawn <= step:
+            drawn, batch = drawn + 1, next(batches, None)
+        return batch
+
+    return batch_at
 
 
-def _write_csv(directory: Path, metrics: list[dict]) -> None:
-    columns = ["step", "loss", "gradient_norm", "learning_rate", "validation_loss"]
-    text = io.StringIO()
-    writer = csv.DictWriter(text, columns, restval="", lineterminator="\n")
-    writer.writeheader()
-    writer.writerows(metrics)
-    write_text(directory / "metrics.csv", text.getvalue())
+def _described(model, static, first_batch) -> dict:
+    """What must be the same when a run goes on."""
+    kind = {"model": type(model).__name__, **plain(getattr(model, "config", None))}
+    return {"model": kind, "frozen": digest(named_arrays(static)), "first_batch": digest(named_arrays(first_batch))}
+
+
+@contextmanager
+def _told_plainly(loss_function: Callable, model, batch) -> Iterator[None]:
+    """Where a compiled step fails, as by an id out of range, let the loss itself say why: it knows the place."""
+    log = logging.getLogger("jax._src.callback")  # where JAX, too, would tell of it, at length
+    told, log.disabled = log.disabled, True
+    try:
+        yield
+    except jax.errors.JaxRuntimeError:
+        try:
+            loss_function(model, batch, jax.random.key(0))
+        except (ValueError, TypeError) as plain_error:
+            raise plain_error from None
+        raise
+    finally:
+        log.disabled = told
 
 
 def _rate(bar, batch) -> str:

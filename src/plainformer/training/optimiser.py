@@ -23,7 +23,8 @@ class TrainingConfig:
 
     - `num_steps`: how many times the weights are changed.
     - `learning_rate`: the largest, reached after `warmup_steps`, which are fewer than `num_steps`; from there it falls
-      along half a cosine to `min_lr_ratio` of it at the end: `learning_rate_schedule`.
+      along half a cosine to `min_lr_ratio` of it at the end: `learning_rate_schedule`. `None` warms up for 100 steps,
+      or for half of `num_steps` if that is less.
     - `weight_decay`: of all matrices, none of vectors; `beta_1`, `beta_2`: of Adam's two averages (AdamW, Loshchilov
       and Hutter, 2019).
     - `clip_norm`: a gradient longer than this is shortened to it; `None` for no limit.
@@ -38,7 +39,7 @@ class TrainingConfig:
 
     num_steps: Positive
     learning_rate: PositiveFloat = 1e-3
-    warmup_steps: Natural = 100
+    warmup_steps: Natural | None = None
     min_lr_ratio: Fraction = 0.1
     weight_decay: NonNegative = 0.1
     beta_1: Beta = 0.9
@@ -53,9 +54,14 @@ class TrainingConfig:
 
     def __post_init__(self):
         check_fields(self)
-        warmup, steps = self.warmup_steps, self.num_steps
+        warmup, steps = num_warmup_steps(self), self.num_steps
         if warmup >= steps:
             raise ValueError(f"warmup_steps is {warmup}; expected fewer than num_steps={steps}, such as {steps // 10}.")
+
+
+def num_warmup_steps(config: TrainingConfig) -> int:
+    """Return for how many steps the learning rate rises."""
+    return min(100, config.num_steps // 2) if config.warmup_steps is None else config.warmup_steps
 
 
 def learning_rate_schedule(config: TrainingConfig) -> Callable:
@@ -65,22 +71,27 @@ def learning_rate_schedule(config: TrainingConfig) -> Callable:
     """
     import optax
 
+    warmup_steps = num_warmup_steps(config)
     schedule = optax.warmup_cosine_decay_schedule(
-        init_value=config.learning_rate / (config.warmup_steps + 1),
+        init_value=config.learning_rate / (warmup_steps + 1),
         peak_value=config.learning_rate,
-        warmup_steps=config.warmup_steps,
+        warmup_steps=warmup_steps,
         decay_steps=config.num_steps,
         end_value=config.learning_rate * config.min_lr_ratio,
     )
     return _promoting(schedule)
 
 
-def make_optimiser(config: TrainingConfig):
-    r"""Return the optimiser that `fit` uses: gradients are clipped, then AdamW follows the schedule."""
+def make_optimiser(config: TrainingConfig, schedule: Callable | None = None):
+    r"""Return the optimiser that `fit` uses: gradients are clipped, then AdamW follows the schedule.
+
+    Another `schedule` may take the place of `learning_rate_schedule(config)`.
+    """
     import optax
 
     clip = optax.identity() if config.clip_norm is None else optax.clip_by_global_norm(config.clip_norm)
-    schedule, is_matrix = learning_rate_schedule(config), partial(jax.tree.map, lambda leaf: leaf.ndim >= 2)
+    schedule = learning_rate_schedule(config) if schedule is None else schedule
+    is_matrix = partial(jax.tree.map, lambda leaf: leaf.ndim >= 2)
     adam = optax.adamw(schedule, b1=config.beta_1, b2=config.beta_2, weight_decay=config.weight_decay, mask=is_matrix)
     both = optax.chain(clip, adam)
     return optax.GradientTransformationExtraArgs(both.init, _promoting(both.update))

@@ -5,7 +5,7 @@ import hashlib
 import json
 import os
 from pathlib import Path
-from typing import Any, get_args, get_type_hints
+from typing import Any, Literal, TypeVar, get_args, get_type_hints, overload
 
 import equinox as eqx
 import jax
@@ -17,6 +17,11 @@ from plainformer.data.files import parse_json, write_bytes, write_text
 from plainformer.tokens.tokenizer import tokenizer_from_json
 
 Location = str | os.PathLike
+Model = TypeVar("Model")
+
+
+class DamagedCheckpoint(ValueError):
+    """A checkpoint is not as it was saved."""
 
 
 def save_model(path: Location, model, tokenizer=None) -> None:
@@ -53,19 +58,31 @@ def save_model(path: Location, model, tokenizer=None) -> None:
     write_text(beside, text)
 
 
-def load_model(path: Location, model_class: type) -> Any:
+@overload
+def load_model(path: Location, model_class: type[Model], *, tokenizer: Literal[False] | None = None) -> Model: ...
+
+
+@overload
+def load_model(path: Location, model_class: type[Model], *, tokenizer: Literal[True]) -> tuple[Model, Any]: ...
+
+
+@checked
+def load_model(path: Location, model_class: type[Model], *, tokenizer: bool | None = None) -> Any:
     r"""Read back what `save_model` wrote.
 
-    **Returns** the model, or the model and its tokenizer if the file holds one. The numbers have the dtypes that they
-    were saved with; float64 needs `jax_enable_x64`. **Raises** `ValueError` if the file is
-    damaged, `FileNotFoundError` if there is none.
+    **Arguments** the file; the class of its model, such as `Decoder`; `tokenizer`, whether to return the tokenizer,
+    too: `None` for yes if the file holds one.
+
+    **Returns** the model, or the model and its tokenizer. The numbers have the dtypes that they were saved with;
+    float64 needs `jax_enable_x64`. **Raises** `ValueError` if the file is damaged, or holds no tokenizer where one is
+    asked for; `FileNotFoundError` if there is no file.
     """
     path = _check_path(path)
     if not isinstance(model_class, type):
         raise TypeError(f"model_class is a {type(model_class).__name__}; expected a class, such as Decoder.")
     try:
         arrays, header = _read(path, "config")
-        tokenizer = tokenizer_from_json(header["tokenizer"]) if "tokenizer" in header else None
+        kept = tokenizer_from_json(header["tokenizer"]) if "tokenizer" in header else None
     except ValueError as error:
         raise ValueError(
             f"{path} is damaged, or no file of save_model: {error}. Is it cut short, or a web page? Get it again."
@@ -81,7 +98,9 @@ def load_model(path: Location, model_class: type) -> Any:
     if wrong := differences(arrays, expected):
         raise ValueError(f"{path} does not fit its own configuration: {wrong}.")
     model = with_arrays(skeleton, arrays)
-    return model if tokenizer is None else (model, tokenizer)
+    if tokenizer and kept is None:
+        raise ValueError(f"{path} holds no tokenizer; expected one, as save_model(path, model, tokenizer) writes it.")
+    return (model, kept) if kept is not None and tokenizer is not False else model
 
 
 @checked
@@ -131,8 +150,8 @@ def load_checkpoint(directory: Location, like, *, step: int | None = None) -> tu
       What `fit` saves is like `(model, make_optimiser(config).init(model))`.
     - `step`: which checkpoint; `None` for the newest.
 
-    **Returns** the state, the metadata and the step. **Raises** `FileNotFoundError`
-    if there is none, `ValueError` if it is damaged or of another model.
+    **Returns** the state, the metadata and the step. **Raises** `FileNotFoundError` if there is none,
+    `DamagedCheckpoint`, a `ValueError`, if it is damaged; `ValueError` if it is of another model.
     """
     target, steps = Path(directory).absolute(), list_checkpoints(directory)
     which = "" if step is None else f" of step {step}"
@@ -146,7 +165,7 @@ def load_checkpoint(directory: Location, like, *, step: int | None = None) -> tu
         metadata = parse_json(header["metadata"], "its metadata")
     except ValueError as error:
         advice = f"To go back to one, delete the file {path}." if others else "Start anew elsewhere."
-        raise ValueError(f"The checkpoint {path} is damaged: {error}. {there} {advice}") from error
+        raise DamagedCheckpoint(f"The checkpoint {path} is damaged: {error}. {there} {advice}") from error
     if wrong := differences(arrays, named_arrays(like)):
         raise ValueError(
             f"The checkpoint {path} is of another model: {wrong}. "
@@ -162,19 +181,20 @@ def file_name(step: int) -> str:
 
 def named_arrays(tree) -> dict:
     """The arrays of a tree, or their shapes alone, by their place, such as `blocks.0.attention.query.weight`."""
-    return {_place(path): leaf for path, leaf in jax.tree_util.tree_leaves_with_path(tree) if hasattr(leaf, "shape")}
+    return {place_of(path): leaf for path, leaf in jax.tree_util.tree_leaves_with_path(tree) if hasattr(leaf, "shape")}
 
 
 def with_arrays(tree, arrays: dict):
     """The tree with other arrays, by the names that `named_arrays` gives them; what is no array stays."""
 
     def replaced(path, leaf):
-        return jnp.array(arrays[_place(path)]) if hasattr(leaf, "shape") else leaf
+        return jnp.array(arrays[place_of(path)]) if hasattr(leaf, "shape") else leaf
 
     return jax.tree_util.tree_map_with_path(replaced, tree)
 
 
-def _place(path) -> str:
+def place_of(path) -> str:
+    """The name of a place in a tree, such as `blocks.0.attention.query.weight`."""
     return jax.tree_util.keystr(path, simple=True, separator=".")
 
 

@@ -10,37 +10,53 @@ import jax.numpy as jnp
 from plainformer.training.optimiser import TrainingConfig, learning_rate_schedule, make_optimiser
 
 
-def make_train_step(loss_function: Callable, static, config: TrainingConfig) -> Callable:
+def make_train_step(
+    loss_function: Callable, static, config: TrainingConfig, *, optimiser=None, schedule: Callable | None = None
+) -> Callable:
     r"""Return the compiled function that makes one step.
 
     From `params`, `opt_state`, a batch and the number of steps done it computes the next `params` and `opt_state`,
-    which take the place of the old ones in memory, and a dictionary of `loss`, `gradient_norm` (before clipping) and
-    `learning_rate`.
+    which take the place of the old ones in memory, and a dictionary of `loss`, `gradient_norm` (before clipping),
+    `learning_rate` if a schedule says it, and what else the loss function measures.
 
-    **Arguments** a function from model, batch and random key to a scalar; what of the model is not trained, the second
-    part of `eqx.partition(model, eqx.is_inexact_array)`, whose first are `params`; how to train.
+    **Arguments** as for `fit`; `static` is what of the model is not trained, the second part of
+    `eqx.partition(model, eqx.is_inexact_array)`, whose first are `params`.
     """
     import optax
 
-    optimiser, schedule = make_optimiser(config), learning_rate_schedule(config)
+    if optimiser is None:
+        schedule = learning_rate_schedule(config) if schedule is None else schedule
+        optimiser = make_optimiser(config, schedule)
     key = jax.random.key(config.seed)
 
     def loss_of(params, batch, key):
         if config.precision == "bfloat16":
             params = jax.tree.map(lambda leaf: leaf.astype(jnp.bfloat16), params)
-        return loss_function(eqx.combine(params, static), batch, key).astype(jnp.float32)
+        return _with_measurements(loss_function(eqx.combine(params, static), batch, key))
 
-    loss_and_grads = _mean_over_parts(jax.value_and_grad(loss_of), config.accumulation_steps)
+    loss_and_grads = _mean_over_parts(jax.value_and_grad(loss_of, has_aux=True), config.accumulation_steps)
 
     @partial(jax.jit, donate_argnums=(0, 1))
     def train_step(params, opt_state, batch, step):
-        loss, grads = loss_and_grads(params, batch, jax.random.fold_in(key, step))
+        (loss, measured), grads = loss_and_grads(params, batch, jax.random.fold_in(key, step))
         updates, opt_state = optimiser.update(grads, opt_state, params)
         params = optax.apply_updates(params, updates)
-        metrics = {"loss": loss, "gradient_norm": optax.tree.norm(grads), "learning_rate": schedule(step)}
+        metrics = {"loss": loss, "gradient_norm": optax.tree.norm(grads), **measured}
+        if schedule is not None:
+            metrics["learning_rate"] = schedule(step)
         return params, opt_state, metrics
 
     return train_step
+
+
+def _with_measurements(found):
+    """The loss, in 32 bits, and a dictionary of what else a loss function has measured."""
+    loss, measured = found if isinstance(found, tuple) else (found, {})
+    if jnp.shape(loss) != ():
+        raise ValueError(f"The loss has shape {jnp.shape(loss)}; expected a single number. Take its mean.")
+    if not isinstance(measured, dict) or any(jnp.shape(number) != () for number in measured.values()):
+        raise TypeError("The loss function returned more than a loss; expected (loss, a dictionary of single numbers).")
+    return loss.astype(jnp.float32), {name: jnp.asarray(number, jnp.float32) for name, number in measured.items()}
 
 
 def _mean_over_parts(loss_and_grads: Callable, accumulation_steps: int) -> Callable:
@@ -54,7 +70,8 @@ def _mean_over_parts(loss_and_grads: Callable, accumulation_steps: int) -> Calla
             return jax.tree.map(jnp.add, total, loss_and_grads(params, part, jax.random.fold_in(key, number))), None
 
         parts = jax.tree.map(partial(_split, parts=accumulation_steps), batch)
-        zero = (jnp.zeros((), jnp.float32), jax.tree.map(jnp.zeros_like, params))
+        shapes = jax.eval_shape(loss_and_grads, params, jax.tree.map(lambda array: array[0], parts), key)
+        zero = jax.tree.map(lambda leaf: jnp.zeros(leaf.shape, leaf.dtype), shapes)
         total, _ = jax.lax.scan(add, zero, (parts, jnp.arange(accumulation_steps)))
         return jax.tree.map(lambda leaf: leaf / accumulation_steps, total)
 

@@ -1,0 +1,249 @@
+"""What a user of `fit` may hand over: optimisers, schedules, frozen parts, callbacks, further numbers, iterators."""
+
+import csv
+import dataclasses
+import itertools
+import os
+import subprocess
+import sys
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+import optax
+import pytest
+from tiny_run import CONFIG, Line, batch_at, numbers_of, run, squared_error, validation
+
+from plainformer.models.config import StackConfig
+from plainformer.models.decoder import Decoder, DecoderConfig
+from plainformer.training.fit import fit
+from plainformer.training.losses import next_token_loss
+from plainformer.training.optimiser import TrainingConfig, learning_rate_schedule, make_optimiser
+from plainformer.training.saving import list_checkpoints
+
+
+def endless():
+    """The batches of every step, one after the other."""
+    return map(batch_at, itertools.count())
+
+
+def test_fit_takes_an_optimiser_of_optax():
+    found = run(optimiser=optax.sgd(0.01))
+    model, key = Line(), jax.random.key(CONFIG.seed)
+    for step in range(CONFIG.num_steps):
+        grads = jax.grad(squared_error)(model, batch_at(step), jax.random.fold_in(key, step))
+        model = jax.tree.map(lambda weight, grad: weight - 0.01 * grad, model, grads)
+    np.testing.assert_allclose(found.model.weight, model.weight, rtol=1e-5)
+    np.testing.assert_allclose(found.model.bias, model.bias, rtol=1e-5)
+    assert "learning_rate" not in found.metrics[0]  # which only the optimiser knows
+
+
+def test_fit_takes_a_schedule():
+    rates = [row["learning_rate"] for row in run(schedule=lambda step: 0.1 / (1 + step)).metrics]
+    np.testing.assert_allclose(rates, 0.1 / np.arange(1, 13), rtol=1e-6)
+    same = run(schedule=learning_rate_schedule(CONFIG))
+    assert numbers_of(same.model) == numbers_of(run().model) != numbers_of(run(schedule=lambda step: 0.1).model)
+
+
+def test_a_schedule_beside_an_optimiser_is_only_written_down():
+    with_rates = run(optimiser=optax.sgd(0.01), schedule=lambda step: 7.0)
+    assert numbers_of(with_rates.model) == numbers_of(run(optimiser=optax.sgd(0.01)).model)
+    assert {row["learning_rate"] for row in with_rates.metrics} == {7.0}
+
+
+def test_fit_trains_only_what_is_trainable(tmp_path):
+    names, start = [], Line()
+    found = run(model=start, trainable=lambda name: names.append(name) or name == "bias", directory=tmp_path)
+    assert names == ["weight", "bias"]
+    np.testing.assert_array_equal(found.model.weight, start.weight)
+    assert np.all(np.asarray(found.model.bias) != np.asarray(start.bias))
+    again = run(model=start, trainable=lambda name: name == "bias", directory=tmp_path)
+    assert numbers_of(again.model) == numbers_of(found.model)
+    with pytest.raises(ValueError, match=r"of another run: what is not trained has other numbers now\. Train into"):
+        run(model=Line(weight=np.ones((5, 3))), trainable=lambda name: name == "bias", directory=tmp_path)
+
+
+def test_fit_names_what_could_be_trained_if_nothing_is():
+    with pytest.raises(ValueError, match=r"^Nothing is trained; expected at least one of \['weight', 'bias'\]\.$"):
+        run(trainable=lambda name: name.startswith("blocks"))
+
+
+def test_fit_calls_callbacks_after_every_step_with_metrics_and_number():
+    seen = []
+    found = run(callbacks=[lambda metrics, step: seen.append((step, metrics))], evaluate=validation)
+    assert seen == list(enumerate(found.metrics, start=1))
+    assert "validation_loss" in seen[-1][1]
+
+
+def test_an_error_of_a_callback_costs_no_step_that_was_to_be_saved(tmp_path):
+    def fails(metrics, step):
+        if step == 8:
+            raise ConnectionError("the logger went away")
+
+    with pytest.raises(ConnectionError):
+        run(callbacks=[fails], directory=tmp_path)
+    assert list_checkpoints(tmp_path) == [4, 8]
+    assert run(directory=tmp_path).metrics == run().metrics
+
+
+def test_evaluate_may_return_several_numbers(tmp_path):
+    def evaluate(model):
+        return {"validation_loss": validation(model), "largest": np.float32(jnp.abs(model.weight).max())}
+
+    found = run(evaluate=evaluate, directory=tmp_path)
+    assert found.metrics[-1]["largest"] == float(jnp.abs(found.model.weight).max())
+    with (tmp_path / "metrics.csv").open(newline="") as file:
+        rows = list(csv.DictReader(file))
+    assert [float(row["largest"]) for row in rows if row["largest"]] == [
+        row["largest"] for row in found.metrics if "largest" in row
+    ]
+    assert run(evaluate=evaluate, directory=tmp_path).metrics == found.metrics
+
+
+@pytest.mark.parametrize(
+    ("found", "error", "message"),
+    [
+        ([1.0], TypeError, r"^evaluate returned \[1\.0\] as 'validation_loss'; expected a number, or a dictionary"),
+        ({"accuracy": np.ones(3)}, TypeError, r"^evaluate returned array.* as 'accuracy'; expected a number"),
+        ({"loss": 1.0}, ValueError, r"^evaluate returned 'loss', which training itself measures; choose another name"),
+    ],
+)
+def test_fit_says_what_evaluate_should_return(found, error, message):
+    with pytest.raises(error, match=message):
+        run(evaluate=lambda model: found)
+
+
+@pytest.mark.parametrize("parts", [1, 3])
+def test_a_loss_may_return_further_numbers(parts, tmp_path):
+    def measured(model, batch, key):
+        return squared_error(model, batch), {"bias": model.bias[0], "points": len(batch[0])}
+
+    def plain(model, batch, key):
+        return squared_error(model, batch)
+
+    config = dataclasses.replace(CONFIG, accumulation_steps=parts)
+    found, before = run(config, loss=measured, directory=tmp_path), run(config, loss=plain)
+    assert numbers_of(found.model) == numbers_of(before.model)
+    assert [row["loss"] for row in found.metrics] == [row["loss"] for row in before.metrics]
+    assert found.metrics[0]["bias"] == pytest.approx(float(Line().bias[0]))
+    assert found.metrics[0]["points"] == 12 / parts
+    assert (tmp_path / "metrics.csv").read_text().startswith("step,loss,gradient_norm,learning_rate,validation_loss,b")
+
+
+@pytest.mark.parametrize(
+    ("loss", "error", "message"),
+    [
+        (lambda model, batch, key: (model.bias.sum(), [1]), TypeError, r"expected \(loss, a dictionary of single num"),
+        (lambda model, batch, key: model.bias, ValueError, r"^The loss has shape \(3,\); expected a single number"),
+        (lambda model, batch: model.bias.sum(), TypeError, r"^loss_function takes other arguments than \(model, batch"),
+        ("mse", TypeError, r"^loss_function is a str; expected one such as next_token_loss"),
+    ],
+)
+def test_fit_says_what_a_loss_should_be(loss, error, message, unchecked):
+    with pytest.raises(error, match=message):
+        run(loss=loss)
+
+
+def test_fit_draws_from_an_iterator_as_many_batches_as_it_uses(tmp_path):
+    drawn = []
+    whole = run(batches=(drawn.append(step) or batch_at(step) for step in itertools.count()), directory=tmp_path)
+    assert drawn == list(range(12))
+    assert whole.metrics == run().metrics
+
+
+def test_fit_goes_on_with_an_iterator_from_the_beginning(tmp_path):
+    def stops(step):
+        if step == 9:
+            raise ConnectionError
+        return batch_at(step)
+
+    with pytest.raises(ConnectionError):
+        run(batches=map(stops, itertools.count()), directory=tmp_path)
+    assert run(batches=endless(), directory=tmp_path).metrics == run().metrics
+
+
+def test_fit_keeps_what_it_learned_when_the_batches_end(tmp_path):
+    with pytest.warns(UserWarning, match=r"^There were batches for 5 steps only; expected 12\.$"):
+        found = run(batches=itertools.islice(endless(), 5), directory=tmp_path)
+    assert [row["step"] for row in found.metrics] == [1, 2, 3, 4, 5]
+    assert list_checkpoints(tmp_path) == [4, 5]
+    assert run(batches=endless(), directory=tmp_path).metrics == run().metrics
+
+
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        ({"batches": batch_at(0)}, r"^batches is a tuple; expected a function .*For a list of batches, pass iter"),
+        ({"evaluate": batch_at(0)}, r"^evaluate is a tuple; expected a function"),
+        ({"callbacks": [print, "log"]}, r"^callbacks\[1\] is a str; expected a function"),
+        ({"config": 3}, r"^config is of type int; expected a TrainingConfig"),
+        ({"progress": 0}, r"^progress is 0; expected True or False"),
+        ({"optimiser": 3}, r"^optimiser is a int; expected one of optax, such as optax\.adamw"),
+    ],
+)
+def test_fit_names_an_argument_of_another_kind(wrong, message, unchecked):
+    arguments = {"config": CONFIG, "batches": batch_at, "progress": False, **wrong}
+    with pytest.raises(TypeError, match=message):
+        fit(Line(), squared_error, **arguments)
+
+
+def test_a_finished_run_goes_on_for_more_steps(tmp_path):
+    short = run(directory=tmp_path)
+    longer = run(dataclasses.replace(CONFIG, num_steps=16), directory=tmp_path)
+    assert longer.metrics[:12] == short.metrics
+    assert [row["step"] for row in longer.metrics] == list(range(1, 17))
+    rates = learning_rate_schedule(dataclasses.replace(CONFIG, num_steps=16))
+    assert longer.metrics[12]["learning_rate"] == pytest.approx(float(rates(12)))
+    assert numbers_of(longer.model) != numbers_of(short.model)
+
+
+@pytest.mark.parametrize(("num_steps", "warmup"), [(1, 0), (2, 1), (50, 25), (200, 100), (1000, 100)])
+def test_warmup_follows_the_number_of_steps(num_steps, warmup):
+    rates = jax.vmap(learning_rate_schedule(TrainingConfig(num_steps)))(jnp.arange(num_steps))
+    assert int(rates.argmax()) == warmup
+
+
+def test_an_id_out_of_range_is_told_in_one_sentence_within_fit():
+    sizes = StackConfig(d_model=8, num_layers=1, num_heads=2)
+    model = eqx.filter_jit(Decoder)(DecoderConfig(vocab_size=4, context_len=3, stack=sizes), key=jax.random.key(0))
+    batch = jnp.asarray([[0, 1, 4]]), jnp.asarray([[1, 2, 3]])
+    with pytest.raises(ValueError, match=r"^ids\[0, 2\] is 4; expected 0 to 3") as caught:
+        fit(model, next_token_loss, lambda step: batch, TrainingConfig(2), progress=False)
+    assert caught.value.__suppress_context__
+
+
+def test_metrics_are_appended(tmp_path):
+    seen = []
+
+    def look(metrics, step):
+        path = tmp_path / "metrics.csv"
+        seen.append((path.stat().st_ino, len(path.read_text().splitlines())))
+
+    run(callbacks=[look], directory=tmp_path)
+    assert len({number for number, _ in seen}) == 1  # the same file all along
+    assert [lines for _, lines in seen] == [1, 1, 1, 5, 5, 5, 5, 9, 9, 9, 9, 13]
+
+
+def test_another_process_may_not_train_into_the_same_directory(tmp_path):
+    script = (
+        "import sys; sys.path[:0] = sys.argv[2:]\n"
+        "from plainformer.training.run import Run\n"
+        "from plainformer.training.optimiser import TrainingConfig\n"
+        "with Run(sys.argv[1], TrainingConfig(1), {}) as run:\n"
+        "    run.resume(None); print('holds', flush=True); sys.stdin.read()\n"
+    )
+    command = [sys.executable, "-c", script, str(tmp_path)]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=os.environ, text=True) as other:
+        assert other.stdout.readline() == "holds\n"
+        with pytest.raises(BlockingIOError, match=rf"^Another process trains in {tmp_path}; expected a folder that no"):
+            run(directory=tmp_path)
+        other.kill()  # the system lets go of the lock, however a process ends
+        other.wait()
+    assert len(run(directory=tmp_path).metrics) == 12
+    assert len(run(directory=tmp_path).metrics) == 12  # nor does a run keep it beyond its end
+
+
+def test_the_optimiser_is_made_of_the_configuration_if_there_is_no_other():
+    explicit = run(optimiser=make_optimiser(CONFIG))
+    assert numbers_of(explicit.model) == numbers_of(run().model)
