@@ -21,7 +21,8 @@ class KeyValueCache(eqx.Module):
 
     **Arguments** number of key and value heads; `capacity`, for how many tokens of each text there is room; width of a
     key and of a value; `batch`, the axes in front, `(3,)` for three texts that are read side by side, equally many
-    tokens at a time; `dtype` of keys and values, `None` for JAX's default, float32.
+    tokens at a time; `dtype` of keys and values, `None` for JAX's default, float32; `sliding`, whether a token that
+    finds the cache full takes the place of the oldest, so that the last `capacity` tokens are kept.
 
     **Attributes** `keys` have a column per slot, so that the product with a query needs no transposed copy of them, and
     `values` a row. Stored are `key_columns` and `value_rows`, with texts and heads on one axis: XLA writes a slot of
@@ -34,6 +35,7 @@ class KeyValueCache(eqx.Module):
     value_rows: Float[Array, "texts_heads capacity d_v"]
     positions: Int[Array, "*batch capacity"]
     length: Int[Array, ""]
+    sliding: bool = eqx.field(static=True)
 
     @checked
     def __init__(
@@ -45,6 +47,7 @@ class KeyValueCache(eqx.Module):
         *,
         batch: tuple[int, ...] = (),
         dtype=None,
+        sliding: bool = False,
     ):
         if not isinstance(batch, tuple | list):
             raise TypeError(f"batch is {batch!r}; expected the sizes of the axes in front, as (3,) for three texts.")
@@ -53,6 +56,7 @@ class KeyValueCache(eqx.Module):
         self.value_rows = jnp.zeros((math.prod(batch) * num_kv_heads, capacity, d_v), dtype)
         self.positions = jnp.full((*batch, capacity), -1, jnp.int32)
         self.length = jnp.asarray(0, jnp.int32)
+        self.sliding = sliding
 
     @property
     def keys(self) -> Float[Array, "*batch kv_heads d_k capacity"]:
@@ -92,10 +96,14 @@ class KeyValueCache(eqx.Module):
         that beforehand by `with_room`.
         """
         self._check_room(keys.shape[-2])
+        slots = (self.length + jnp.arange(keys.shape[-2])) % self.capacity
 
         def write(room, entries, axis):
             entries = entries.astype(room.dtype)
-            return jax.lax.dynamic_update_slice_in_dim(room, entries, self.length, room.ndim + axis)
+            if self.sliding and len(slots) > 1:
+                return jnp.moveaxis(jnp.moveaxis(room, axis, 0).at[slots].set(jnp.moveaxis(entries, axis, 0)), 0, axis)
+            first = slots[0] if self.sliding else self.length
+            return jax.lax.dynamic_update_slice_in_dim(room, entries, first, room.ndim + axis)
 
         return self._replace(
             write(self.key_columns, _on_one_axis(keys.mT), -1),
@@ -113,7 +121,7 @@ class KeyValueCache(eqx.Module):
     def with_room(self, seq: int) -> "KeyValueCache":
         """Return the cache itself; raise, in a compiled function when it runs, without room for `seq` more tokens."""
         self._check_room(seq)
-        if not isinstance(self.length, jax.core.Tracer):
+        if self.sliding or not isinstance(self.length, jax.core.Tracer):
             return self
         most = self.capacity - seq
         expected = f"at most {most}, so that {seq} tokens fit into {self.capacity}. {MAKE_ROOM}"
@@ -122,7 +130,7 @@ class KeyValueCache(eqx.Module):
 
     def _check_room(self, seq: int) -> None:
         """Raise `ValueError` if there is no room, as far as this is known before a compiled function runs."""
-        filled = 0 if isinstance(self.length, jax.core.Tracer) else int(self.length)
+        filled = 0 if self.sliding or isinstance(self.length, jax.core.Tracer) else int(self.length)
         if filled + seq > self.capacity:
             holds = f"The cache has room for {self.capacity} tokens and holds {filled}"
             raise ValueError(f"{holds}; expected room for {seq} more. {MAKE_ROOM}")

@@ -191,10 +191,11 @@ class MultiHeadAttention(eqx.Module):
         mask = None if mask is None else mask[..., None, :, :]  # the same for every head
         return queries, keys, values, mask, bias
 
-    def make_cache(self, capacity: int, *, batch: tuple[int, ...] = ()) -> KeyValueCache:
+    def make_cache(self, capacity: int, *, batch: tuple[int, ...] = (), sliding: bool = False) -> KeyValueCache:
         """Make an empty cache with room for `capacity` tokens, of each text of a batch (chapter 06)."""
         d_k, d_v = self._head_widths()
-        return KeyValueCache(self.num_kv_heads, capacity, d_k, d_v, batch=batch, dtype=self.key.weight.dtype)
+        dtype = self.key.weight.dtype
+        return KeyValueCache(self.num_kv_heads, capacity, d_k, d_v, batch=batch, dtype=dtype, sliding=sliding)
 
     def _head_widths(self) -> tuple[int, int]:
         """Width of a key and of a value in one head."""

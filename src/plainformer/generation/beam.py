@@ -12,7 +12,7 @@ from jaxtyping import Array, Bool, Float, Int
 
 from plainformer.checks import NonNegative, Positive, checked
 from plainformer.data.lists import check_list
-from plainformer.generation.decoding import LanguageModel, check_finite, log_probabilities, padded_prompts, stop_ids
+from plainformer.generation.decoding import LanguageModel, Start, check_finite, log_probabilities, start_of, stop_ids
 
 
 class Hypothesis(NamedTuple):
@@ -52,18 +52,30 @@ def beam_search(
     check_list("prompt", prompt, "ids, such as [1, 2]")
     if len(prompt) and np.ndim(prompt[0]):
         raise TypeError("prompt is a list of prompts; expected a single one: search for each in turn.")
-    tokens, positions = padded_prompts(model, [prompt], max_new_tokens)
+    return search_all(model, [prompt], max_new_tokens, beam_width, length_power, stop_tokens)[0]
+
+
+def search_all(
+    model: LanguageModel, prompts, max_new_tokens: int, beam_width: int, length_power: float = 1.0, stop_tokens=()
+) -> list[list[Hypothesis]]:
+    """Return what `beam_search` would find for each of several prompts, searched for side by side."""
+    start = start_of(model, prompts, max_new_tokens)
     if length_power * math.log2(max_new_tokens) >= 128:
         what = f"{max_new_tokens} to this power is too large for 32 bits, and all scores would be 0"
         raise ValueError(f"length_power is {length_power}; expected a smaller number, such as 1: {what}.")
     stop = stop_ids(stop_tokens, model.config.vocab_size)
-    beam = _search(model, tokens, positions, max_new_tokens, beam_width, jnp.asarray(length_power, float), stop)
-    written, log_probs, lengths, _, scores = map(np.asarray, beam)
-    check_finite(scores.tolist())
-    # In the first steps there are fewer texts than places; places that never got one have the score -inf.
-    order = [place for place in np.argsort(-scores, kind="stable") if np.isfinite(scores[place])]
+    beams = _search(model, start, max_new_tokens, beam_width, jnp.asarray(length_power, float), stop)
+    check_finite(np.asarray(beams.scores).reshape(-1).tolist())
+    return [_hypotheses(_Beam(*parts)) for parts in zip(*map(np.asarray, beams), strict=True)]
+
+
+def _hypotheses(beam: "_Beam") -> list[Hypothesis]:
+    """The texts in a beam, best first. With few tokens there are fewer of them than places, which then score -inf."""
+    order = [place for place in np.argsort(-beam.scores, kind="stable") if np.isfinite(beam.scores[place])]
     return [
-        Hypothesis(written[place, : lengths[place]].tolist(), float(log_probs[place]), float(scores[place]))
+        Hypothesis(
+            beam.written[place, : beam.lengths[place]].tolist(), float(beam.log_probs[place]), float(beam.scores[place])
+        )
         for place in order
     ]
 
@@ -101,31 +113,40 @@ def _advance(step, beam: _Beam, next_log_probs, length_power, stop):
 
 
 @eqx.filter_jit
-def _search(model, tokens, positions, max_new_tokens, beam_width, length_power, stop):
-    x, cache = model.extend(tokens, model.make_cache(tokens.shape[1] + max_new_tokens - 1, batch=(1,)), positions)
-    cache = tuple(part.select(jnp.zeros(beam_width, int)) for part in cache)
-    last_position = jnp.repeat(positions[:, -1:], beam_width, axis=0)
-    next_log_probs = jnp.repeat(log_probabilities(model.logits(x[:, -1:])[:, 0]), beam_width, axis=0)
-    beam = _Beam(
-        written=jnp.zeros((beam_width, max_new_tokens), jnp.int32),
-        # All places hold the empty text at first. One copy of it is enough.
-        log_probs=jnp.where(jnp.arange(beam_width) == 0, 0.0, -jnp.inf),
-        lengths=jnp.zeros(beam_width, jnp.int32),
-        ended=jnp.zeros(beam_width, bool),
-        scores=jnp.zeros(beam_width),
+def _search(model, start: Start, max_new_tokens, beam_width, length_power, stop) -> _Beam:
+    """The beams of all prompts after the last step; the model reads the texts of all of them at once."""
+    batch = len(start.tokens)
+    x, cache = model.extend(start.tokens, model.make_cache(**start.room, batch=(batch,)), start.positions)
+    copies = jnp.repeat(jnp.arange(batch), beam_width)  # all places hold the empty text at first
+    cache = tuple(part.select(copies) for part in cache)
+    next_log_probs = log_probabilities(model.logits(x[:, -1:])[:, 0])[copies]
+    beams = _Beam(
+        written=jnp.zeros((batch, beam_width, max_new_tokens), jnp.int32),
+        log_probs=jnp.zeros((batch, beam_width)).at[:, 1:].set(-jnp.inf),  # one copy of the empty text is enough
+        lengths=jnp.zeros((batch, beam_width), jnp.int32),
+        ended=jnp.zeros((batch, beam_width), bool),
+        scores=jnp.zeros((batch, beam_width)),
     )
 
+    def advance(step, beams, next_log_probs):
+        next_log_probs = next_log_probs.reshape(batch, beam_width, -1)
+        in_all = jax.vmap(_advance, in_axes=(None, 0, 0, None, None))
+        parents, tokens, beams = in_all(step, beams, next_log_probs, length_power, stop)
+        rows = parents + beam_width * jnp.arange(batch)[:, None]
+        return rows.reshape(-1), tokens.reshape(-1), beams
+
     def going_on(state):
-        step, _, _, beam = state
-        return (step < max_new_tokens) & ~beam.ended.all()
+        step, _, _, beams = state
+        return (step < max_new_tokens) & ~beams.ended.all()
 
     def go_on(state):
-        step, token, cache, beam = state
-        x, cache = model.extend(token[:, None], cache, last_position + step)
-        next_log_probs = log_probabilities(model.logits(x)[:, 0])
-        parents, token, beam = _advance(step, beam, next_log_probs, length_power, stop)
-        return step + 1, token, tuple(part.select(parents) for part in cache), beam
+        step, tokens, cache, beams = state
+        x, longer = model.extend(tokens[:, None], cache, start.positions[copies, -1:] + step)
+        rows, tokens, beams = advance(step, beams, log_probabilities(model.logits(x)[:, 0]))
+        # What reading does not change, such as the keys of a source, is the same for all texts of a beam.
+        kept = [part if part is before else part.select(rows) for part, before in zip(longer, cache, strict=True)]
+        return step + 1, tokens, tuple(kept), beams
 
-    _, token, beam = _advance(0, beam, next_log_probs, length_power, stop)
-    *_, beam = jax.lax.while_loop(going_on, go_on, (jnp.asarray(1), token, cache, beam))
-    return beam
+    _, tokens, beams = advance(0, beams, next_log_probs)
+    *_, beams = jax.lax.while_loop(going_on, go_on, (jnp.asarray(1), tokens, cache, beams))
+    return beams

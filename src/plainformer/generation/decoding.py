@@ -6,7 +6,7 @@ A language model here is anything with a `config` and three methods, such as `De
 
 import math
 from collections.abc import Iterable
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import jax
 import jax.numpy as jnp
@@ -15,6 +15,12 @@ from jaxtyping import Array, Float, Int
 
 from plainformer.attention.self_attention import at_least_float32
 from plainformer.data.lists import check_list, check_token_ids
+
+SHORTEST = 16  # to how many tokens a shorter prompt is padded; longer ones to the next power of two
+NO_WINDOW = (
+    "A window slides over a longer text only in `generate`, with a Decoder whose scheme adds nothing to the token "
+    "vectors, such as rotary: with learned or sinusoidal positions, all vectors would change with every step."
+)
 
 
 @runtime_checkable
@@ -55,26 +61,42 @@ def stop_ids(stop_tokens, vocab_size: int) -> Int[Array, " num_stop_tokens"]:
     return jnp.asarray(check_token_ids(stop_tokens, vocab_size), jnp.int32)
 
 
-def padded_prompts(
-    model: LanguageModel, prompts, max_new_tokens: int
-) -> tuple[Int[Array, "batch seq"], Int[Array, "batch seq"]]:
-    """Return the prompts as a matrix of ids, padded on the left, and the position of each id in its text, or -1."""
+class Start(NamedTuple):
+    """What writing starts from: prompts, padded on the left; where each id stands in its text, -1 for padding; and what
+    `make_cache` needs."""
+
+    tokens: Int[Array, "batch seq"]
+    positions: Int[Array, "batch seq"]
+    room: dict
+
+
+def start_of(model: LanguageModel, prompts, max_new_tokens: int, *, may_slide: bool = False) -> Start:
+    """Return prompts as a matrix, of one of a few lengths, so that few programs serve them all.
+
+    Where more is to be read than `context_len`, a window slides over the text, if it may and the model can do that.
+    """
     if not isinstance(model, LanguageModel):
         raise TypeError(f"model is of type {type(model).__name__}; expected one that writes, such as a Decoder.")
-    prompts = _checked_prompts(prompts, model.config.vocab_size)
+    prompts, context_len = checked_prompts(prompts, model.config.vocab_size), model.config.context_len
     longest = max(map(len, prompts))
-    if longest + max_new_tokens - 1 > model.config.context_len:
+    slides = longest + max_new_tokens - 1 > context_len
+    if slides and not (may_slide and getattr(model, "can_slide", False)):
         raise ValueError(
             f"The longest prompt has {longest} tokens, and {max_new_tokens} shall follow; expected at most "
-            f"context_len={model.config.context_len} to read. Write fewer, or keep the last tokens of the prompt only."
+            f"context_len={context_len} to read. Write fewer, or keep the last tokens of the prompt only. {NO_WINDOW}"
         )
-    gaps = [longest - len(prompt) for prompt in prompts]
+    if slides:
+        prompts, longest = [prompt[-context_len:] for prompt in prompts], min(longest, context_len)
+    length = min(max(SHORTEST, 2 ** (longest - 1).bit_length()), context_len)
+    gaps = [length - len(prompt) for prompt in prompts]
     tokens = [[0] * gap + prompt for gap, prompt in zip(gaps, prompts, strict=True)]
-    positions = [[-1] * gap + list(range(longest - gap)) for gap in gaps]
-    return jnp.asarray(tokens, jnp.int32), jnp.asarray(positions, jnp.int32)
+    positions = [[-1] * gap + list(range(length - gap)) for gap in gaps]
+    room = {"capacity": context_len, "sliding": True} if slides else {"capacity": length + max_new_tokens - 1}
+    return Start(jnp.asarray(tokens, jnp.int32), jnp.asarray(positions, jnp.int32), room)
 
 
-def _checked_prompts(prompts, vocab_size: int) -> list[list[int]]:
+def checked_prompts(prompts, vocab_size: int) -> list[list[int]]:
+    """Return prompts as lists of Python's numbers; raise unless each holds at least one id, and all are in range."""
     check_list("prompts", prompts, "prompts, each a list of ids, such as [[1, 2]]")
     if not len(prompts):
         raise ValueError("There are no prompts; expected at least one.")

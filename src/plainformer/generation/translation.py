@@ -1,6 +1,6 @@
 """Pairs of texts to learn from, the loss on them, and translating many sources at once (chapter 08)."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import jax
@@ -11,7 +11,7 @@ from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
 from plainformer.checks import Positive, check_each, check_length, refuse
 from plainformer.data.lists import check_list, check_token_ids
 from plainformer.data.padding import pad_texts
-from plainformer.generation.beam import beam_search
+from plainformer.generation.beam import search_all
 from plainformer.generation.sampling import generate
 from plainformer.models.seq2seq import Seq2Seq, Seq2SeqConfig
 from plainformer.training.losses import cross_entropy
@@ -102,8 +102,8 @@ def translate(
     **Arguments**
 
     - `max_new_tokens`: how many tokens to write at most, with the stop token; `None` for as many as the model can read.
-    - `beam_width`: search with a beam of this width, source by source; `None` to write all at once by `generate`.
-    - `batch_size`: how many to write at a time, without a beam.
+    - `beam_width`: search with a beam of this width; `None` to write by `generate`.
+    - `batch_size`: how many sources at a time.
     - `options`: further ones of `generate` or `beam_search`, such as `temperature` and `key`; greedy without.
 
     **Returns** for each source the ids of the target, without the start token given and the stop token; the best found,
@@ -120,34 +120,25 @@ def translate(
     source, is_source = jnp.pad(source, room), jnp.pad(is_source, room)
     max_new_tokens = config.context_len if max_new_tokens is None else max_new_tokens
     if beam_width is None:
-        written = _generated(model, source, is_source, max_new_tokens, batch_size, options)
-    else:
-        written = _searched(model, source, is_source, max_new_tokens, beam_width, options)
-    return [tokens[:-1] if tokens[-1] == config.stop_token else tokens for tokens in written]
-
-
-def _generated(model: Seq2Seq, source, is_source, max_new_tokens, batch_size, options) -> Iterator[list[int]]:
-    """What `generate` writes, `batch_size` sources at a time; greedily, unless the options say otherwise."""
-    options = {"temperature": 0.0, "key": None, "stop_tokens": [model.config.stop_token], **options}
-    size, key = min(batch_size, len(source)), options.pop("key")
+        options = {"temperature": 0.0, **options}
+    elif sampled := sorted({"temperature", "top_k", "top_p", "key"} & options.keys()):
+        raise TypeError(f"{sampled[0]} is for drawing, and beam_width for searching: leave one of them out.")
+    written, size = [], min(batch_size, len(source))
+    key = options.pop("key", None)
     for first in range(0, len(source), size):
         rows = jnp.minimum(jnp.arange(first, first + size), len(source) - 1)  # the last batch as large as the others
         conditioned = model.condition_on(source[rows], is_source[rows])
-        batch_key = None if key is None else jax.random.fold_in(key, first)  # or else every batch would draw the same
-        prompts = [[model.config.start_token]] * size
-        texts = generate(conditioned, prompts, max_new_tokens, key=batch_key, **options)
-        yield from (text.tokens for text in texts[: len(source) - first])
-
-
-def _searched(model: Seq2Seq, source, is_source, max_new_tokens, beam_width, options) -> Iterator[list[int]]:
-    """The best text that `beam_search` finds for each source."""
-    if sampled := sorted({"temperature", "top_k", "top_p", "key"} & options.keys()):
-        raise TypeError(f"{sampled[0]} is for drawing, and beam_width for searching: leave one of them out.")
-    options = {"stop_tokens": [model.config.stop_token], **options}
-    prompt = [model.config.start_token]
-    for row in range(len(source)):
-        conditioned = model.condition_on(source[row], is_source[row])
-        yield beam_search(conditioned, prompt, max_new_tokens, beam_width=beam_width, **options)[0].tokens
+        prompts, stop = [[config.start_token]] * size, {"stop_tokens": [config.stop_token], **options}
+        if beam_width is None:
+            batch_key = (
+                None if key is None else jax.random.fold_in(key, first)
+            )  # or else every batch would draw the same
+            found = [text.tokens for text in generate(conditioned, prompts, max_new_tokens, key=batch_key, **stop)]
+        else:
+            searched = search_all(conditioned, prompts, max_new_tokens, beam_width, **stop)
+            found = [best.tokens for best, *_ in searched]
+        written += found[: len(source) - first]
+    return [tokens[:-1] if tokens[-1] == config.stop_token else tokens for tokens in written]
 
 
 def exact_match(found: Sequence, expected: Sequence) -> float:

@@ -87,13 +87,21 @@ class Decoder(eqx.Module):
         x = self.stack.normalise(x)
         return linear(x, self.embedding.weight.T) if self.output is None else self.output(x)
 
-    def make_cache(self, capacity: int | None = None, *, batch: tuple[int, ...] = ()) -> tuple[KeyValueCache, ...]:
+    @property
+    def can_slide(self) -> bool:
+        """Whether a window may slide over a text longer than `context_len`: not if positions are added to vectors."""
+        return self.stack.scheme.counts_offsets_only
+
+    def make_cache(
+        self, capacity: int | None = None, *, batch: tuple[int, ...] = (), sliding: bool = False
+    ) -> tuple[KeyValueCache, ...]:
         """Make an empty cache for `capacity` tokens of each text, one part per block; `None` for `context_len`.
 
         More than `context_len` is of use for padding only, which takes slots: learned positions end at `context_len`,
-        and no scheme has been trained beyond it.
+        and no scheme has been trained beyond it. With `sliding` the last `capacity` tokens are kept.
         """
-        return self.stack.make_cache(self.config.context_len if capacity is None else capacity, batch=batch)
+        capacity = self.config.context_len if capacity is None else capacity
+        return self.stack.make_cache(capacity, batch=batch, sliding=sliding)
 
     @checked
     def extend(

@@ -110,9 +110,9 @@ class Stack(eqx.Module):
 
         return self._through(x, step)[-1], tuple(longer)
 
-    def make_cache(self, capacity: int, *, batch: tuple[int, ...] = ()) -> tuple[KeyValueCache, ...]:
-        """Make an empty cache with room for `capacity` tokens, one part per block."""
-        return tuple(block.attention.make_cache(capacity, batch=batch) for block in self.blocks)
+    def make_cache(self, capacity: int, **options) -> tuple[KeyValueCache, ...]:
+        """Make an empty cache with room for `capacity` tokens, one part per block; options as of `KeyValueCache`."""
+        return tuple(block.attention.make_cache(capacity, **options) for block in self.blocks)
 
 
 def _started_small(block: TransformerBlock, num_layers: int) -> TransformerBlock:

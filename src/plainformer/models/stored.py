@@ -51,7 +51,7 @@ def load_pretrained(
     **Raises** `ValueError` if there is no model of this name; `FileNotFoundError` if the file is not at hand and cannot
     be downloaded.
     """
-    found = load_model(_path(name), CLASSES[name])
+    found: Any = load_model(_path(name), CLASSES[name])
     return found if isinstance(found, tuple) else (found, None)
 
 

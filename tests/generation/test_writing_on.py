@@ -1,0 +1,180 @@
+"""Writing beyond the context, in a stream, at any place of the list, and with few programs."""
+
+import dataclasses
+import itertools
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import plainformer as pf
+from plainformer.generation import sampling
+
+VOCAB, CONTEXT = 11, 6
+SLIDING = ["rotary", "relative", "alibi", "none"]
+
+
+def decoder(scheme: str, key, context_len: int = CONTEXT) -> pf.Decoder:
+    """A decoder of two blocks, so that what a token saw reaches later ones, too."""
+    stack = pf.StackConfig(d_model=12, num_layers=2, num_heads=3, num_kv_heads=1, position_scheme=scheme)
+    made = eqx.filter_jit(pf.Decoder)(pf.DecoderConfig(VOCAB, context_len, stack=stack), key=key)
+    return jax.tree.map(lambda leaf: 3 * leaf if eqx.is_inexact_array(leaf) else leaf, made)  # so that texts differ
+
+
+def with_a_window(model: pf.Decoder, text: list[int]) -> np.ndarray:
+    """The logits after a text in which every token sees the last CONTEXT tokens, by a full pass."""
+    x = model.embedding(jnp.asarray(text))
+    places = jnp.arange(len(text))
+    near = (places[:, None] >= places) & (places[:, None] - places < CONTEXT)
+    return np.asarray(model.logits(model.stack.residual_stream(x, near)[-1]))[-1]
+
+
+@pytest.mark.parametrize("scheme", SLIDING)
+@pytest.mark.parametrize("prompt", [[3], [1, 2, 3, 4], [5, 4, 3, 2, 1, 0]])
+def test_a_window_slides_over_a_longer_text(scheme, prompt, key):
+    model = decoder(scheme, key)
+    (found,) = pf.generate(model, [prompt], 14, temperature=0)
+    text = list(prompt)
+    for token, log_prob in zip(found.tokens, found.log_probs, strict=True):
+        logits = with_a_window(model, text)
+        assert token == logits.argmax()
+        np.testing.assert_allclose(log_prob, jax.nn.log_softmax(logits)[token], rtol=1e-3, atol=1e-4)
+        text.append(token)
+
+
+def test_each_prompt_has_a_window_of_its_own(key):
+    model, prompts = decoder("rotary", key), [[3], [1, 2, 3, 4], [7, 8, 9, 10, 0, 1]]
+    together = pf.generate(model, prompts, 12, temperature=0)
+    for prompt, found in zip(prompts, together, strict=True):
+        assert found.tokens == pf.generate(model, [prompt], 12, temperature=0)[0].tokens
+
+
+def test_of_a_prompt_longer_than_the_context_the_last_tokens_are_read(key):
+    model, prompt = decoder("alibi", key), [1, 2, 3, 4, 5, 6, 7, 8, 9]
+    (long,), (short,) = (pf.generate(model, [each], 5, temperature=0) for each in (prompt, prompt[-CONTEXT:]))
+    assert long == short
+
+
+@pytest.mark.parametrize("scheme", ["learned", "sinusoidal"])
+def test_schemes_that_add_to_vectors_say_why_no_window_slides(scheme, key):
+    with pytest.raises(ValueError, match=r"expected at most context_len=6 to read\..* all vectors would change"):
+        pf.generate(decoder(scheme, key), [[1, 2, 3]], 5, temperature=0)
+
+
+def test_a_full_cache_forgets_the_oldest_tokens_only_if_it_slides(key):
+    layer = pf.MultiHeadAttention(8, 2, key=key)
+    cache = layer.make_cache(3, sliding=True)
+    for place in range(5):
+        rows = jnp.full((2, 1, 4), float(place))
+        cache = cache.append(rows, rows, jnp.asarray([place]))
+    assert sorted(cache.positions.tolist()) == [2, 3, 4]
+    at_once = layer.make_cache(3, sliding=True).append(jnp.ones((2, 2, 4)), jnp.ones((2, 2, 4)), jnp.arange(2))
+    rows = jnp.arange(16.0).reshape(2, 2, 4)
+    at_once = at_once.append(rows, rows, jnp.arange(2, 4))
+    assert at_once.positions.tolist() == [3, 1, 2]
+    np.testing.assert_array_equal(at_once.values[:, 0], rows[:, 1])
+    np.testing.assert_array_equal(at_once.keys[:, :, 2], rows[:, 0])
+    fixed = layer.make_cache(3).append(jnp.ones((2, 3, 4)), jnp.ones((2, 3, 4)), jnp.arange(3))
+    with pytest.raises(ValueError, match=r"has room for 3 tokens and holds 3; expected room for 1 more"):
+        fixed.append(rows[:, :1], rows[:, :1], jnp.asarray([3]))
+
+
+@pytest.mark.parametrize("max_new_tokens", [4, 15])  # within the context and beyond it
+@pytest.mark.parametrize("options", [{"temperature": 0.0}, {"temperature": 1.3, "top_k": 5}])
+def test_a_stream_is_what_would_be_returned(options, max_new_tokens, key):
+    model, prompts = decoder("rotary", key), [[3], [1, 2, 3], [3]]
+    whole = pf.generate(model, prompts, max_new_tokens, stop_tokens=[2], key=key, **options)
+    stream = pf.generate(model, prompts, max_new_tokens, stop_tokens=[2], key=key, stream=True, **options)
+    columns = [[token for token in column if token is not None] for column in zip(*stream, strict=True)]
+    assert columns == [each.tokens for each in whole]
+
+
+def test_a_stream_yields_tokens_as_they_come(key):
+    model, steps = decoder("none", key), []
+    stream = pf.generate(model, [[1]], 5, temperature=0, stream=True)
+    for (token,) in itertools.islice(stream, 2):
+        steps.append(token)
+    assert steps == pf.generate(model, [[1]], 5, temperature=0)[0].tokens[:2]
+
+
+def test_a_stream_says_at_once_what_is_wrong(key):
+    with pytest.raises(ValueError, match=r"prompts\[0\] is empty"):
+        pf.generate(decoder("none", key), [[]], 5, temperature=0, stream=True)
+
+
+def test_what_is_drawn_does_not_depend_on_the_place_in_the_list(key):
+    model = decoder("rotary", key)
+    prompts = [[1, 2], [3], [4, 5, 6], [3]]
+    found = {place: each.tokens for place, each in enumerate(pf.generate(model, prompts, 12, key=key))}
+    turned = [each.tokens for each in pf.generate(model, [[4, 5, 6], [3], [1, 2], [3]], 12, key=key)]
+    assert turned == [found[2], found[1], found[0], found[3]]
+    assert found[1] != found[3]  # equal prompts have streams of their own
+    assert pf.generate(model, [[3]], 12, key=key)[0].tokens == found[1]
+
+
+def test_few_programs_serve_prompts_of_many_lengths(key):
+    model = decoder("learned", key, context_len=320)
+    before = sampling._generate._cached._cache_size()
+    lengths = range(1, 301)
+    for length in (*range(1, 40), *range(40, 301, 13), 300):
+        assert length in lengths
+        pf.generate(model, [[1] * length], 3, temperature=0)
+    assert sampling._generate._cached._cache_size() - before <= 6  # 16, 32, 64, 128, 256, 320
+
+
+def test_padding_does_not_change_what_is_written(key):
+    model = decoder("learned", key, context_len=40)
+    for length in (1, 16, 17, 33):
+        prompt = [(3 * place) % VOCAB for place in range(length)]
+        (found,) = pf.generate(model, [prompt], 4, temperature=0)
+        text = list(prompt)
+        for token in found.tokens:
+            assert token == int(model(jnp.asarray(text))[-1].argmax())
+            text.append(token)
+
+
+def test_a_model_of_ones_own_need_not_know_windows(key):
+    class Plain:
+        """Without `can_slide`, and with a `make_cache` that takes no `sliding`."""
+
+        def __init__(self, inner):
+            self.config, self.extend, self.logits = inner.config, inner.extend, inner.logits
+            self.make_cache = lambda capacity=None, *, batch=(): inner.make_cache(capacity, batch=batch)
+
+    inner = decoder("rotary", key)
+    assert pf.generate(Plain(inner), [[1]], 3, temperature=0) == pf.generate(inner, [[1]], 3, temperature=0)
+    with pytest.raises(ValueError, match="expected at most context_len=6"):
+        pf.generate(Plain(inner), [[1]], 9, temperature=0)
+
+
+@pytest.mark.parametrize("width", [1, 3])
+def test_beams_of_several_prompts_are_those_of_each(width, key):
+    from plainformer.generation.beam import search_all
+
+    model, prompts = decoder("learned", key, context_len=12), [[1, 2], [3], [4, 5, 6]]
+    options = {"length_power": 0.5, "stop_tokens": [2]}
+    together = search_all(model, prompts, 6, width, **options)
+    for prompt, found in zip(prompts, together, strict=True):
+        alone = pf.beam_search(model, prompt, 6, beam_width=width, **options)
+        assert [each.tokens for each in found] == [each.tokens for each in alone]
+        np.testing.assert_allclose([each.score for each in found], [each.score for each in alone], rtol=1e-4)
+
+
+def test_scheme_of_ones_own_that_adds_nothing_may_slide(key):
+    class Mine(pf.PositionScheme):
+        """Nothing but a turn."""
+
+    class Adding(pf.PositionScheme):
+        """Something that is added."""
+
+        def embed(self, x, positions=None):
+            return x + 1
+
+    assert Mine().counts_offsets_only
+    assert not Adding().counts_offsets_only
+    model = decoder("none", key)
+    assert dataclasses.replace(model.config).context_len == CONTEXT
+    assert model.can_slide
+    assert not eqx.tree_at(lambda each: each.stack.scheme, model, Adding(), is_leaf=lambda x: x is None).can_slide
