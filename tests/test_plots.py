@@ -1,13 +1,37 @@
-"""The pictures that several chapters draw."""
+"""Pictures of what models return and how they were trained."""
 
+import json
+from typing import NamedTuple
+
+import equinox as eqx
+import jax
 import jax.numpy as jnp
 import matplotlib.pyplot as plt
 import numpy as np
 import pytest
+import tiny_run
+from toy_models import drawn
 
-from plainformer.plots import attention_map
+import plainformer as pf
+from plainformer.models.config import StackConfig
+from plainformer.models.decoder import Decoder, DecoderConfig
+from plainformer.plots import attention_arcs, attention_map, confusion_matrix, head_grid, logit_lens, loss_curve
+from plainformer.tokens.vocabulary import Vocabulary
 
 WEIGHTS = jnp.array([[0.9, 0.1, 0.0], [0.2, 0.3, 0.5]])
+HEADER = "step,loss,gradient_norm,learning_rate,validation_loss\n"
+ROWS = [{"step": 1, "loss": 2.5}, {"step": 2, "loss": 2.0, "validation_loss": 2.25}, {"step": 3, "loss": 1.5}]
+TEXT = "a $b$\nc"
+
+
+class Read(NamedTuple):
+    """A text as a decoder reads it."""
+
+    vocabulary: Vocabulary
+    ids: jax.Array
+    weights: jax.Array
+    logits: list[jax.Array]
+    said: jax.Array
 
 
 @pytest.fixture(autouse=True)
@@ -16,11 +40,37 @@ def _close():
     plt.close("all")
 
 
+@pytest.fixture(scope="module")
+def read():
+    """What a decoder that was never trained returns for a text."""
+    vocabulary = Vocabulary.from_characters(TEXT)
+    stack = StackConfig(d_model=12, num_layers=2, num_heads=3, d_ff=8)
+    model, ids = drawn(Decoder, DecoderConfig(len(vocabulary), 9, stack=stack)), jnp.array(vocabulary.encode(TEXT))
+
+    @eqx.filter_jit  # one program, which compiles sooner than its parts
+    def returned(model):
+        logits = [model.logits(x) for x in model.residual_stream(ids)]
+        return model.attention_weights(ids), logits, model(ids)
+
+    return Read(vocabulary, ids, *returned(model))
+
+
+def labels_of(axis):
+    """What is written at the ticks of an axis."""
+    return [label.get_text() for label in axis.get_ticklabels()]
+
+
+def overlapping(texts):
+    """Pairs of texts that cover each other, once they are drawn."""
+    boxes = [text.get_window_extent() for text in texts if text.get_text()]
+    return [(n, m) for m in range(len(boxes)) for n in range(m) if boxes[n].overlaps(boxes[m])]
+
+
 def test_attention_map_draws_queries_as_rows_and_keys_as_columns():
     ax = attention_map(WEIGHTS, ["a", "b"], ["x", "y", "z"], title="head")
     np.testing.assert_array_equal(ax.images[0].get_array(), np.asarray(WEIGHTS))
-    assert [label.get_text() for label in ax.get_yticklabels()] == ["a", "b"]
-    assert [label.get_text() for label in ax.get_xticklabels()] == ["x", "y", "z"]
+    assert labels_of(ax.yaxis) == ["a", "b"]
+    assert labels_of(ax.xaxis) == ["x", "y", "z"]
     assert (ax.get_ylabel(), ax.get_xlabel(), ax.get_title()) == ("query", "key", "head")
     written = {text.get_position(): text.get_text() for text in ax.texts}
     assert written[2, 1] == "0.50"  # (column, row)
@@ -35,11 +85,36 @@ def test_attention_map_numbers_are_left_out_of_wide_maps():
 @pytest.mark.usefixtures("unchecked")
 def test_attention_map_takes_labels_as_an_array_and_uses_them_for_both_sides_of_a_square():
     ax = attention_map(jnp.eye(3), np.array(list("abc")))
-    assert [label.get_text() for label in ax.get_xticklabels()] == ["a", "b", "c"]
+    assert labels_of(ax.xaxis) == labels_of(ax.yaxis) == ["a", "b", "c"]
 
 
 def test_attention_map_shows_dollar_signs_as_they_are(tmp_path):
     attention_map(jnp.eye(2), ["$x_$", "b"]).figure.savefig(tmp_path / "map.png")
+
+
+def test_labels_make_visible_what_is_not():
+    ax = attention_map(jnp.eye(6), [" ", "\n", " the", "a | b", "\t\x00", "naïve"])
+    assert labels_of(ax.xaxis) == ["␣", "\\n", "␣the", "a | b", "\\t\\x00", "naïve"]
+
+
+def one_head(weights, tokens):
+    """The first map of a grid of two by two."""
+    return head_grid(np.array([[weights] * 2] * 2), tokens)[1, 0]
+
+
+@pytest.mark.parametrize("word", ["x", "misunderstood"])
+@pytest.mark.parametrize("length", [8, 40])
+@pytest.mark.parametrize("draw", [attention_map, attention_arcs, one_head])
+def test_labels_do_not_overlap(draw, length, word):
+    ax = draw(np.eye(length), [word] * length)
+    ax.figure.canvas.draw()
+    for axis in (ax.xaxis, ax.yaxis):
+        assert not overlapping(axis.get_ticklabels())
+
+
+def test_attention_map_takes_other_numbers_than_floats_of_32_bits():
+    for weights in (jnp.eye(3, dtype=jnp.bfloat16), jnp.eye(3, dtype=int), jnp.eye(3, dtype=bool), [[1, 0], [0, 1]]):
+        assert attention_map(weights).texts[0].get_text() == "1.00"
 
 
 def test_attention_map_bad_input():
@@ -51,3 +126,317 @@ def test_attention_map_bad_input():
         attention_map(WEIGHTS, ["a", "b", "c"])
     with pytest.raises(ValueError, match=r"columns holds 2 labels; expected 3"):
         attention_map(WEIGHTS, None, ["x", "y"])
+    with pytest.raises(ValueError, match=r"weights\[0, 1\] is nan; expected 0 to 1"):
+        attention_map(WEIGHTS.at[0, 1].set(jnp.nan))
+    with pytest.raises(ValueError, match=r"weights\[1, 0\] is -2.0; expected 0 to 1, as a softmax gives"):
+        attention_map(WEIGHTS.at[1, 0].set(-2))
+    with pytest.raises(ValueError, match=r"weights\[1, 2\] is 1.5; expected 0 to 1"):
+        attention_map(WEIGHTS.at[1, 2].set(1.5))
+    with pytest.raises(ValueError, match=r"weights has shape \(0, 3\).*at least one"):
+        attention_map(jnp.ones((0, 3)))
+    for weights in ("abc", [[1.0], [0.5, 0.5]]):
+        with pytest.raises(TypeError, match=r"weights is a .* that makes no array of numbers"):
+            attention_map(weights)
+    with pytest.raises(TypeError, match=r"ax is of type ndarray.*axes\[0\]"):
+        attention_map(WEIGHTS, ax=plt.subplots(1, 2)[1])
+
+
+@pytest.mark.usefixtures("unchecked")
+def test_attention_map_refuses_labels_in_no_order():
+    with pytest.raises(TypeError, match=r"rows is .*; expected a list of labels"):
+        attention_map(WEIGHTS, {"a", "b"})
+    with pytest.raises(TypeError, match="rows is 5; expected a list of labels"):
+        attention_map(WEIGHTS, 5)
+
+
+def test_head_grid_draws_a_decoders_own_weights_one_map_per_layer_and_head(read):
+    axes = head_grid(read.weights, TEXT, title="all heads")
+    assert axes.shape == (2, 3)
+    for (layer, head), ax in np.ndenumerate(axes):
+        np.testing.assert_array_equal(ax.images[0].get_array(), np.asarray(read.weights[layer, head]))
+        assert ax.images[0].get_clim() == (0, 1)
+        assert ax.get_title() == f"layer {layer}, head {head}"
+    shown = ["a", "␣", "$", "b", "$", "\\n", "c"]
+    assert [labels_of(ax.yaxis) for ax in axes[1]] == [shown, [], []]
+    assert [labels_of(ax.xaxis) for ax in axes[:, 1]] == [[], shown]
+    assert axes[0, 0].figure.get_suptitle() == "all heads"
+
+
+def test_head_grid_of_one_layer_with_other_keys_than_queries():
+    axes = head_grid(jnp.stack([WEIGHTS] * 4), "ab", "xyz")
+    assert [ax.get_title() for ax in axes] == ["head 0", "head 1", "head 2", "head 3"]
+    assert (labels_of(axes[0].yaxis), labels_of(axes[3].xaxis)) == (["a", "b"], ["x", "y", "z"])
+
+
+def test_head_grid_bad_input(read):
+    with pytest.raises(
+        ValueError, match=r"shape \(1, 2, 3, 7, 7\); expected \(layers, heads, .*draw one: weights\[0\]"
+    ):
+        head_grid(read.weights[None])
+    with pytest.raises(ValueError, match=r"weights has shape \(2, 3\); expected \(layers, heads, q_seq, kv_seq\)"):
+        head_grid(WEIGHTS)
+    with pytest.raises(ValueError, match=r"rows holds 6 labels; expected 7"):
+        head_grid(read.weights, TEXT[1:])
+    with pytest.raises(ValueError, match=r"weights\[0, 0, 1, 1\] is nan"):
+        head_grid(jnp.eye(3).at[1, 1].set(jnp.nan)[None, None])
+
+
+def test_attention_arcs_draw_weights_above_the_threshold_as_wide_as_they_are():
+    weights = jnp.array([[0.7, 0.0, 0.3], [0.8, 0.2, 0.0], [0.6, 0.04, 0.36]])
+    ax = attention_arcs(weights, ["a", " ", "c"], title="head")
+    arcs = {(arc.center, arc.width, arc.theta1): arc.get_linewidth() for arc in ax.patches}
+    above, below = (
+        0,
+        180,
+    )  # an arc above the line looks back, one below it ahead; (1, 0) is centred between tokens 0 and 2
+    expected = {((1, 0), 2, below): 0.3, ((0.5, 0), 1, above): 0.8, ((1, 0), 2, above): 0.6}
+    assert arcs.keys() == expected.keys()
+    assert all(arcs[place] == pytest.approx(4 * expected[place]) for place in arcs)
+    dots = ax.collections[0]
+    np.testing.assert_array_equal(dots.get_offsets(), [[0, 0], [1, 0], [2, 0]])
+    np.testing.assert_allclose(dots.get_sizes(), 60 * np.array([0.7, 0.2, 0.36]), rtol=1e-6)
+    assert labels_of(ax.xaxis) == ["a", "␣", "c"]
+    assert ax.get_title() == "head"
+    assert len(attention_arcs(weights, threshold=0.7).patches) == 1
+    assert not attention_arcs(jnp.full((2, 2), 0.5), threshold=0.5).patches
+
+
+def test_attention_arcs_stay_within_the_axes_and_hold_a_decoders_own_weights(read):
+    weights = read.weights[1, 2]
+    ax = attention_arcs(weights, TEXT, threshold=0.0)
+    assert len(ax.patches) == np.count_nonzero(np.tril(weights, -1)) > 0
+    assert ax.get_ylim()[1] > max(arc.height / 2 for arc in ax.patches)
+    assert ax.get_ylim()[0] == -0.5  # nobody looks ahead
+
+
+@pytest.mark.usefixtures("unchecked")
+def test_attention_arcs_bad_input():
+    with pytest.raises(ValueError, match=r"weights has shape \(2, 3\); expected \(q_seq, kv_seq=2\). Arcs lead"):
+        attention_arcs(WEIGHTS)
+    with pytest.raises(ValueError, match=r"weights has shape \(2, 3, 3\).*draw one: weights\[0\]"):
+        attention_arcs(jnp.ones((2, 3, 3)))
+    with pytest.raises(ValueError, match=r"tokens holds 2 labels; expected 3, as weights is \(3, 3\)"):
+        attention_arcs(jnp.eye(3), ["a", "b"])
+    with pytest.raises(ValueError, match=r"weights\[2, 2\] is nan"):
+        attention_arcs(jnp.eye(3).at[2, 2].set(jnp.nan))
+    with pytest.raises(ValueError, match=r"threshold is 1.5; expected at least 0 and below 1"):
+        attention_arcs(jnp.eye(3), threshold=1.5)
+
+
+def test_logit_lens_names_the_likeliest_token_and_its_probability_at_each_depth_and_place():
+    vocabulary = Vocabulary([" ", "$", "\n"])  # in the order of their code points: line end, space, dollar
+    probabilities = np.array([[[0.5, 0.2, 0.3], [0.1, 0.8, 0.1]], [[0.125, 0.125, 0.75], [0.25, 0.5, 0.25]]])
+    ax = logit_lens(list(np.log(probabilities) + 7), [2, 0], vocabulary, title="lens")
+    written = {(place, round(height)): [] for place in (0, 1) for height in (0, 1)}
+    for text in ax.texts:
+        place, height = text.get_position()
+        written[place, round(height)].append(text.get_text())
+    # (place, depth); what enters the first block is the lowest row
+    assert written == {(0, 0): ["\\n", "0.50"], (1, 0): ["␣", "0.80"], (0, 1): ["$", "0.75"], (1, 1): ["␣", "0.50"]}
+    np.testing.assert_allclose(ax.images[0].get_array(), probabilities.max(-1), rtol=1e-6)
+    assert ax.images[0].origin == "lower"
+    assert (labels_of(ax.xaxis), labels_of(ax.yaxis)) == (["$", "\\n"], ["0", "1"])
+    assert (ax.get_xlabel(), ax.get_ylabel(), ax.get_title()) == ("token read", "blocks passed", "lens")
+
+
+def test_logit_lens_ends_with_what_a_decoder_says(read, tmp_path):
+    ax = logit_lens(read.logits, read.ids, read.vocabulary)
+    probabilities = jax.nn.softmax(read.said, axis=-1)
+    assert len(ax.images[0].get_array()) == 3
+    np.testing.assert_allclose(ax.images[0].get_array()[-1], probabilities.max(-1), rtol=1e-5)
+    said = [text.get_text() for text in ax.texts if text.get_position()[1] > 1.5][::2]
+    names = {" ": "␣", "\n": "\\n"}
+    assert said == [names.get(token, token) for token in read.vocabulary.decode(probabilities.argmax(-1))]
+    ax.figure.savefig(tmp_path / "lens.png")
+    assert not overlapping(ax.texts)
+
+
+def test_logit_lens_is_legible_where_names_are_long_and_tokens_many():
+    words = Vocabulary.from_words("the misunderstood of")
+    logits = np.random.default_rng(3).normal(size=(2, 40, 3))
+    ax = logit_lens(logits, [0, 1, 2, 0] * 10, words)
+    ax.figure.canvas.draw()
+    assert not overlapping(ax.texts)
+    assert not overlapping(ax.xaxis.get_ticklabels())
+
+
+def test_logit_lens_bad_input(read):
+    vocabulary, ids, logits = read.vocabulary, read.ids, read.logits
+    with pytest.raises(ValueError, match=r"logits has shape \(3, 1, 7, 6\).*ids\[0\], and \[each\[0\] for each"):
+        logit_lens([each[None] for each in logits], ids, vocabulary)
+    with pytest.raises(ValueError, match=r"ids has shape \(1, 7\)"):
+        logit_lens(logits, ids[None], vocabulary)
+    with pytest.raises(ValueError, match=r"logits has shape \(3, 7, 6\); expected \(depths, seq=4, vocab_size=6\)"):
+        logit_lens(logits, ids[:4], vocabulary)
+    with pytest.raises(ValueError, match=r"vocab_size=9\). One row for each id.*tokenizer that the model learned with"):
+        logit_lens(logits, ids, Vocabulary("abcdefghi"))
+    with pytest.raises(ValueError, match=r"logits\[1, 2, 3\] is nan; expected finite numbers"):
+        logit_lens(jnp.stack(logits).at[1, 2, 3].set(jnp.nan), ids, vocabulary)
+    with pytest.raises(TypeError, match="logits is a list that makes no array of numbers"):
+        logit_lens([logits[0], logits[1][:3]], ids, vocabulary)
+    with pytest.raises(TypeError, match="tokenizer is of type list; expected what the text was encoded with"):
+        logit_lens(logits, ids, list("abc"))
+
+
+def points_of(line):
+    """The steps and the numbers of a curve."""
+    return line.get_label(), *(numbers.tolist() for numbers in line.get_data())
+
+
+def test_loss_curve_draws_losses_at_their_steps():
+    ax = loss_curve(ROWS, title="run")
+    assert [points_of(line) for line in ax.lines] == [
+        ("loss", [1, 2, 3], [2.5, 2.0, 1.5]),
+        ("validation_loss", [2], [2.25]),
+    ]
+    assert [line.get_marker() for line in ax.lines] == ["", "o"]  # a single point shows by its dot
+    assert (ax.get_xlabel(), ax.get_title()) == ("step", "run")
+    assert [text.get_text() for text in ax.get_legend().get_texts()] == ["loss", "validation_loss"]
+
+
+def test_loss_curve_is_the_same_of_a_result_its_list_its_file_and_its_folder(tmp_path):
+    result = tiny_run.run(evaluate=tiny_run.validation, directory=tmp_path)
+    expected = [points_of(line) for line in loss_curve(result).lines]
+    assert expected[0][1:] == (list(range(1, 13)), [row["loss"] for row in result.metrics])
+    assert expected[1][1] == [5, 10, 12]
+    for source in (result.metrics, tmp_path, str(tmp_path), tmp_path / "metrics.csv"):
+        assert [points_of(line) for line in loss_curve(source).lines] == expected
+    (rate,) = loss_curve(tmp_path, ["learning_rate"]).lines
+    assert points_of(rate)[2] == [row["learning_rate"] for row in result.metrics]
+
+
+def test_loss_curve_draws_any_column_and_several_runs_in_one_picture(tmp_path):
+    path = tmp_path / "other.csv"
+    path.write_text("step,note,accuracy\n1,warm-up,\n\n2,,0.5\n3,,0.75\n")
+    ax = loss_curve(ROWS, ["loss"], label="first", title="two runs")
+    assert loss_curve(path, ["accuracy"], ax=ax, label="second") is ax
+    assert [points_of(line) for line in ax.lines][1] == ("second accuracy", [2, 3], [0.5, 0.75])
+    assert ax.get_title() == "two runs"
+    assert [text.get_text() for text in ax.get_legend().get_texts()] == ["first loss", "second accuracy"]
+
+
+def test_loss_curve_says_where_a_loss_was_not_finite(tmp_path):
+    path = tmp_path / "metrics.csv"
+    path.write_text(HEADER + "1,2.5,1.0,0.1,\n2,inf,1.0,0.1,\n3,nan,1.0,0.1,\n")
+    curve, end = loss_curve(path).lines
+    assert end.get_label() == "loss is inf at step 2"
+    assert end.get_xdata() == [2, 2]
+    assert curve.get_ydata()[0] == 2.5
+    loss_curve([{"step": 1, "loss": jnp.array(jnp.nan)}]).figure.savefig(tmp_path / "curve.png")
+
+
+def test_loss_curve_refuses_what_is_missing(tmp_path):
+    with pytest.raises(
+        ValueError, match="no number in a column 'accuracy'; its columns are step, loss, validation_loss"
+    ):
+        loss_curve(ROWS, ["loss", "accuracy"])
+    with pytest.raises(ValueError, match=r"no number in a column 'validation_loss'; .* Train with evaluate"):
+        loss_curve(ROWS[:1], ["validation_loss"])
+    with pytest.raises(ValueError, match=r"metrics, row 1: step is '' and loss is 2.5; expected numbers"):
+        loss_curve([{"loss": 2.5}])
+    with pytest.raises(FileNotFoundError, match=r"There is no file .*metrics\.csv"):
+        loss_curve(tmp_path)
+    for text in ("", "\n", HEADER):
+        (tmp_path / "metrics.csv").write_text(text)
+        with pytest.raises(ValueError, match="metrics holds no steps; expected at least one"):
+            loss_curve(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (HEADER + "1,2.5,1.0,0.1,\n2,2.", r"metrics\.csv, row 2, has 2 columns; expected 5, .* cut short"),
+        (HEADER + "1,x,1.0,0.1,\n", "row 1: step is '1' and loss is 'x'; expected numbers. Is the file damaged"),
+        (HEADER + '1,"2.5', r"metrics\.csv, line 2: .*Is the file damaged"),
+        (json.dumps(ROWS), "metrics holds no steps"),
+        ("a;b\n1;2\n", "no number in a column 'loss'; its columns are a;b"),
+    ],
+)
+def test_loss_curve_refuses_damaged_files(tmp_path, text, message):
+    (tmp_path / "metrics.csv").write_text(text)
+    with pytest.raises(ValueError, match=message):
+        loss_curve(tmp_path)
+
+
+@pytest.mark.usefixtures("unchecked")
+def test_loss_curve_refuses_what_are_no_metrics(tmp_path):
+    (tmp_path / "metrics.csv").write_bytes(b"\xff\xfe\x00")
+    with pytest.raises(ValueError, match="not UTF-8"):
+        loss_curve(tmp_path)
+    for metrics in ([2.5, 2.0], {"loss": [2.5]}, 5):
+        with pytest.raises(TypeError, match=r"metrics is of type \w+; expected what fit returned, or the path"):
+            loss_curve(metrics)
+    with pytest.raises(TypeError, match=r"columns is the string 'loss'.*\['loss'\]"):
+        loss_curve(ROWS, "loss")
+
+
+TARGETS, PREDICTIONS = [0, 0, 1, 1, 1], [0, 1, 1, 1, 0]
+
+
+def counts_of(ax):
+    """The numbers in the cells, and the array whose colours they stand on, which must be the same."""
+    counts = np.asarray(ax.images[0].get_array())
+    assert [text.get_text() for text in ax.texts] == [str(count) for count in counts.ravel()]
+    return counts.tolist()
+
+
+def test_confusion_matrix_counts_true_classes_as_rows_and_predicted_ones_as_columns():
+    ax = confusion_matrix(TARGETS, PREDICTIONS, ["$no$", "yes"], title="test")
+    assert counts_of(ax) == [[1, 1], [1, 2]]
+    assert labels_of(ax.xaxis) == labels_of(ax.yaxis) == ["$no$", "yes"]
+    assert (ax.get_ylabel(), ax.get_xlabel(), ax.get_title()) == ("true class", "predicted class", "test")
+    ax.figure.canvas.draw()
+    _, given = plt.subplots()
+    assert confusion_matrix([0, 2], [0, 1], ax=given) is given
+    assert counts_of(given) == [[1, 0, 0], [0, 0, 0], [0, 1, 0]]
+
+
+def test_confusion_matrix_takes_a_classifiers_own_logits():
+    logits = np.random.default_rng(5).normal(size=(30, 4)).astype(np.float32)
+    logits[:, 3] = -9  # a class that is never chosen has a column all the same
+    targets = jnp.arange(30) % 3
+    counts = counts_of(confusion_matrix(targets, jnp.asarray(logits)))
+    assert counts == counts_of(confusion_matrix(targets, logits.argmax(1), list("abcd")))
+    assert np.sum(counts, axis=1).tolist() == [10, 10, 10, 0]
+    assert np.sum(counts, axis=0)[3] == 0
+
+
+def test_confusion_matrix_writes_large_counts_out():
+    zeros = np.zeros(123_456, int)
+    assert counts_of(confusion_matrix(zeros, zeros)) == [[123_456, 0], [0, 0]]
+
+
+def test_confusion_matrix_bad_input():
+    with pytest.raises(ValueError, match=r"targets has shape \(5,\); expected \(examples=4,\). One class for each"):
+        confusion_matrix(TARGETS, PREDICTIONS[:4])
+    with pytest.raises(ValueError, match=r"predictions has shape \(1, 2, 3\)"):
+        confusion_matrix(TARGETS, np.zeros((1, 2, 3)))
+    with pytest.raises(ValueError, match=r"targets has shape \(5, 2\); expected \(examples=5,\)"):
+        confusion_matrix(np.eye(2)[TARGETS], PREDICTIONS)
+    with pytest.raises(ValueError, match=r"targets\[4\] is 2; expected 0 to 1, as there are 2 classes"):
+        confusion_matrix([0, 0, 1, 1, 2], PREDICTIONS, ["no", "yes"])
+    with pytest.raises(ValueError, match=r"predictions\[0\] is -1; expected whole numbers from 0"):
+        confusion_matrix(TARGETS, [-1, 0, 0, 0, 0])
+    with pytest.raises(TypeError, match="predictions holds float32; expected whole numbers"):
+        confusion_matrix(TARGETS, np.array(PREDICTIONS) / 2)
+    with pytest.raises(TypeError, match="targets is a list that makes no array of numbers"):
+        confusion_matrix(["no", "yes"], [0, 1])
+    with pytest.raises(ValueError, match=r"predictions has shape \(5, 2\); expected \(examples, classes=3\)"):
+        confusion_matrix(TARGETS, np.zeros((5, 2)), list("abc"))
+    with pytest.raises(ValueError, match=r"predictions\[3, 1\] is nan; expected finite logits"):
+        confusion_matrix(TARGETS, np.where(np.arange(10).reshape(5, 2) == 7, np.nan, 0))
+    with pytest.raises(ValueError, match=r"predictions has shape \(0,\)"):
+        confusion_matrix([], [])
+
+
+@pytest.mark.usefixtures("unchecked")
+def test_confusion_matrix_refuses_names_that_are_none():
+    with pytest.raises(TypeError, match="names is the string 'ab'"):
+        confusion_matrix(TARGETS, PREDICTIONS, "ab")
+    with pytest.raises(TypeError, match="names is 5"):
+        confusion_matrix(TARGETS, PREDICTIONS, 5)
+
+
+def test_plots_are_a_room_of_the_package():
+    for draw in (attention_map, head_grid, attention_arcs, logit_lens, loss_curve, confusion_matrix):
+        assert getattr(pf.plots, draw.__name__) is draw
