@@ -7,7 +7,7 @@ from hypothesis import given, settings, strategies as st
 
 from plainformer.data.text import python_reference
 from plainformer.tokens.bpe import BytePairEncoder
-from plainformer.tokens.merges import byte_alphabet, merge_pair, pre_tokenise
+from plainformer.tokens.merges import GPT2_PATTERN, byte_alphabet, merge_pair, pre_tokenise
 
 TEXT = "she sells sea shells; the shells she sells are sea shells, she's sure. 12 12 日本 日本 naïve 🙂🙂\n\n  ok"
 END = "<|end|>"
@@ -76,6 +76,19 @@ def test_train_bad_input(unchecked):
     for special in (["a"], [END, END], ["ab"]):
         with pytest.raises(ValueError, match=r"repeat each other or a token of the text; rename them"):
             BytePairEncoder.train("ab ab ab", 300, special=special)
+
+
+def test_train_by_another_pattern():
+    encoder = BytePairEncoder.train("123 123 123 ab12 ", 270, pattern=r"\p{N}|\s")
+    assert encoder.pattern == r"\p{N}|\s"
+    assert encoder.merges == (("a", "b"),)  # each digit is a piece of its own
+    assert encoder.decode(encoder.encode("ab 12")) == "ab 12"
+    for call in (
+        lambda: BytePairEncoder.train("ab", 270, pattern="(a"),
+        lambda: BytePairEncoder(encoder.vocabulary, encoder.merges, pattern="(a"),
+    ):
+        with pytest.raises(ValueError, match=r"pattern '\(a' is not a regular expression"):
+            call()
 
 
 # Encoding and decoding
@@ -177,6 +190,70 @@ def test_encode_bad_input(encoder, unchecked):
         encoder.encode_bytes("abc")
     with pytest.raises(TypeError, match=r"text is a bytes; expected a string. For bytes, use encode_bytes"):
         encoder.encode(b"abc")
+
+
+def test_encode_whole_pieces_by_hand():
+    numbers = {character: n for n, character in enumerate([*byte_alphabet().values(), "an", "anb", "bn", "<e>"])}
+    merges = [("a", "n"), ("an", "b")]
+    parts = {"vocabulary": numbers, "merges": merges, "special": ["<e>"]}
+    with pytest.raises(ValueError, match=r"no merge makes 1 tokens of the vocabulary, such as 'bn'"):
+        BytePairEncoder(**parts)
+    encoder = BytePairEncoder(**parts, whole_pieces=True)
+    assert encoder.encode("bn anb bna") == [258, 220, 257, 220, numbers["b"], numbers["n"], numbers["a"]]
+    assert encoder.encode("<e>") == [numbers[sign] for sign in "<e>"]
+    with pytest.raises(ValueError, match=r"no merge makes 1 tokens of the vocabulary, such as 'b n'"):
+        BytePairEncoder(numbers | {"b n": 260}, merges, ["<e>"], whole_pieces=True)
+    with pytest.raises(TypeError, match=r"whole_pieces is 1; expected True or False"):
+        BytePairEncoder(**parts, whole_pieces=1)
+
+
+# Streams
+
+
+@pytest.mark.parametrize("pattern", [GPT2_PATTERN, r"\s*\n|\s|(?i:she's)|ab(?!c)|[a-z]+", r"[^\n]+"])
+@given(
+    st.lists(st.sampled_from([*"shel .'\n日1<|end|>\ud83d\ude42", END, END + END, "sells "])).map("".join),
+    st.lists(st.integers(0, 40)).map(sorted),
+)
+def test_encode_stream_equals_encode_of_the_whole(encoder, pattern, whole, cuts):
+    other = BytePairEncoder(encoder.vocabulary, encoder.merges, encoder.special, pattern)
+    texts = [whole[start:end] for start, end in zip([0, *cuts], [*cuts, None], strict=True)]
+    for allowed in ((), [END], list(encoder.special)):
+        expected = other.encode(whole, allowed_special=allowed)
+        assert list(other.encode_stream(texts, allowed_special=allowed)) == expected
+        assert list(other.encode_stream(whole, allowed_special=allowed)) == expected  # letter by letter
+
+
+def test_encode_stream_yields_early_and_holds_little(encoder):
+    given_out, longest = 0, 0
+
+    def lines():
+        for n in range(2_000):
+            nonlocal given_out
+            given_out += len(line := f"she sells {n} sea shells, she's sure{END}\n")
+            yield line
+
+    done = 0
+    for number in encoder.encode_stream(lines(), allowed_special=[END]):
+        longest = max(longest, given_out - done)  # characters that have come, but have no ids yet
+        done += len(encoder.tokens[number])
+    assert done == given_out > 80_000
+    assert longest < 150
+
+
+def test_encode_stream_of_a_long_piece_in_time(encoder):
+    start = time.process_time()
+    assert list(encoder.encode_stream("shells" * 10_000)) == encoder.encode("shells" * 10_000)
+    assert time.process_time() - start < 5
+
+
+def test_encode_stream_bad_input(encoder, unchecked):
+    with pytest.raises(TypeError, match=r"texts is 5; expected texts one after the other, such as an open file"):
+        encoder.encode_stream(5)
+    with pytest.raises(TypeError, match=r"text is a bytes; expected a string. For bytes, use encode_bytes"):
+        list(encoder.encode_stream(["a", b"b"]))
+    with pytest.raises(ValueError, match=r"allowed_special names \['<pad>'\]"):  # at once, before the first id
+        encoder.encode_stream(["a"], allowed_special=["<pad>"])
 
 
 def test_encode_cache_is_bounded(encoder):

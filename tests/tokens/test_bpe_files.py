@@ -5,7 +5,8 @@ import json
 import pytest
 
 from plainformer.tokens.bpe import BytePairEncoder
-from plainformer.tokens.merges import byte_alphabet
+from plainformer.tokens.merges import GPT2_PATTERN, byte_alphabet
+from plainformer.tokens.tokenizer import tokenizer_from_json
 
 TEXT = "she sells sea shells; the shells she sells are sea shells, she's sure. 12 12 日本 日本 naïve 🙂🙂\n\n  ok"
 END = "<|end|>"
@@ -24,6 +25,14 @@ def test_save_then_load_is_the_same_encoder(encoder, tmp_path):
     assert vars(loaded) | {"_cache": {}} == vars(encoder) | {"_cache": {}}
     assert loaded.encode(TEXT + END, allowed_special=[END]) == encoder.encode(TEXT + END, allowed_special=[END])
     assert [entry.name for entry in tmp_path.iterdir()] == ["encoder.json"]
+
+
+def test_save_then_load_keeps_pattern_and_whole_pieces(encoder, tmp_path):
+    other = BytePairEncoder(encoder.vocabulary, encoder.merges, encoder.special, r"\p{L}+|\s", True)
+    other.save(tmp_path / "other.json")
+    loaded = BytePairEncoder.load(tmp_path / "other.json")
+    assert (loaded.pattern, loaded.whole_pieces) == (r"\p{L}+|\s", True)
+    assert vars(loaded) | {"_cache": {}} == vars(other) | {"_cache": {}}
 
 
 def gpt2_files(encoder, folder):
@@ -109,9 +118,12 @@ def test_from_gpt2_bad_files(encoder, tmp_path):
     [
         (
             lambda c: c.pop("special"),
-            r"x.json has the keys \['merges', 'vocabulary'\]; .*BytePairEncoder.from_gpt2",
+            r"x.json has the keys \['merges', 'pattern', 'vocabulary', 'whole_pieces'\]; .*BytePairEncoder.from_gpt2",
         ),
-        (lambda c: c.pop("merges"), r"expected vocabulary, merges, special, as a saved BytePairEncoder has\."),
+        (
+            lambda c: c.pop("merges"),
+            r"expected vocabulary, merges, special, pattern, whole_pieces, as a saved BytePairEncoder has\.",
+        ),
         (lambda c: c.update(c["vocabulary"]), r"has the keys \['!', '\"', '#', '\$', '%'\] and more; expected"),
         (lambda c: c.update(vocabulary=[1]), "must give each token a whole number"),
         (lambda c: c.update(merges={}), "merges must be a list of pairs"),
@@ -122,6 +134,9 @@ def test_from_gpt2_bad_files(encoder, tmp_path):
         (lambda c: c.update(special=[3]), "special holds 3; expected names, each a string"),
         (lambda c: c.update(special=[""]), "special holds an empty name"),
         (lambda c: c["merges"].pop(), r"x.json: no merge makes \d+ tokens"),
+        (lambda c: c.update(pattern=3), r"x.json: pattern is 3; expected a regular expression, as a string"),
+        (lambda c: c.update(pattern="(a"), r"x.json: pattern '\(a' is not a regular expression"),
+        (lambda c: c.update(whole_pieces=None), r"x.json: whole_pieces is None; expected True or False"),
     ],
 )
 def test_load_corrupt_file(encoder, tmp_path, unchecked, change, message):
@@ -142,6 +157,8 @@ def test_load_reads_a_file_of_the_first_version(tmp_path):
     letters = ", ".join(f"{json.dumps(character)}: {n}" for n, character in enumerate(byte_alphabet().values()))
     (tmp_path / "old.json").write_text(old % letters)
     loaded = BytePairEncoder.load(tmp_path / "old.json")
+    assert (loaded.pattern, loaded.whole_pieces) == (GPT2_PATTERN, False)  # files had neither
+    assert vars(tokenizer_from_json(old % letters)) == vars(loaded)
     assert loaded.encode("ab<e>", allowed_special=["<e>"]) == [256, 257]
 
 

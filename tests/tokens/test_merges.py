@@ -5,7 +5,37 @@ from collections import Counter
 import pytest
 from hypothesis import given, strategies as st
 
-from plainformer.tokens.merges import apply_merges, byte_alphabet, count_pairs, learn_merges, merge_pair, pre_tokenise
+from plainformer.tokens.merges import (
+    apply_merges,
+    byte_alphabet,
+    certain_pieces,
+    check_pattern,
+    count_pairs,
+    learn_merges,
+    merge_pair,
+    pre_tokenise,
+)
+
+# The patterns of GPT-4 and of GPT-4o, as their files have them.
+GPT4 = (
+    r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+"
+    r"|\s+(?!\S)|\s+"
+)
+GPT4O = (
+    r"[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]*[\p{Ll}\p{Lm}\p{Lo}\p{M}]+(?i:'s|'t|'re|'ve|'m|'ll|'d)?"
+    r"|[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]+[\p{Ll}\p{Lm}\p{Lo}\p{M}]*(?i:'s|'t|'re|'ve|'m|'ll|'d)?"
+    r"|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+"
+)
+PATTERNS = [
+    GPT4,
+    GPT4O,
+    r"\s",
+    r"ab+(?=c)|a",
+    r"(?:ab)*c|.+",
+    r"a{2,4}|[0-9][0-9]",
+    r"(?=a.*b)a|x+?y",
+    r"(?i:ss|fi)|a++",
+]
 
 
 def test_byte_alphabet_is_gpt2s():
@@ -37,6 +67,78 @@ def test_pre_tokenise_by_hand(text, pieces):
 @given(st.text(st.characters(exclude_categories=())))
 def test_pre_tokenise_loses_nothing(text):
     assert "".join(pre_tokenise(text)) == text
+
+
+@pytest.mark.parametrize(
+    ("pattern", "text", "pieces"),
+    [
+        (GPT4, "She'LL pay 12345\n\n (now)", ["She", "'LL", " pay", " ", "123", "45", "\n\n", " (", "now", ")"]),
+        (GPT4O, "don't McDonald/\n", ["don't", " Mc", "Donald", "/\n"]),
+        (r"\p{N}", "ab12 c", ["ab", "1", "2", " c"]),  # what lies between two matches is a piece, too
+        (r"(?i:ß)", "xSSẞ", ["x", "SS", "ẞ"]),  # capitals of one letter may be two
+        (r"a|(b)\.", "cab.", ["c", "a", "b."]),
+        (r"[^\]\-x]+", "ab]-", ["ab", "]-"]),
+        (r"\s", "", []),
+    ],
+)
+def test_pre_tokenise_by_another_pattern(pattern, text, pieces):
+    assert pre_tokenise(text, pattern) == pieces
+
+
+@pytest.mark.parametrize("pattern", PATTERNS)
+@given(st.text(st.sampled_from("ab'TreſßLc1 2x\n\r\t!/yé日")))
+def test_pre_tokenise_loses_nothing_by_another_pattern(pattern, text):
+    assert "".join(pre_tokenise(text, pattern)) == text
+
+
+@pytest.mark.parametrize(
+    ("pattern", "message"),
+    [
+        (r"\w+", r"pattern has '\\\\w\+' at 0; expected characters, sets such as"),
+        ("^a", r"pattern has '\^a' at 0"),
+        ("a+$", r"pattern has '\$' at 2"),
+        ("a(?<=b)", r"pattern has '\(\?<=b\)' at 1"),
+        ("(?P<name>a)", r"pattern has '\(\?P<name' at 0"),
+        ("(*SKIP)a", r"pattern has '\(\*SKIP\)a' at 0"),
+        ("[a&&b]", r"pattern has '\[a&&b\]' at 0"),
+        ("[[a]]", r"pattern has '\[\[a\]\]' at 0"),
+        ("ba{2}?", r"pattern has '\{2\}\?' at 2"),
+        (r"\p{Greek}", r"pattern has '\\\\p\{Greek' at 0"),
+        ("a)|(b", r"pattern 'a\)\|\(b' is not a regular expression: .*parenthesis"),
+        ("[z-a]", r"is not a regular expression: bad character range"),
+        ("a*", r"pattern 'a\*' matches the empty text; expected one character at least"),
+        ("", r"pattern '' matches the empty text"),
+    ],
+)
+def test_check_pattern_refuses_what_others_may_read_otherwise(pattern, message):
+    with pytest.raises(ValueError, match=message):
+        check_pattern(pattern)
+    with pytest.raises(ValueError, match=message):
+        pre_tokenise("aab", pattern)
+
+
+def test_check_pattern_wants_a_string_and_no_empty_piece(unchecked):
+    with pytest.raises(TypeError, match=r"pattern is \['a'\]; expected a regular expression, as a string"):
+        check_pattern(["a"])
+    with pytest.raises(ValueError, match=r"matches an empty piece before a character; expected one or more"):
+        pre_tokenise("ba", "(?=a)|b")
+
+
+def test_certain_pieces_by_hand():
+    assert certain_pieces("The dog") == ["The"]
+    assert certain_pieces("The dog ") == ["The", " dog"]  # the space may belong to a word
+    assert certain_pieces("it's") == ["it", "'s"]  # whatever follows, the ending ends
+    assert certain_pieces("it'") == ["it"]
+    assert certain_pieces("a  \n  ", GPT4) == ["a"]  # another line break would take all the spaces
+    assert pre_tokenise("a  \n  ", GPT4) == ["a", "  \n", "  "]
+    assert certain_pieces("") == []
+
+
+@pytest.mark.parametrize("pattern", PATTERNS)
+@given(st.text(st.sampled_from("ab'TreſßLc1 2x\n\r\t!/yé日")), st.integers(0, 30))
+def test_certain_pieces_stay_whatever_follows(pattern, text, cut):
+    certain = certain_pieces(text[:cut], pattern)
+    assert pre_tokenise(text, pattern)[: len(certain)] == certain
 
 
 # Learning

@@ -1,32 +1,56 @@
-"""Byte-level byte-pair encoding: train it, apply it, and read GPT-2's files (chapter 01)."""
+"""Byte-level byte-pair encoding: train it, apply it, and exchange its files with others (chapter 01)."""
 
 import json
 import os
 import re
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
 from plainformer.checks import Positive, checked
 from plainformer.data.files import object_from_json, read_json, read_text, write_text
 from plainformer.data.lists import check_names, check_once, check_token_ids
-from plainformer.tokens.merges import apply_merges, byte_alphabet, learn_merges, pre_tokenise
+from plainformer.tokens.hugging_face import parts_of_tokenizer, tokenizer_of_parts
+from plainformer.tokens.merges import (
+    GPT2_PATTERN,
+    apply_merges,
+    byte_alphabet,
+    certain_pieces,
+    check_pattern,
+    learn_merges,
+    pre_tokenise,
+)
 
-GPT2_HINT = "For GPT-2's vocab.json and merges.txt use BytePairEncoder.from_gpt2."
+OTHERS_HINT = (
+    "For GPT-2's vocab.json and merges.txt use BytePairEncoder.from_gpt2, "
+    "for Hugging Face's tokenizer.json BytePairEncoder.from_hugging_face."
+)
 
 
 class BytePairEncoder:
     """A byte-level byte-pair encoder: any text and any bytes to ids, and exactly back.
 
-    Made by `BytePairEncoder.train`, `BytePairEncoder.load` or `BytePairEncoder.from_gpt2`, or from its parts. Has
-    `tokens` (the bytes of each token, by id), `merges`, `vocabulary` and `special` (name to id).
+    Made by `BytePairEncoder.train`, `load`, `from_gpt2` or `from_hugging_face`, or from its parts. Has `tokens` (the
+    bytes of each token, by id), `merges`, `vocabulary`, `special` (name to id), `pattern` and `whole_pieces`.
 
     **Arguments** `vocabulary`: token, written in `byte_alphabet`, to id, special ones included; `merges`: pairs of
     tokens, first learned first; `special`: which names in the vocabulary stand for no text: no text becomes one, unless
-    `encode` is told so by name.
+    `encode` is told so by name; `pattern`: how text is cut into pieces, as `pre_tokenise` has it; `whole_pieces`: a
+    piece that is a token as it stands becomes that token, whatever the merges make of it, as Llama 3 does it.
     """
 
-    def __init__(self, vocabulary: Mapping[str, int], merges: Sequence[Sequence[str]], special: Collection[str] = ()):
+    @checked
+    def __init__(
+        self,
+        vocabulary: Mapping[str, int],
+        merges: Sequence[Sequence[str]],
+        special: Collection[str] = (),
+        pattern: str = GPT2_PATTERN,
+        whole_pieces: bool = False,
+    ):
+        check_pattern(pattern)
         _check_parts(vocabulary, merges, special)
+        _check_all_made(vocabulary, merges, special, whole_pieces)
+        self.pattern, self.whole_pieces = pattern, whole_pieces
         self.vocabulary = dict(vocabulary)
         self.merges = tuple((a, b) for a, b in merges)
         by_id = sorted(self.vocabulary, key=self.vocabulary.__getitem__)
@@ -41,19 +65,28 @@ class BytePairEncoder:
             (self.vocabulary[a], self.vocabulary[b]): (rank, self.vocabulary[a + b])
             for rank, (a, b) in enumerate(self.merges)
         }
+        ordinary = {self.tokens[n]: n for n, name in enumerate(by_id) if name not in self.special}
+        self._whole = ordinary if whole_pieces else {}
         self._cache: dict[bytes, list[int]] = {}
 
     @classmethod
     @checked
     def train(
-        cls, text: str, vocab_size: Positive, *, special: Collection[str] = (), min_count: int = 1
+        cls,
+        text: str,
+        vocab_size: Positive,
+        *,
+        special: Collection[str] = (),
+        min_count: int = 1,
+        pattern: str = GPT2_PATTERN,
     ) -> "BytePairEncoder":
         """Learn merges from `text` until there are `vocab_size` tokens, or nothing is left to merge.
 
         The 256 bytes come first, then the merges by `learn_merges`, which also says how ties are broken, and why a long
         piece without a space is slow; then the special tokens. Pairs that occur less often than `min_count` are not
-        merged.
+        merged. The text is cut by `pattern`, as `pre_tokenise` has it.
         """
+        check_pattern(pattern)
         check_names("special", special)
         _check_text(text)
         if not text:
@@ -63,7 +96,7 @@ class BytePairEncoder:
             raise ValueError(f"vocab_size is {vocab_size}; expected at least 256 bytes + {len(special)} special ones.")
         alphabet = byte_alphabet()
         id_of = {byte: number for number, byte in enumerate(alphabet)}
-        counts = Counter(pre_tokenise(text))
+        counts = Counter(pre_tokenise(text, pattern))
         pieces = {tuple(id_of[byte] for byte in _to_bytes(piece)): times for piece, times in counts.items()}
         tokens, merges = list(alphabet.values()), []
         for a, b in learn_merges(pieces, num_merges, min_count=min_count):
@@ -73,7 +106,7 @@ class BytePairEncoder:
         vocabulary = {token: number for number, token in enumerate(tokens)}
         if len(vocabulary) < len(tokens):
             raise ValueError(f"special tokens {list(special)} repeat each other or a token of the text; rename them.")
-        return cls(vocabulary, merges, special)
+        return cls(vocabulary, merges, special, pattern)
 
     def encode(self, text: str, *, allowed_special: Collection[str] = ()) -> list[int]:
         """Turn text into ids; names of special tokens in it, too, are text like any other unless they are allowed.
@@ -82,16 +115,59 @@ class BytePairEncoder:
         as its three bytes.
         """
         _check_text(text)
-        check_names("allowed_special", allowed_special, ordered=False)
-        if unknown := set(allowed_special) - set(self.special):
-            raise ValueError(f"allowed_special names {sorted(unknown)}; the special tokens are {list(self.special)}.")
-        # The capturing group keeps what it finds at the odd places. Longer names first: one may begin another.
-        names = sorted(allowed_special, key=len, reverse=True)
-        parts = re.split(f"({'|'.join(map(re.escape, names))})", text) if names else [text]
+        names = self._named(allowed_special)
         ids: list[int] = []
-        for n, part in enumerate(parts):
-            ids += [self.special[part]] if n % 2 else self._encode_pieces(part, "surrogatepass")
-        return ids
+        end = 0
+        for name in names.finditer(text):
+            ids += [*self._encode_pieces(text[end : name.start()], "surrogatepass"), self.special[name[0]]]
+            end = name.end()
+        return ids + self._encode_pieces(text[end:], "surrogatepass")
+
+    def encode_stream(self, texts: Iterable[str], *, allowed_special: Collection[str] = ()) -> Iterator[int]:
+        """Yield the ids of many texts, such as the lines of an open file, as if they were joined and encoded at once.
+
+        Wherever the texts are cut, the ids are those of `encode("".join(texts))`. What further text could change is
+        held back: the last piece or two of `pre_tokenise`, or the beginning of an allowed name. That is at most about
+        twice as long as the longest of these, beside one of the texts.
+        """
+        if not isinstance(texts, Iterable):
+            raise TypeError(f"texts is {texts!r}; expected texts one after the other, such as an open file.")
+        return self._stream(texts, allowed_special, self._named(allowed_special))
+
+    def _stream(self, texts: Iterable[str], allowed: Collection[str], names: re.Pattern) -> Iterator[int]:
+        longest = max(map(len, allowed), default=1)
+        held, enough = "", 0
+        for text in texts:
+            _check_text(text)
+            held += text
+            if len(held) >= enough:  # else too little has come since it was last looked at: a long piece is not done
+                ids, end = self._encode_certain(held, names, longest)
+                yield from ids
+                held = held[end:]
+                enough = 2 * len(held)
+        yield from self.encode(held, allowed_special=allowed)
+
+    def _encode_certain(self, text: str, names: re.Pattern, longest: int) -> tuple[list[int], int]:
+        """The ids at the start of a text that no text after it can change, and how many characters they stand for."""
+        ids: list[int] = []
+        end, certain = 0, len(text) - longest + 1  # a name that begins before it is not part of a longer one
+        for name in names.finditer(text):
+            if name.start() >= certain:
+                break
+            ids += [*self._encode_pieces(text[end : name.start()], "surrogatepass"), self.special[name[0]]]
+            end = name.end()
+        for piece in certain_pieces(text[end : max(certain, end)], self.pattern):
+            ids += self._encode_piece(_to_bytes(piece))
+            end += len(piece)
+        return ids, end
+
+    def _named(self, allowed: Collection[str]) -> re.Pattern:
+        """What finds the allowed names in a text, the longest of those that begin at one place."""
+        check_names("allowed_special", allowed, ordered=False)
+        if unknown := set(allowed) - set(self.special):
+            raise ValueError(f"allowed_special names {sorted(unknown)}; the special tokens are {list(self.special)}.")
+        names = sorted(allowed, key=len, reverse=True)
+        return re.compile("|".join(map(re.escape, names)) or "(?!)")  # without names, one that finds nothing
 
     def encode_bytes(self, data: bytes) -> list[int]:
         """Turn any bytes into ids: those of `encode` where they are UTF-8, and no error where they are not."""
@@ -121,12 +197,15 @@ class BytePairEncoder:
         return f"BytePairEncoder({len(self)} tokens, {len(self.merges)} merges, special {list(self.special)})"
 
     def _encode_pieces(self, text: str, errors: str) -> list[int]:
-        return [n for piece in pre_tokenise(text) for n in self._encode_piece(piece.encode("utf-8", errors))]
+        return [
+            n for piece in pre_tokenise(text, self.pattern) for n in self._encode_piece(piece.encode("utf-8", errors))
+        ]
 
     def _encode_piece(self, piece: bytes) -> list[int]:
         if piece in self._cache:
             return self._cache[piece]
-        ids = apply_merges([self._byte_ids[byte] for byte in piece], self._rules)
+        whole = self._whole.get(piece)
+        ids = apply_merges([self._byte_ids[byte] for byte in piece], self._rules) if whole is None else [whole]
         if len(piece) <= 64:  # words repeat, so a cache pays; but it must not grow for ever
             if len(self._cache) >= 50_000:
                 self._cache.clear()
@@ -135,7 +214,12 @@ class BytePairEncoder:
 
     def to_json(self) -> str:
         """Return the encoder as JSON, which `tokenizer_from_json` reads back."""
-        return json.dumps({"vocabulary": self.vocabulary, "merges": self.merges, "special": list(self.special)})
+        return json.dumps(self._parts())
+
+    def _parts(self) -> dict:
+        """The arguments that make this encoder again."""
+        parts = {"vocabulary": self.vocabulary, "merges": self.merges, "special": list(self.special)}
+        return parts | {"pattern": self.pattern, "whole_pieces": self.whole_pieces}
 
     def save(self, path: str | os.PathLike) -> None:
         """Write the encoder to one JSON file; `FileNotFoundError` if the folder does not exist."""
@@ -144,7 +228,7 @@ class BytePairEncoder:
     @classmethod
     def load(cls, path: str | os.PathLike) -> "BytePairEncoder":
         """Read a file that `save` wrote; `ValueError` says what is wrong with any other."""
-        return object_from_json(cls, read_json(path), path, GPT2_HINT)
+        return object_from_json(cls, with_newer_parts(read_json(path)), path, OTHERS_HINT)
 
     @classmethod
     def from_gpt2(
@@ -162,6 +246,36 @@ class BytePairEncoder:
             return cls(vocabulary, merges, special)
         except (TypeError, ValueError) as error:
             raise ValueError(f"{vocab_path} and {merges_path}: {error}") from error
+
+    @classmethod
+    def from_hugging_face(cls, path: str | os.PathLike) -> "BytePairEncoder":
+        """Read a `tokenizer.json` of Hugging Face's `tokenizers`, if it is byte-level byte-pair encoding.
+
+        `encode(text, allowed_special=encoder.special)` gives the ids of their `encode(text, add_special_tokens=False)`.
+        The two differ in a text that spells the name of a special token: theirs makes that token of it unless its
+        `encode_special_tokens` is true, ours only where it is allowed. What theirs adds around a text is not read.
+
+        **Raises** `ValueError` if the file asks for what would make other ids of a text, such as a normalizer;
+        `FileNotFoundError`.
+        """
+        content = read_json(path)
+        try:
+            return cls(**parts_of_tokenizer(content))
+        except (TypeError, ValueError) as error:
+            raise ValueError(f"{path}: {error}") from error
+
+    def save_hugging_face(self, path: str | os.PathLike) -> None:
+        """Write the encoder as a `tokenizer.json` that `tokenizers.Tokenizer.from_file` opens.
+
+        Text gets the same ids there; for the names of special tokens in it, see `from_hugging_face`.
+        """
+        write_text(path, json.dumps(tokenizer_of_parts(**self._parts()), ensure_ascii=False, indent=1))
+
+
+def with_newer_parts(content: dict) -> dict:
+    """What `BytePairEncoder.to_json` wrote, with the parts that it did not write yet when the file was made."""
+    newer = {"pattern": GPT2_PATTERN, "whole_pieces": False}
+    return newer | content if {"vocabulary", "merges", "special"} <= content.keys() else content
 
 
 def _to_bytes(text: str) -> bytes:
@@ -196,21 +310,37 @@ def _check_parts(vocabulary, merges, special) -> None:
     check_names("special", special, ordered=False)  # their ids stand in the vocabulary
     if sorted(vocabulary.values()) != list(range(len(vocabulary))):
         raise ValueError(f"the ids of {len(vocabulary)} tokens must be 0 to {len(vocabulary) - 1}, each once.")
-    made = set(byte_alphabet().values())
-    if missing := made - vocabulary.keys():
+    if missing := set(byte_alphabet().values()) - vocabulary.keys():
         hint = "With Hugging Face's trainer, give initial_alphabet=ByteLevel.alphabet()."
         raise ValueError(f"the vocabulary lacks {len(missing)} of the 256 bytes, such as {min(missing)!r}. {hint}")
-    for rank, (a, b) in enumerate(merges):
-        if missing := {a, b} - made:
-            raise ValueError(f"merge {rank}, {a!r} with {b!r}: no byte and no earlier merge makes {min(missing)!r}.")
-        if a + b not in vocabulary:
-            raise ValueError(f"merge {rank}, {a!r} with {b!r}: the vocabulary has no {a + b!r}.")
-        made.add(a + b)
     check_once("merges", map(tuple, merges))
-    if ordinary := made & set(special):
-        raise ValueError(f"the special token {min(ordinary)!r} is an ordinary token too.")
     if unknown := set(special) - vocabulary.keys():
         raise ValueError(f"the special token {min(unknown)!r} is not in the vocabulary.")
-    if left := vocabulary.keys() - made - set(special):
+
+
+def _check_all_made(vocabulary, merges, special, whole_pieces: bool) -> None:
+    """Raise `ValueError` unless the bytes and the merges, each after those that it builds on, make all tokens.
+
+    Where several merges make one token, as in files made from tiktoken's, this holds for one of them; and where whole
+    pieces become tokens, a token needs no merge.
+    """
+    alphabet = set(byte_alphabet().values())
+    made, early = set(alphabet), {}
+    for rank, (a, b) in enumerate(merges):
+        merge = f"merge {rank}, {a!r} with {b!r}"
+        if missing := {a, b} - made:
+            early[a + b] = f"{merge}: no byte and no earlier merge makes {min(missing)!r}."
+            if missing - vocabulary.keys():
+                raise ValueError(early[a + b])
+        if a + b not in vocabulary:
+            raise ValueError(f"{merge}: the vocabulary has no {a + b!r}.")
+        if not missing:
+            made.add(a + b)
+    if not whole_pieces and (unmade := early.keys() - made):
+        raise ValueError(early[min(unmade)])
+    if ordinary := made & set(special):
+        raise ValueError(f"the special token {min(ordinary)!r} is an ordinary token too.")
+    left = vocabulary.keys() - made - set(special)
+    if left := {token for token in left if not whole_pieces or set(token) - alphabet}:
         hint = "Either merges are missing, or these are special tokens: then name them in `special`."
         raise ValueError(f"no merge makes {len(left)} tokens of the vocabulary, such as {min(left)!r}. {hint}")

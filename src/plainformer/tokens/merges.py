@@ -1,6 +1,7 @@
 """How byte-pair encoding cuts text into pieces, learns its merges and applies them (chapter 01)."""
 
 import heapq
+import re
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from functools import cache
@@ -8,6 +9,16 @@ from itertools import pairwise
 
 Pair = tuple[int, int]
 Pieces = Mapping[tuple[int, ...], int]  # each distinct piece of a text, as ids, and how often it occurs
+
+GPT2_PATTERN = r"'(?:[sdmt]|ll|ve|re)| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+"
+
+# What a pattern may be made of: signs that `regex` and Hugging Face's `tokenizers` read alike, and none looks behind.
+_SYNTAX = r"characters, sets such as [^\s\p{L}], groups such as (?:…) and (?i:…), |, repetitions, and (?=…) or (?!…)."
+_ESCAPED = r"\\(?:[rntsSdD]|[^\w\s]|[pP]\{[LMNPSZC][a-z]?\})"
+_SET = rf"\[\^?(?:{_ESCAPED}|(?!&&|--|\|\||~~)[^\\\[\]])+\]"
+_REPEATED = r"[?*+][?+]?|\{\d+(?:,\d*)?\}(?![?*+])"
+_GROUP = r"\((?:\?(?:i?:|[=!])|(?![?*+]))|[)|]"
+_UNDERSTOOD = re.compile(rf"(?:{_ESCAPED}|{_SET}|{_REPEATED}|{_GROUP}|[^\\\[\](){{}}?*+|^$])*")
 
 _GONE = -1  # stands where a token was that has been merged into its left neighbour
 
@@ -25,20 +36,60 @@ def byte_alphabet() -> dict[int, str]:
 
 
 @cache
-def _pattern():
+def _compiled(pattern: str):
+    """A pattern that also matches what lies between matches, and one that only asks whether a match reached the end."""
     import regex  # the standard library's `re` knows no \p{L}
 
-    return regex.compile(r"'(?:[sdmt]|ll|ve|re)| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+")
+    if odd := _UNDERSTOOD.sub("", pattern, count=1):
+        raise ValueError(f"pattern has {odd[:8]!r} at {len(pattern) - len(odd)}; expected {_SYNTAX}")
+    try:
+        if regex.fullmatch(pattern, ""):
+            raise ValueError(f"pattern {pattern!r} matches the empty text; expected one character at least: + for *.")
+        either = rf"(?:{pattern})|(?:(?!{pattern})[\s\S])+"
+        return regex.compile(either, regex.FULLCASE), regex.compile(rf"(?>{either})(?!)", regex.FULLCASE)
+    except regex.error as error:
+        raise ValueError(f"pattern {pattern!r} is not a regular expression: {error}.") from error
 
 
-def pre_tokenise(text: str) -> list[str]:
+def check_pattern(pattern: str) -> None:
+    """Raise `ValueError` unless `pre_tokenise` takes this pattern; `TypeError` if it is no string."""
+    if not isinstance(pattern, str):
+        raise TypeError(f"pattern is {pattern!r}; expected a regular expression, as a string.")
+    _compiled(pattern)
+
+
+def pre_tokenise(text: str, pattern: str = GPT2_PATTERN) -> list[str]:
     r"""Cut text into pieces that no token crosses: words, numbers and signs, each with the space before it.
 
     Radford et al. (2019), section 2.2; the rule is GPT-2's, in our words: an English ending such as 's; or letters,
     or digits, or other signs, after at most one space; or white space, of which the last one goes to what follows if
     it is a space. Joined together, the pieces are `text` again.
+
+    Another `pattern` is a regular expression of which each match is a piece, and so is what lies between two: digits in
+    threes are `r"\p{N}{1,3}|\p{L}+|[^\p{L}\p{N}]+"`. It may be made of characters, sets, classes such as `\p{L}` and
+    `\s`, groups, `|`, `(?i:…)`, repetitions and looks ahead: what other libraries read in the same way, and what never
+    asks for the text before a piece. **Raises** `ValueError` for anything else.
     """
-    return _pattern().findall(text)
+    either, _ = _compiled(pattern)
+    pieces = [match[0] for match in either.finditer(text)]
+    if sum(map(len, pieces)) < len(text):
+        raise ValueError(f"pattern {pattern!r} matches an empty piece before a character; expected one or more.")
+    return pieces
+
+
+def certain_pieces(text: str, pattern: str = GPT2_PATTERN) -> list[str]:
+    """Return the pieces at the start of `text` that stay as they are whatever text follows.
+
+    They end before the first piece for which the regular expression had to look beyond the end of the text.
+    """
+    _, reaches_end = _compiled(pattern)
+    certain, end = [], 0
+    for piece in pre_tokenise(text, pattern):
+        if reaches_end.match(text, end, partial=True):
+            break
+        certain.append(piece)
+        end += len(piece)
+    return certain
 
 
 def count_pairs(pieces: Pieces) -> Counter[Pair]:
