@@ -7,7 +7,7 @@ import tarfile
 import pytest
 
 from plainformer.data import parallel
-from plainformer.data.parallel import load_parallel, multi30k
+from plainformer.data.parallel import keep_short, load_parallel, multi30k
 
 
 def write(path, content):
@@ -99,6 +99,34 @@ def test_multi30k_is_downloaded_once(download, tmp_path):
     # Kept are the archives, and nothing was unpacked.
     kept = sorted(path.name.split("-")[-1] for path in (tmp_path / "cache").rglob("*") if path.is_file())
     assert kept == ["multi30k_test.tar.gz", "multi30k_train.tar.gz", "multi30k_val.tar.gz"]
+
+
+@pytest.mark.usefixtures("download", "unchecked")
+def test_multi30k_the_other_way_round():
+    for there, back in zip(multi30k("de", "en"), multi30k(), strict=True):
+        assert there == [(target, source) for source, target in back]
+    assert multi30k(source="de", target="en").training[0] == ("Ein Hund .", "A dog .")
+    with pytest.raises(ValueError, match=r"^source and target are both 'de'; expected 'en' and 'de'"):
+        multi30k("de")
+    with pytest.raises(ValueError, match=r"^source is 'fr'; expected one of 'en', 'de'"):
+        multi30k("fr")
+
+
+@pytest.mark.usefixtures("unchecked")
+def test_keep_short_drops_pairs_with_a_long_text():
+    pairs = [([1] * 3, [2] * 4), ([1] * 4, [2]), ([1], [2] * 5), ([], [])]
+    assert keep_short(pairs, 3, 4) == [pairs[0], pairs[3]]
+    assert keep_short([("a dog", "ein Hund"), ("a", "ein")], 4, 8) == [("a", "ein")]
+    with pytest.raises(
+        ValueError, match=r"^None of 2 pairs is within source_len=1 and target_len=1; expected at least"
+    ):
+        keep_short(pairs[:2], 1, 1)
+    with pytest.raises(ValueError, match=r"^target_len is 0; expected at least 1"):
+        keep_short(pairs, 1, 0)
+    with pytest.raises(TypeError, match=r"^pairs is a string; expected a list of pairs"):
+        keep_short("ab", 1, 1)
+    with pytest.raises(TypeError, match=r"^pairs\[0\] is \[1, 2, 3\]; expected a source and a target"):
+        keep_short([[1, 2, 3]], 1, 1)
 
 
 def test_multi30k_refuses_another_file(download):

@@ -5,7 +5,14 @@ import hashlib
 import pytest
 
 from plainformer.data import text as data
-from plainformer.data.text import load_text, python_reference, python_reference_splits, split_text, tiny_shakespeare
+from plainformer.data.text import (
+    load_text,
+    python_reference,
+    python_reference_splits,
+    split_text,
+    stream_text,
+    tiny_shakespeare,
+)
 
 
 def test_python_reference_is_a_long_english_text():
@@ -50,6 +57,33 @@ def test_load_text_bad_files(tmp_path):
 
 def paragraphs(text):
     return [paragraph.strip() for paragraph in text.split("\n\n")]
+
+
+def test_stream_text_gives_the_whole_text_in_pieces_that_end_with_a_line(tmp_path):
+    text = "\ufeffZwei Käfer\r\nsitzen\n\n" + "äöü\u2028" * 9 + "\nim Gras.\n" * 5
+    path = tmp_path / "text.txt"
+    path.write_bytes(text.encode())
+    for size in (3, 7, 12, 1000):
+        pieces = list(stream_text(path, size))
+        assert "".join(pieces) == load_text(path)
+        assert all(0 < len(piece) <= 2 * size for piece in pieces)
+        assert all(piece.endswith("\n") or len(piece) == 2 * size for piece in pieces)
+    assert list(stream_text(str(path))) == [text[1:]]
+
+
+@pytest.mark.usefixtures("unchecked")
+def test_stream_text_bad_files(tmp_path):
+    with pytest.raises(FileNotFoundError, match=r"^There is no file .*none.txt\. Looked in"):
+        stream_text(tmp_path / "none.txt")
+    with pytest.raises(IsADirectoryError, match=r"is a folder; expected a file"):
+        stream_text(tmp_path)
+    (tmp_path / "latin.txt").write_bytes(b"a line\n" * 5000 + b"caf\xe9\n")
+    pieces = stream_text(tmp_path / "latin.txt", 10)
+    assert next(pieces) == "a line\na line\n"
+    with pytest.raises(ValueError, match=r"latin.txt is not UTF-8, somewhere after character \d+: .*such as Latin-1"):
+        list(pieces)
+    with pytest.raises(ValueError, match=r"^piece_size is 0; expected at least 1"):
+        stream_text(tmp_path / "latin.txt", 0)
 
 
 def test_python_reference_splits_share_no_paragraph():

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from plainformer.data.windows import consecutive_windows, random_windows
+from plainformer.data.windows import consecutive_windows, random_windows, stream_windows
 
 
 def test_random_windows_return_windows_and_what_follows():
@@ -51,6 +51,19 @@ def test_consecutive_windows_make_every_token_but_the_first_a_target_once(num_to
     assert (targets[~is_token] == 0).all()
 
 
+@pytest.mark.parametrize("num_tokens", [8, 9, 22, 29, 30])
+@pytest.mark.parametrize("batch_size", [1, 2, 3])
+def test_stream_windows_are_the_consecutive_ones_in_batches_of_one_shape(num_tokens, batch_size):
+    text = np.arange(50, 50 + num_tokens)
+    batches = list(stream_windows(text, 7, batch_size))
+    assert {array.shape for batch in batches for array in batch} == {(batch_size, 7)}
+    assert len(batches) == -(-(num_tokens - 1) // (7 * batch_size))
+    for number, array in enumerate(consecutive_windows(text, 7)):
+        joined = np.concatenate([np.asarray(batch[number]) for batch in batches])
+        np.testing.assert_array_equal(joined[: len(array)], array)
+        assert number == 0 or not joined[len(array) :].any()
+
+
 @pytest.mark.parametrize(
     ("call", "error", "message"),
     [
@@ -59,6 +72,8 @@ def test_consecutive_windows_make_every_token_but_the_first_a_target_once(num_to
         (lambda: random_windows([1, 2, 3], 0, 2), ValueError, r"^seq_len is 0; expected at least 1"),
         (lambda: random_windows([1, 2, 3], 2, 0), ValueError, r"^batch_size is 0; expected at least 1"),
         (lambda: random_windows([1, 2, 3], 2, 1, seed=-1), ValueError, r"^seed is -1; expected at least 0 and below"),
+        (lambda: stream_windows([1, 2], 2, 3), ValueError, r"^The text has 2 tokens; expected at least 3, a window"),
+        (lambda: stream_windows([1, 2, 3], 2, 0), ValueError, r"^batch_size is 0; expected at least 1"),
         (lambda: random_windows([1, 2, -3], 2, 1), ValueError, r"^ids\[2\] is -3; expected 0 to"),
         (lambda: consecutive_windows([1.0, 2.0, 3.0], 2), TypeError, r"^ids are float64; expected whole numbers"),
         (lambda: consecutive_windows([[1, 2], [3, 4]], 2), ValueError, r"^ids has shape \(2, 2\); expected \(seq,\)"),

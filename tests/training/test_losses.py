@@ -10,8 +10,7 @@ import pytest
 from jax.test_util import check_grads
 from toy_models import Bigram
 
-from plainformer.data.windows import consecutive_windows
-from plainformer.training.losses import bits_per_character, corpus_loss, cross_entropy, next_token_loss, perplexity
+from plainformer.training.losses import bits_per_character, cross_entropy, next_token_loss, perplexity
 
 BATCH, SEQ, VOCAB = 3, 5, 7
 IS_TOKEN = jnp.array([[1, 1, 1, 1, 1], [1, 0, 1, 1, 0], [0, 0, 0, 0, 1]], bool)
@@ -155,16 +154,6 @@ def test_next_token_loss_is_the_mean_surprise_at_the_targets(model, key):
     np.testing.assert_allclose(with_key, surprises(2 * model(inputs), targets).mean(), rtol=1e-5)
 
 
-@pytest.mark.equation("eq-decoder-loss")
-@pytest.mark.parametrize("batch_size", [1, 2, 64])
-def test_corpus_loss_is_the_mean_over_all_tokens(model, batch_size, key):
-    text = np.asarray(jax.random.randint(key, (24,), 0, VOCAB))  # 23 targets: four windows of five and one of three
-    expected = surprises(model(text[:-1]), text[1:]).mean()
-    found = corpus_loss(model, consecutive_windows(text, 5), batch_size=batch_size)
-    assert isinstance(found, float)
-    np.testing.assert_allclose(found, expected, rtol=1e-5)
-
-
 @pytest.mark.equation("eq-decoder-perplexity")
 def test_perplexity_by_hand():
     assert perplexity(1000.0) == math.inf
@@ -196,28 +185,6 @@ LOGITS, TARGETS = jnp.ones((5, 7)), jnp.zeros(5, int)
             r"is_token holds float32; expected bool, True for a token",
         ),
         (lambda: cross_entropy(LOGITS, TARGETS, jnp.ones(4, bool)), ValueError, r"is_token has shape \(4,\)"),
-        (
-            lambda: corpus_loss(Bigram(np.eye(3)), tuple(jnp.zeros((0, 5), int) for _ in range(3))),
-            ValueError,
-            r"windows is 0; expected at least 1",
-        ),
-        (
-            lambda: corpus_loss(Bigram(np.eye(3)), consecutive_windows([0, 1, 2], 2), batch_size=0),
-            ValueError,
-            r"batch_size is 0; expected at least 1",
-        ),
-        (
-            lambda: corpus_loss(
-                Remembering(Bigram(np.eye(3))), (*[jnp.zeros((2, 5), int)] * 2, jnp.zeros((2, 5), bool))
-            ),
-            ValueError,
-            r"windows hold no token that counts; expected is_token to be True",
-        ),
-        (
-            lambda: corpus_loss(Bigram(np.eye(3)), (jnp.zeros((2, 5), int),) * 2),
-            TypeError,
-            r"windows are 2 arrays; expected inputs, targets, is_token: see consecutive_windows",
-        ),
         (lambda: perplexity("low"), TypeError, r"nats_per_token is 'low'; expected a number"),
         (lambda: bits_per_character(1.5, 0, 3), ValueError, r"num_tokens is 0; expected at least 1"),
         (lambda: bits_per_character(1.5, 2, 0), ValueError, r"num_characters is 0; expected at least 1"),

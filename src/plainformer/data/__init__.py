@@ -1,17 +1,28 @@
 """Data to learn from: texts, sentences in pairs, images, dates and names; and what turns texts into batches."""
 
+from plainformer.data.batches import (
+    consecutive_batches as consecutive_batches,
+    length_buckets as length_buckets,
+    random_batches as random_batches,
+)
 from plainformer.data.dates import date_pairs as date_pairs, date_splits as date_splits
 from plainformer.data.digits import digits as digits
 from plainformer.data.labelled import label_ids as label_ids, load_labelled as load_labelled
 from plainformer.data.names import name_splits as name_splits, names_by_language as names_by_language
 from plainformer.data.numbers import number_words as number_words
 from plainformer.data.padding import pad_texts as pad_texts
-from plainformer.data.parallel import load_parallel as load_parallel, multi30k as multi30k
+from plainformer.data.parallel import keep_short as keep_short, load_parallel as load_parallel, multi30k as multi30k
 from plainformer.data.text import (
     load_text as load_text,
     python_reference as python_reference,
     python_reference_splits as python_reference_splits,
     split_text as split_text,
+    stream_text as stream_text,
     tiny_shakespeare as tiny_shakespeare,
 )
-from plainformer.data.windows import consecutive_windows as consecutive_windows, random_windows as random_windows
+from plainformer.data.token_files import open_tokens as open_tokens, write_tokens as write_tokens
+from plainformer.data.windows import (
+    consecutive_windows as consecutive_windows,
+    random_windows as random_windows,
+    stream_windows as stream_windows,
+)

@@ -7,9 +7,10 @@ import stat
 import time
 import uuid
 from collections import Counter
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import TypeVar
+from typing import BinaryIO, TypeVar
 
 Name = str | os.PathLike
 Made = TypeVar("Made")
@@ -44,9 +45,17 @@ def append_text(path: Name, text: str) -> None:
 
 
 def write_bytes(path: Name, content: bytes) -> None:
-    """Write a file under another name and then rename it: a crash or power cut leaves the old file or the new one.
+    """Write a file as `replacing` does."""
+    with replacing(path) as file:
+        file.write(content)
 
-    A file that is replaced hands on its mode. A symbolic link stays one: the file that it points to is written.
+
+@contextmanager
+def replacing(path: Name) -> Iterator[BinaryIO]:
+    """Give a file to write to under another name; once it is written whole, flush it and give it the name `path`.
+
+    So a crash or power cut leaves the old file or the new one. A file that is replaced hands on its mode. A symbolic
+    link stays one: the file that it points to is written. Of several hard links, only this one leads to the new file.
     **Raises** `OSError` that names `path`: `FileNotFoundError` for a missing folder, others if it cannot be written.
     """
     target = Path(os.path.realpath(path))
@@ -61,11 +70,13 @@ def write_bytes(path: Name, content: bytes) -> None:
         with open(partial, "xb") as file:
             if target.exists():
                 os.chmod(partial, stat.S_IMODE(target.stat().st_mode))  # before there is anything to read in it
-            file.write(content)
+            yield file
             file.flush()
             os.fsync(file.fileno())
         os.replace(partial, target)
     except OSError as error:
+        if error.filename not in (None, str(partial)):
+            raise  # of another file, which the content is read from
         raise type(error)(f"cannot write {path}: {error.strerror or error}") from error
     finally:
         partial.unlink(missing_ok=True)

@@ -1,9 +1,12 @@
 """Sentences and their translations: two files of your own, and Multi30k."""
 
 import os
-from typing import NamedTuple
+from collections.abc import Sequence
+from typing import Literal, NamedTuple
 
+from plainformer.checks import Positive, checked
 from plainformer.data.files import download, read_text
+from plainformer.data.lists import check_list
 
 # The server of the shared task of 2016 is gone; these are the copies that torchtext names, with their SHA-256.
 MULTI30K = "https://raw.githubusercontent.com/neychev/small_DL_repo/master/datasets/Multi30k/"
@@ -12,6 +15,7 @@ MULTI30K_ARCHIVES = {
     "val": ("validation.tar.gz", "a7aa20e9ebd5ba5adce7909498b94410996040857154dab029851af3a866da8c"),
     "test": ("mmt16_task1_test.tar.gz", "6d1ca1dba99e2c5dd54cae1226ff11c2551e6ce63527ebb072a1f70f72a5cd36"),
 }
+Language = Literal["en", "de"]
 
 
 class ParallelSplits(NamedTuple):
@@ -33,20 +37,45 @@ def load_parallel(source: str | os.PathLike, target: str | os.PathLike) -> list[
     return _paired(*((os.fspath(path), read_text(path)) for path in (source, target)))
 
 
-def multi30k() -> ParallelSplits:
+@checked
+def keep_short(pairs: Sequence, source_len: Positive, target_len: Positive) -> list:
+    """Return the pairs of which neither text is longer than asked for, in their order.
+
+    The texts may be lists of token ids or strings; `len` says how long they are. For a model, leave one place of its
+    `context_len` for the start token: `keep_short(pairs, config.source_len, config.context_len - 1)`.
+
+    **Raises** `ValueError` if no pair is left.
+    """
+    check_list("pairs", pairs, "pairs, each a source and a target")
+    for place, pair in enumerate(pairs):
+        if isinstance(pair, str) or not hasattr(pair, "__len__") or len(pair) != 2:
+            raise TypeError(f"pairs[{place}] is {pair!r}; expected a source and a target.")
+    kept = [(source, target) for source, target in pairs if len(source) <= source_len and len(target) <= target_len]
+    if not kept:
+        limits = f"source_len={source_len} and target_len={target_len}"
+        raise ValueError(f"None of {len(pairs)} pairs is within {limits}; expected at least one. Allow longer ones.")
+    return kept
+
+
+@checked
+def multi30k(source: Language = "en", target: Language = "de") -> ParallelSplits:
     """Download Multi30k once, 1.3 MB: captions of photographs in English, with their German translations.
 
     Elliott et al., "Multi30K: Multilingual English-German Image Descriptions" (2016), as used in the shared task of
-    that year: 29,000 pairs for training, 1,014 for validation, 1,000 for the test. The archives are kept in the
-    operating system's cache folder, checked by their SHA-256 whenever they are read, and never unpacked to disk.
+    that year: 29,000 pairs for training, 1,014 for validation, 1,000 for the test. `multi30k("de", "en")` has the
+    German first. The archives are kept in the operating system's cache folder, checked by their SHA-256 whenever they
+    are read, and never unpacked to disk.
 
     **Raises** `OSError` if an archive cannot be downloaded; `ValueError` if what came is another file.
     """
+    if source == target:
+        raise ValueError(f"source and target are both {source!r}; expected 'en' and 'de', in the order you want.")
     hint = "Try again, or use load_parallel() with a copy of your own; date_splits() needs no network."
     parts = []
     for part, (archive, sha256) in MULTI30K_ARCHIVES.items():
         path = download(MULTI30K + archive, sha256, f"multi30k_{archive}", hint)
-        parts.append(_paired(*((name, _member(path, name)) for name in (f"{part}.en", f"{part}.de"))))
+        names = f"{part}.{source}", f"{part}.{target}"
+        parts.append(_paired(*((name, _member(path, name)) for name in names)))
     return ParallelSplits(*parts)
 
 

@@ -2,8 +2,11 @@
 
 import os
 import zlib
+from collections.abc import Iterator
 from functools import cache
+from pathlib import Path
 
+from plainformer.checks import Positive, checked
 from plainformer.data.files import download, read_text
 
 TINY_SHAKESPEARE = "https://raw.githubusercontent.com/karpathy/char-rnn/master/data/tinyshakespeare/input.txt"
@@ -64,6 +67,34 @@ def load_text(path: str | os.PathLike) -> str:
     if not text.strip():
         raise ValueError(f"{path} is empty, or holds white space only; expected some text.")
     return text
+
+
+@checked
+def stream_text(path: str | os.PathLike, piece_size: Positive = 2**20) -> Iterator[str]:
+    """Read a UTF-8 file in pieces, for one larger than memory; joined, they are what `load_text` returns.
+
+    A piece has `piece_size` characters and what is left of the line, or that many once more if the line is longer.
+    A tokenizer may encode the ends of two pieces otherwise than it would the whole text.
+
+    **Raises** `FileNotFoundError`, `IsADirectoryError`, or, when it comes to it, `ValueError` if it is not UTF-8.
+    """
+    if Path(path).is_dir():
+        raise IsADirectoryError(f"{path} is a folder; expected a file.")
+    if not Path(path).exists():
+        raise FileNotFoundError(f"There is no file {path}. Looked in {Path(path).parent.resolve()}.")
+    return _stream(path, piece_size)
+
+
+def _stream(path: str | os.PathLike, piece_size: int) -> Iterator[str]:
+    done = 0
+    with open(path, encoding="utf-8-sig", newline="") as file:
+        try:
+            while piece := file.read(piece_size) + file.readline(piece_size):
+                yield piece
+                done += len(piece)
+        except UnicodeDecodeError as error:
+            reason = f"{path} is not UTF-8, somewhere after character {done}: {error.reason}"
+            raise ValueError(f"{reason}. Is it another encoding, such as Latin-1 or UTF-16, or no text?") from error
 
 
 @cache

@@ -1,9 +1,16 @@
-"""Losses, the training loop, and saving what it learned (chapter 06)."""
+"""Losses, the training loop, how good a model has become, and saving what it learned (chapter 06)."""
 
+from plainformer.training.callbacks import log_to_tensorboard as log_to_tensorboard, log_to_wandb as log_to_wandb
+from plainformer.training.evaluation import (
+    accuracy as accuracy,
+    corpus_bleu as corpus_bleu,
+    corpus_chrf as corpus_chrf,
+    corpus_loss as corpus_loss,
+    mean_loss as mean_loss,
+)
 from plainformer.training.fit import FitResult as FitResult, TrainingInterrupted as TrainingInterrupted, fit as fit
 from plainformer.training.losses import (
     bits_per_character as bits_per_character,
-    corpus_loss as corpus_loss,
     cross_entropy as cross_entropy,
     next_token_loss as next_token_loss,
     perplexity as perplexity,

@@ -16,7 +16,7 @@ import jax.numpy as jnp
 
 from plainformer.checks import checked
 from plainformer.training.optimiser import TrainingConfig, make_optimiser
-from plainformer.training.run import Run, plain
+from plainformer.training.run import Run, plain_fields
 from plainformer.training.saving import Location, digest, named_arrays, place_of
 from plainformer.training.step import make_train_step
 
@@ -177,7 +177,7 @@ def _numbered(batches) -> Callable[[int], Any]:
 
 def _described(model, static, first_batch) -> dict:
     """What must be the same when a run goes on."""
-    kind = {"model": type(model).__name__, **plain(getattr(model, "config", None))}
+    kind = {"model": type(model).__name__, **plain_fields(getattr(model, "config", None))}
     return {"model": kind, "frozen": digest(named_arrays(static)), "first_batch": digest(named_arrays(first_batch))}
 
 

@@ -3,13 +3,12 @@
 import math
 from typing import Annotated
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Integer
 
 from plainformer.attention.self_attention import at_least_float32
-from plainformer.checks import Number, Positive, Rate, check_each, checked, refuse
+from plainformer.checks import Number, Positive, Rate, checked, refuse
 
 Nats = Annotated[float, Number(lambda nats: True, "such as 1.5")]
 
@@ -67,30 +66,6 @@ def next_token_loss(model, batch: tuple, key=None) -> Float[Array, ""]:
     """
     inputs, *rest = batch
     return cross_entropy(model(inputs, key=key), *rest)
-
-
-def corpus_loss(model, windows: tuple, *, batch_size: int = 64) -> float:
-    r"""Return the mean cross-entropy of a language model on a whole text, in nats per token.
-
-    **Arguments** the model; windows as `consecutive_windows` returns them; how many of them to read at a time.
-    """
-    if len(windows) != 3:
-        raise TypeError(
-            f"windows are {len(windows)} arrays; expected inputs, targets, is_token: see consecutive_windows."
-        )
-    check_each(Positive, windows=len(windows[0]), batch_size=batch_size)
-    total, count = 0.0, 0
-    for start in range(0, len(windows[0]), batch_size):
-        batch = tuple(array[start : start + batch_size] for array in windows)
-        tokens = int(batch[2].sum())
-        total += tokens * float(_compiled_loss(model, batch))
-        count += tokens
-    if not count:
-        raise ValueError("windows hold no token that counts; expected is_token to be True for at least one target.")
-    return total / count
-
-
-_compiled_loss = eqx.filter_jit(next_token_loss)
 
 
 @checked

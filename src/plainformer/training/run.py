@@ -41,7 +41,7 @@ class Run:
             raise ValueError(f"directory is {str(directory)!r}; expected a folder of this machine, such as 'run'.")
         self.directory: Any = None if directory is None else Path(directory).expanduser().resolve()
         self.config = config
-        training = {name: value for name, value in plain(config).items() if name not in FREE}
+        training = {name: value for name, value in plain_fields(config).items() if name not in FREE}
         self.described = {**described, "training": training}  # what must be the same when it goes on
         self.metrics: list[dict] = []
         self.saved = self.written = 0  # how many steps are in the newest checkpoint, and in metrics.csv
@@ -196,7 +196,7 @@ class Run:
         )
 
 
-def plain(config) -> dict:
+def plain_fields(config) -> dict:
     """The fields of a configuration as a checkpoint gives them back: lists for tuples, dictionaries for dataclasses."""
     return json.loads(to_json(config)) if dataclasses.is_dataclass(config) else {}
 

@@ -1,0 +1,179 @@
+"""How good a model is: its mean loss and its accuracy on whole data sets, BLEU and chrF of what it translated."""
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Literal
+
+import equinox as eqx
+import jax.numpy as jnp
+import numpy as np
+
+from plainformer.checks import Natural, Positive, check_each, checked
+from plainformer.data.batches import consecutive_batches
+from plainformer.training.losses import next_token_loss
+
+Cut = Literal["13a", "intl", "char", "zh", "none"]
+
+
+def mean_loss(
+    model, loss_function: Callable, batches: Iterable, *, num_targets: Callable | None = None, progress: bool = False
+) -> float:
+    r"""Return the mean of a loss over all targets of all batches, however many each of them has.
+
+    Batches weigh as much as targets of theirs count. One program is compiled for each shape that occurs.
+
+    **Arguments**
+
+    - `loss_function`: any that `fit` takes and that is a mean over targets, such as `next_token_loss`,
+      `masked_token_loss`, `classification_loss` or `translation_loss`. It gets no key, so that dropout is off.
+    - `batches`: such as `consecutive_batches` or `stream_windows` gives, or `map(batch_at, range(20))`.
+    - `num_targets`: from a batch to how many of its targets count, in JAX; `None` if batches are ordered as those of
+      the losses above: what is read, the targets and, if not all of them count, an array that is `True` where they do.
+    - `progress`: whether to show a bar.
+    """
+    count = _num_targets if num_targets is None else num_targets
+    return _mean(lambda batch: _loss_and_count(model, loss_function, count, batch), batches, progress)
+
+
+def accuracy(model, batches: Iterable, *, progress: bool = False) -> float:
+    r"""Return the share of targets to which the model gives the largest of its logits.
+
+    For classifiers of texts and images that is the share of labels found; for language models and masked ones, and for
+    encoder–decoders, the share of tokens, each guessed from the right tokens before or around it. Arguments as for
+    `mean_loss`, the batches ordered as those of the losses named there.
+    """
+    return _mean(lambda batch: _share_and_count(model, batch), batches, progress)
+
+
+def corpus_loss(model, windows: tuple, *, batch_size: int = 64) -> float:
+    r"""Return the mean cross-entropy of a language model on a whole text, in nats per token.
+
+    **Arguments** the model; windows as `consecutive_windows` returns them; how many of them to read at a time. For a
+    text larger than memory: `mean_loss(model, next_token_loss, stream_windows(…))`.
+    """
+    if len(windows) != 3:
+        raise TypeError(
+            f"windows are {len(windows)} arrays; expected inputs, targets, is_token: see consecutive_windows."
+        )
+    check_each(Positive, windows=len(windows[0]), batch_size=batch_size)
+    return mean_loss(model, next_token_loss, consecutive_batches([tuple(windows)], batch_size))
+
+
+@checked
+def corpus_bleu(texts: Sequence, references: Sequence, *, tokenize: Cut = "13a", lowercase: bool = False) -> float:
+    r"""Return BLEU, 0 to 100: how many of the words, and of runs of up to four words, are those of the references.
+
+    Papineni et al. (2002), computed by sacrebleu (Post, 2018) over all texts together. State `tokenize`, how texts are
+    cut into words, with the number: other cuts give others.
+
+    **Arguments** the texts, whole and as a reader would read them; for each its reference, or a list of several.
+    """
+    import sacrebleu
+
+    streams = _reference_streams(texts, references)
+    return sacrebleu.corpus_bleu(list(texts), streams, tokenize=tokenize, lowercase=lowercase).score
+
+
+@checked
+def corpus_chrf(texts: Sequence, references: Sequence, *, word_order: Natural = 0) -> float:
+    r"""Return chrF, 0 to 100: how many of the runs of up to six characters are those of the references, and back.
+
+    Popović (2015), computed by sacrebleu (Post, 2018) over all texts together; with `word_order=2`, chrF++. Arguments
+    as for `corpus_bleu`.
+    """
+    import sacrebleu
+
+    return sacrebleu.corpus_chrf(list(texts), _reference_streams(texts, references), word_order=word_order).score
+
+
+@eqx.filter_jit
+def _loss_and_count(model, loss_function, num_targets, batch):
+    loss = loss_function(model, batch, None)
+    if jnp.shape(loss) != ():
+        raise TypeError(f"The loss has shape {jnp.shape(loss)}; expected a single number, the mean over the targets.")
+    return loss, num_targets(batch)
+
+
+@eqx.filter_jit
+def _share_and_count(model, batch):
+    arguments, targets, is_counted = _judged(batch)
+    if not jnp.issubdtype(targets.dtype, jnp.integer):
+        raise TypeError(f"targets hold {targets.dtype}; expected whole numbers, of labels or of tokens.")
+    logits = model(*arguments)
+    if logits.shape[:-1] != targets.shape:
+        shapes = f"Logits have shape {logits.shape} and targets {targets.shape}"
+        raise ValueError(f"{shapes}; expected one row of logits for each target.")
+    count = is_counted.sum()
+    return (is_counted & (logits.argmax(axis=-1) == targets)).sum() / jnp.maximum(count, 1), count
+
+
+def _num_targets(batch):
+    return _judged(batch)[2].sum()
+
+
+def _judged(batch) -> tuple[list, jnp.ndarray, jnp.ndarray]:
+    """What a model is called with, its targets, and where they count, by the order that the batches of losses have."""
+    if len(batch) < 2:
+        raise TypeError(f"batch is {len(batch)} arrays; expected what is read and targets, or else give num_targets.")
+    read, targets, rest = [batch[0]], batch[1], list(batch[2:])
+    if targets.dtype == bool and len(batch) == 5:  # source, is_source, inputs, targets, is_target
+        read, targets, rest = [batch[0], batch[2], batch[1]], batch[3], [batch[4]]
+    if rest and rest[0] is not None and rest[0].dtype == bool and rest[0].shape == targets.shape:
+        return [*read, *rest[1:]], targets, rest[0]
+    return [*read, *rest], targets, jnp.ones(targets.shape, bool)
+
+
+def _mean(measure: Callable, batches: Iterable, progress: bool) -> float:
+    """The mean of what is measured on each batch, a mean and over how many targets it is."""
+    check_each(bool, progress=progress)
+    total, count = 0.0, 0
+    for batch in _each(batches, progress):
+        mean, targets = (each.item() for each in map(np.asarray, measure(batch)))
+        if targets:
+            total += targets * mean
+            count += targets
+    if not count:
+        raise ValueError(
+            "No target counts; expected at least one. Are there no batches, is all of them padding, or was a "
+            "generator read before? Such can be read once: make a list of it."
+        )
+    return total / count
+
+
+def _each(batches: Iterable, progress: bool) -> Iterator:
+    from tqdm import tqdm
+
+    if callable(batches) or not isinstance(batches, Iterable):
+        raise TypeError(
+            f"batches is of type {type(batches).__name__}; expected batches, such as consecutive_batches returns. "
+            "Of a function from a step to a batch: map(batch_at, range(20))."
+        )
+    for batch in tqdm(batches, disable=not progress, unit="batch"):
+        if not isinstance(batch, tuple | list):
+            what = type(batch).__name__
+            raise TypeError(f"batches holds a {what}; expected tuples of arrays. For a single batch, pass [batch].")
+        yield batch
+
+
+def _reference_streams(texts: Sequence, references: Sequence) -> list[list]:
+    """The first references of all texts, then the second ones, and so on, as sacrebleu takes them; `None` for none."""
+    for name, given in (("texts", texts), ("references", references)):
+        if isinstance(given, str) or not isinstance(given, Sequence):
+            raise TypeError(f"{name} is {given!r}; expected a list of strings.")
+    if len(texts) != len(references) or not len(texts):
+        raise ValueError(
+            f"There are {len(texts)} texts and {len(references)} references; expected as many, and at least one. "
+            "Several references of a text are a list in its place: [[one, another], …]."
+        )
+    lists = [[each] if isinstance(each, str) else each for each in references]
+    for name, strings in (("texts", texts), *((f"references[{place}]", each) for place, each in enumerate(lists))):
+        _check_strings(name, strings)
+    most = max(map(len, lists))
+    return [[each[number] if number < len(each) else None for each in lists] for number in range(most)]
+
+
+def _check_strings(name: str, strings) -> None:
+    if not isinstance(strings, Sequence) or not len(strings):
+        raise TypeError(f"{name} is {strings!r}; expected a string, or a list of at least one.")
+    for place, text in enumerate(strings):
+        if not isinstance(text, str):
+            raise TypeError(f"{name}[{place}] is {text!r}; expected a string. Decode ids first: vocabulary.decode(…).")
