@@ -51,7 +51,8 @@ def load_pretrained(
     **Raises** `ValueError` if there is no model of this name; `FileNotFoundError` if the file is not at hand and cannot
     be downloaded.
     """
-    found: Any = load_model(_path(name), CLASSES[name])
+    model_class: Any = CLASSES[name]
+    found = load_model(_path(name), model_class)
     return found if isinstance(found, tuple) else (found, None)
 
 
