@@ -11,6 +11,7 @@ import pytest
 
 import plainformer as pf
 from plainformer.generation import sampling
+from plainformer.models.stack import add_positions
 
 VOCAB, CONTEXT = 11, 6
 SLIDING = ["rotary", "relative", "alibi", "none"]
@@ -23,32 +24,34 @@ def decoder(scheme: str, key, context_len: int = CONTEXT) -> pf.Decoder:
     return jax.tree.map(lambda leaf: 3 * leaf if eqx.is_inexact_array(leaf) else leaf, made)  # so that texts differ
 
 
-def with_a_window(model: pf.Decoder, text: list[int]) -> np.ndarray:
-    """The logits after a text in which every token sees the last CONTEXT tokens, by a full pass."""
-    x = model.embedding(jnp.asarray(text))
+LONGEST = 24  # texts are padded to this behind, so that one program serves them all
+
+
+@eqx.filter_jit
+def full_pass(model: pf.Decoder, text, window: int):
+    """The logits at each token of a text, of which each sees the last so many, itself among them."""
     places = jnp.arange(len(text))
-    near = (places[:, None] >= places) & (places[:, None] - places < CONTEXT)
-    return np.asarray(model.logits(model.stack.residual_stream(x, near)[-1]))[-1]
+    near = (places[:, None] >= places) & (places[:, None] - places < window)
+    x = add_positions(model.embedding(text), model.stack.scheme, None)
+    return model.logits(model.stack.residual_stream(x, near)[-1])
+
+
+def logits_after(model: pf.Decoder, text: list[int], window: int) -> np.ndarray:
+    """The logits at the last token of a text."""
+    padded = jnp.asarray(text + [0] * (LONGEST - len(text)))
+    return np.asarray(full_pass(model, padded, window))[len(text) - 1]
 
 
 @pytest.mark.parametrize("scheme", SLIDING)
-@pytest.mark.parametrize("prompt", [[3], [1, 2, 3, 4], [5, 4, 3, 2, 1, 0]])
-def test_a_window_slides_over_a_longer_text(scheme, prompt, key):
-    model = decoder(scheme, key)
-    (found,) = pf.generate(model, [prompt], 14, temperature=0)
-    text = list(prompt)
-    for token, log_prob in zip(found.tokens, found.log_probs, strict=True):
-        logits = with_a_window(model, text)
-        assert token == logits.argmax()
-        np.testing.assert_allclose(log_prob, jax.nn.log_softmax(logits)[token], rtol=1e-3, atol=1e-4)
-        text.append(token)
-
-
-def test_each_prompt_has_a_window_of_its_own(key):
-    model, prompts = decoder("rotary", key), [[3], [1, 2, 3, 4], [7, 8, 9, 10, 0, 1]]
-    together = pf.generate(model, prompts, 12, temperature=0)
-    for prompt, found in zip(prompts, together, strict=True):
-        assert found.tokens == pf.generate(model, [prompt], 12, temperature=0)[0].tokens
+def test_a_window_slides_over_a_longer_text(scheme, key):
+    model, prompts = decoder(scheme, key), [[3], [1, 2, 3, 4], [5, 4, 3, 2, 1, 0]]
+    for prompt, found in zip(prompts, pf.generate(model, prompts, 14, temperature=0), strict=True):
+        text = list(prompt)
+        for token, log_prob in zip(found.tokens, found.log_probs, strict=True):
+            logits = logits_after(model, text, CONTEXT)
+            assert token == logits.argmax()
+            np.testing.assert_allclose(log_prob, jax.nn.log_softmax(logits)[token], rtol=1e-3, atol=1e-4)
+            text.append(token)
 
 
 def test_of_a_prompt_longer_than_the_context_the_last_tokens_are_read(key):
@@ -125,13 +128,13 @@ def test_few_programs_serve_prompts_of_many_lengths(key):
 
 
 def test_padding_does_not_change_what_is_written(key):
-    model = decoder("learned", key, context_len=40)
-    for length in (1, 16, 17, 33):
+    model = decoder("learned", key, context_len=LONGEST)
+    for length in (1, 16, 17):
         prompt = [(3 * place) % VOCAB for place in range(length)]
         (found,) = pf.generate(model, [prompt], 4, temperature=0)
         text = list(prompt)
         for token in found.tokens:
-            assert token == int(model(jnp.asarray(text))[-1].argmax())
+            assert token == logits_after(model, text, LONGEST).argmax()
             text.append(token)
 
 
@@ -149,15 +152,14 @@ def test_a_model_of_ones_own_need_not_know_windows(key):
         pf.generate(Plain(inner), [[1]], 9, temperature=0)
 
 
-@pytest.mark.parametrize("width", [1, 3])
-def test_beams_of_several_prompts_are_those_of_each(width, key):
+def test_beams_of_several_prompts_are_those_of_each(key):
     from plainformer.generation.beam import search_all
 
     model, prompts = decoder("learned", key, context_len=12), [[1, 2], [3], [4, 5, 6]]
     options = {"length_power": 0.5, "stop_tokens": [2]}
-    together = search_all(model, prompts, 6, width, **options)
+    together = search_all(model, prompts, 6, 3, **options)
     for prompt, found in zip(prompts, together, strict=True):
-        alone = pf.beam_search(model, prompt, 6, beam_width=width, **options)
+        alone = pf.beam_search(model, prompt, 6, beam_width=3, **options)
         assert [each.tokens for each in found] == [each.tokens for each in alone]
         np.testing.assert_allclose([each.score for each in found], [each.score for each in alone], rtol=1e-4)
 
