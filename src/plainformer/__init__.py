@@ -1,15 +1,15 @@
 """Plainformer: the transformer in plain JAX, the package behind the book of that name.
 
-Here are the transformer and its parts, bottom up as the chapters have them: `pf.attend` is attention, `pf.Decoder` a
-language model, `pf.generate` lets it write, and `pf.load_pretrained("decoder")` loads a trained one. The rest has rooms
-of its own: `pf.data` (what to learn from), `pf.training` (losses, the loop, saving), `pf.exercises` (`check` looks at
-functions of your own) and `pf.plots`. Begin with `help(pf.attend)`.
+`pf.attend` is attention, `pf.Decoder` a language model, `pf.generate` lets it write, `pf.load_pretrained("decoder")`
+loads a trained one, and `pf.exercises.check` looks at functions of your own. `help(pf.attend)` tells more of one of
+them; its example takes it that you have said `import jax`, `import jax.numpy as jnp` and `import plainformer as pf`.
 """
 
-import importlib
+import importlib.metadata
 
 # isort: off
 # fmt: off
+from plainformer.contents import contents as _contents
 from plainformer import data as data, plots as plots, training as training
 # Tokens (chapter 01)
 from plainformer.tokens.vocabulary import Vocabulary as Vocabulary
@@ -45,8 +45,7 @@ from plainformer.positions.relative import relative_buckets as relative_buckets,
 from plainformer.positions.alibi import alibi_slopes as alibi_slopes, AlibiPositions as AlibiPositions
 from plainformer.positions.grid import sinusoidal_positions_2d as sinusoidal_positions_2d
 # Models (06 to 09), and texts that they write
-from plainformer.models.decoder import (
-    Decoder as Decoder, DecoderConfig as DecoderConfig)
+from plainformer.models.decoder import Decoder as Decoder, DecoderConfig as DecoderConfig
 from plainformer.models.accounting import count_parameters as count_parameters, training_flops as training_flops
 from plainformer.models.encoder import Encoder as Encoder, EncoderConfig as EncoderConfig
 from plainformer.models.pretraining import (
@@ -70,7 +69,12 @@ from plainformer.training import (
 
 
 def __getattr__(name: str):
-    # Imported when first asked for: most who use the package do no exercises.
+    # When first asked for: most who use the package do no exercises, and print no version.
     if name == "exercises":
         return importlib.import_module("plainformer.exercises")
+    if name == "__version__":
+        return importlib.metadata.version("plainformer")
     raise AttributeError(f"module 'plainformer' has no attribute {name!r}")
+
+
+__doc__ = f"{__doc__}{_contents(globals())}"

@@ -37,6 +37,13 @@ def attention_map(
     - `numbers`: whether each cell shows its weight; `None` for yes if there are at most 8 columns.
 
     **Returns** the matplotlib axes.
+
+    **Example**: with a causal mask and equal scores.
+
+    >>> weights = pf.softmax(jnp.zeros((3, 3)), pf.causal_mask(3))
+    >>> ax = pf.plots.attention_map(weights, ["the", "cat", "sat"], title="Equal scores")
+    >>> [label.get_text() for label in ax.get_yticklabels()]
+    ['the', 'cat', 'sat']
     """
     weights = _weights(weights, DRAW_ONE, q_seq=None, kv_seq=None)
     rows, columns = _both_sides(weights, rows, columns)

@@ -233,6 +233,64 @@ SVG(data='<svg xmlns="http://www.w3.org/2000/svg" width="9" height="9"/>')
 ```
 """
 LARGE = "(sec-large)=\n# Large {term}`things`\n\n```{math}\n:label: eq-large-one\na\n```\n\n$$b$$ (eq-large-two)\n"
+# Of each kind more than one block, so that none of them can be lost unseen.
+LARGE += """
+```{table} Rows
+| name | size |
+|---|---|
+| apple | small |
+| melon | large |
+| quince | middling |
+```
+
+```{admonition} Heading
+Alpha.
+
+Beta.
+
+Gamma.
+
+Delta.
+
+Epsilon.
+```
+
+> A quotation of
+
+> several lines.
+
+```{prf:proof}
+Start.
+
+Finish.
+```
+
+```{exercise} Twofold
+:label: ex-twofold
+Show this.
+
+Conclude that.
+```
+
+```{exercise-start} Mixed
+:label: ex-mixed
+```
+
+Before the cell.
+
+```{code-cell} ipython3
+mixed = 1
+```
+
+After the cell.
+
+```{exercise-end}
+```
+
+A claim.[^why]
+
+[^why]: The reason.
+"""
 SOURCES = """\
 # Sources
 

@@ -100,6 +100,13 @@ class MultiHeadAttention(eqx.Module):
 
     **Differs from the paper** only in layout: the matrices of all heads stand side by side in one, so that one
     product makes the queries of all of them.
+
+    **Example**: three tokens come in and go out, and each of the two heads looks at them in its own way.
+
+    >>> attention = pf.MultiHeadAttention(8, num_heads=2, key=jax.random.key(0))
+    >>> x, mask = jnp.ones((3, 8)), pf.causal_mask(3)
+    >>> attention(x, mask).shape, attention.attention_weights(x, mask).shape
+    ((3, 8), (2, 3, 3))
     """
 
     query: Linear

@@ -40,6 +40,12 @@ class TransformerBlock(eqx.Module):
     **Arguments** the block's parts, which `make_block` makes of a configuration: `attention`, `feed_forward` and their
     norms; `cross_attention` and its norm, to read a `context` between the two, or `None`; `norm_placement` and
     `dropout_rate`, as for `StackConfig`.
+
+    **Example**: a block keeps the shape of what it reads, so that blocks can be stacked.
+
+    >>> block = pf.make_block(pf.StackConfig(d_model=8, num_heads=2), key=jax.random.key(0))
+    >>> block(jnp.ones((3, 8)), pf.causal_mask(3)).shape
+    (3, 8)
     """
 
     attention_norm: Norm

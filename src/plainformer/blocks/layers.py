@@ -45,6 +45,12 @@ class LayerNorm(eqx.Module):
 
     **Arguments** the width of a token; `eps`, as for `standardise`; `use_bias`, whether there is a shift. The scale
     starts at ones, the bias at zeros.
+
+    **Example**: how large a token's vector is makes no difference.
+
+    >>> print(pf.LayerNorm(2)(jnp.asarray([[1.0, 3.0], [10.0, 30.0]])).round(2))
+    [[-1.  1.]
+     [-1.  1.]]
     """
 
     scale: Float[Array, " d_model"]

@@ -34,6 +34,14 @@ def random_windows(tokens, seq_len: Positive, batch_size: Positive, *, seed: Nat
     it. The function, from a step, 0 or more, remembers nothing, so training can resume anywhere. A text larger than
     memory may lie on the disk, as `open_tokens` or `np.memmap` gives it: only the windows drawn are read, and only
     their ids are checked.
+
+    **Example**: the targets are the inputs, one token later.
+
+    >>> batch_at = pf.data.random_windows(range(100), seq_len=4, batch_size=2)
+    >>> inputs, targets = batch_at(0)
+    >>> print(targets - inputs)
+    [[1 1 1 1]
+     [1 1 1 1]]
     """
     text = _long_enough(tokens, seq_len)
     places = np.arange(seq_len + 1)

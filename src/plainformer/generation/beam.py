@@ -48,6 +48,13 @@ def beam_search(
 
     **Returns** up to `beam_width` hypotheses, best first. Those that end in a stop token stay in the beam as long as
     their score is among the best, and are not extended.
+
+    **Example**: the first text is likelier than the second, which is what greedy search finds.
+
+    >>> decoder, tokenizer = pf.load_pretrained("decoder")
+    >>> found = pf.beam_search(decoder, tokenizer.encode("The "), 12, beam_width=2)
+    >>> [(tokenizer.decode(text.tokens), round(text.log_prob, 1)) for text in found]
+    [('standard lib', -6.2), ('standard typ', -6.4)]
     """
     check_list("prompt", prompt, "ids, such as [1, 2]")
     if len(prompt) and np.ndim(prompt[0]):

@@ -37,6 +37,14 @@ def next_token_probabilities(
     - `top_k`: how many of the most likely tokens stay; what ties with the last of them stays, too. `None` for all.
     - `top_p`: as few of the most likely tokens stay as have this probability together, at least one, and what ties with
       the last. `None` for all.
+
+    **Example**: of three tokens, two may be drawn; at temperature 0, only the likeliest.
+
+    >>> logits = jnp.log(jnp.asarray([1.0, 2.0, 6.0]))
+    >>> print(pf.next_token_probabilities(logits, top_k=2).round(2))
+    [0.   0.25 0.75]
+    >>> print(pf.next_token_probabilities(logits, temperature=0))
+    [0. 0. 1.]
     """
     kept = _adjusted(at_least_float32(logits), min(temperature, FLOAT32_MAX), top_k, top_p)
     return jax.nn.softmax(kept)
@@ -163,6 +171,13 @@ def generate(
 
     **Returns** one `Continuation` per prompt. Its log-probabilities are those of the model itself, temperature 1 and
     all tokens allowed.
+
+    **Example**: the likeliest letter, twelve times over.
+
+    >>> decoder, tokenizer = pf.load_pretrained("decoder")
+    >>> [text] = pf.generate(decoder, [tokenizer.encode("The ")], 12, temperature=0)
+    >>> tokenizer.decode(text.tokens)
+    'standard typ'
     """
     start = start_of(model, prompts, max_new_tokens, may_slide=True)
     if key is None and temperature != 0:

@@ -108,6 +108,13 @@ def translate(
 
     **Returns** for each source the ids of the target, without the start token given and the stop token; the best found,
     with a beam. What is drawn depends on the key and on `batch_size`.
+
+    **Example**: a date, from letters to letters.
+
+    >>> model, tokenizer = pf.load_pretrained("seq2seq")
+    >>> [target] = pf.translate(model, [tokenizer.encode("17 July 1987")])
+    >>> tokenizer.decode(target)
+    '1987-07-17'
     """
     if not hasattr(model, "condition_on"):
         raise TypeError(f"model is of type {type(model).__name__}; expected one that reads a source: a Seq2Seq.")

@@ -38,6 +38,14 @@ class StackConfig:
     - `use_bias`: whether linear maps and layer norms have a bias.
 
     **Raises** `ValueError` if one of them is out of range; `TypeError` if it is not of its kind.
+
+    **Example**: sizes that nobody names have the usual values, and sizes that do not fit are refused at once.
+
+    >>> pf.StackConfig(d_model=64).inner_width
+    256
+    >>> pf.StackConfig(d_model=64, num_heads=5)
+    Traceback (most recent call last):
+    ValueError: d_model=64 is not a multiple of num_heads=5; expected heads of equal width.
     """
 
     d_model: Positive = 128

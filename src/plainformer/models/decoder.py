@@ -12,6 +12,7 @@ from plainformer.attention.self_attention import causal_mask
 from plainformer.checks import Positive, check_fields, check_length, checked
 from plainformer.models.config import StackConfig, make_scheme
 from plainformer.models.stack import Stack, add_positions
+from plainformer.positions.positions import PositionScheme
 from plainformer.tokens.tokens import Linear, TokenEmbedding, linear
 
 
@@ -23,6 +24,12 @@ class DecoderConfig:
 
     **Arguments** the number of tokens in the vocabulary; the longest text that the model reads, in tokens; sizes and
     kinds of its blocks; whether the output uses the embedding's table, transposed, rather than a matrix of its own.
+
+    **Example**: what training takes is known before there is a model.
+
+    >>> config = pf.DecoderConfig(vocab_size=65, context_len=64, stack=pf.StackConfig(d_model=32, num_layers=2))
+    >>> f"{pf.training_flops(config, num_tokens=1_000_000):.0e} operations"
+    '2e+11 operations'
     """
 
     vocab_size: Positive
@@ -41,6 +48,13 @@ class Decoder(eqx.Module):
 
     **Differs from the papers**: the last matrix of every sublayer starts smaller, as in GPT-2's code; with sinusoidal
     positions, token vectors are multiplied by the root of `d_model`, as in Vaswani et al., section 3.4.
+
+    **Example**: at each of three tokens, a logit for each of the 65 tokens that may come next.
+
+    >>> config = pf.DecoderConfig(65, 16, stack=pf.StackConfig(d_model=8, num_layers=1, num_heads=2))
+    >>> decoder = pf.Decoder(config, key=jax.random.key(0))
+    >>> decoder(jnp.asarray([7, 2, 9])).shape
+    (3, 65)
     """
 
     embedding: TokenEmbedding
@@ -90,7 +104,7 @@ class Decoder(eqx.Module):
     @property
     def can_slide(self) -> bool:
         """Whether a window may slide over a text longer than `context_len`: not if positions are added to vectors."""
-        return self.stack.scheme.counts_offsets_only
+        return type(self.stack.scheme).embed is PositionScheme.embed
 
     def make_cache(
         self, capacity: int | None = None, *, batch: tuple[int, ...] = (), sliding: bool = False

@@ -56,6 +56,13 @@ class Encoder(eqx.Module):
     **Differs from the papers**: with sinusoidal positions, vectors of the vocabulary are multiplied by the root of
     `d_model`, as in `Decoder`; a class token is a vector of its own rather than an entry of the vocabulary, which can
     do the same.
+
+    **Example**: three tokens come in as ids, and each goes out as a vector that knows of the others.
+
+    >>> stack = pf.StackConfig(d_model=8, num_layers=1, num_heads=2)
+    >>> config = pf.EncoderConfig(vocab_size=65, context_len=16, stack=stack)
+    >>> pf.Encoder(config, key=jax.random.key(0))(jnp.asarray([7, 2, 9])).shape
+    (3, 8)
     """
 
     embedding: TokenEmbedding | Linear

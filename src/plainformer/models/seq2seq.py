@@ -67,6 +67,14 @@ class Seq2Seq(eqx.Module):
 
     **Differs from the paper**: the last matrix of every sublayer of the decoder starts smaller, as in `Decoder`;
     vectors of tokens are multiplied by the root of `d_model` with sinusoidal positions only.
+
+    **Example**: source and target have three tokens each; there are logits at each token of the target.
+
+    >>> stack = pf.StackConfig(d_model=8, num_layers=1, num_heads=2)
+    >>> config = pf.Seq2SeqConfig(65, 16, 16, start_token=0, stop_token=1, encoder=stack, decoder=stack)
+    >>> model = pf.Seq2Seq(config, key=jax.random.key(0))
+    >>> model(source=jnp.asarray([7, 2, 9]), target=jnp.asarray([0, 5, 4])).shape
+    (3, 65)
     """
 
     encoder: Encoder

@@ -50,6 +50,12 @@ def load_pretrained(
 
     **Raises** `ValueError` if there is no model of this name; `FileNotFoundError` if the file is not at hand and cannot
     be downloaded.
+
+    **Example**: the decoder is small, and its tokens are characters.
+
+    >>> decoder, tokenizer = pf.load_pretrained("decoder")
+    >>> f"{pf.count_parameters(decoder):,} parameters, {len(tokenizer)} tokens"
+    '804,096 parameters, 97 tokens'
     """
     model_class: Any = CLASSES[name]
     found = load_model(_path(name), model_class)

@@ -80,6 +80,13 @@ class ViT(eqx.Module):
 
     **Differs from the paper**: the class token can be done without (`pooling="mean"`), and so can learned positions.
     Two-dimensional codes have no place for the class token, which gets none.
+
+    **Example**: a grey image of 4 by 8 pixels goes in, as two patches, and a logit for each of ten classes comes out.
+
+    >>> stack = pf.StackConfig(d_model=8, num_layers=1, num_heads=2)
+    >>> config = pf.ViTConfig(image_size=(4, 8), patch_size=4, num_classes=10, stack=stack)
+    >>> pf.ViT(config, key=jax.random.key(0))(jnp.zeros((4, 8, 1))).shape
+    (10,)
     """
 
     encoder: Encoder

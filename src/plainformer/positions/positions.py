@@ -33,11 +33,6 @@ class PositionScheme(eqx.Module):
         """Return what is added to the scores of each head; `None` for nothing."""
         return None
 
-    @property
-    def counts_offsets_only(self) -> bool:
-        """Whether it matters only how far tokens stand from each other, as where nothing is added to their vectors."""
-        return type(self).embed is PositionScheme.embed
-
 
 class NoPositions(PositionScheme):
     """Tell tokens nothing of where they stand."""

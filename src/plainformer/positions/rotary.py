@@ -32,6 +32,14 @@ class RotaryPositions(PositionScheme):
     r"""Queries and keys turned by their positions.
 
     Implements `eq-positions-rotary`; Su et al. (2021), section 3.2.2.
+
+    **Example**: three tokens with equal vectors; the products of the turned ones tell how far apart the tokens stand.
+
+    >>> turned = pf.RotaryPositions().rotate(jnp.ones((3, 2)))
+    >>> print((turned @ turned.mT).round())
+    [[ 2.  1. -1.]
+     [ 1.  2.  1.]
+     [-1.  1.  2.]]
     """
 
     base: float = eqx.field(static=True)

@@ -36,6 +36,12 @@ class BytePairEncoder:
     tokens, first learned first; `special`: which names in the vocabulary stand for no text: no text becomes one, unless
     `encode` is told so by name; `pattern`: how text is cut into pieces, as `pre_tokenise` has it; `whole_pieces`: a
     piece that is a token as it stands becomes that token, whatever the merges make of it, as Llama 3 does it.
+
+    **Example**: four merges, and what is frequent has become a single token.
+
+    >>> encoder = pf.BytePairEncoder.train("the cat, the hat, the bat", vocab_size=260)
+    >>> [encoder.decode([number]) for number in encoder.encode("the rat")]
+    ['the', ' ', 'r', 'at']
     """
 
     @checked

@@ -19,6 +19,12 @@ def one_hot(ids: Integer[Array, "*batch seq"], vocab_size: Positive) -> Float[Ar
     """Turn each id into a row with a one in that column and zeros elsewhere; raise as `embed` does.
 
     Implements `eq-tokens-one-hot`.
+
+    **Example**
+
+    >>> print(pf.one_hot(jnp.asarray([2, 0]), vocab_size=3))
+    [[0. 0. 1.]
+     [1. 0. 0.]]
     """
     ids = _in_vocabulary(ids, vocab_size)
     return (ids[..., None] == jnp.arange(vocab_size)).astype(jnp.float32)

@@ -18,6 +18,14 @@ class Vocabulary:
     **Arguments** `tokens`, the ordinary ones, in any order, repeated or not; `special`, names of tokens that stand for
     no text, such as `"<start>"`; `unknown`, the one of them that stands for every token not in the vocabulary, `None`
     to raise instead; `separator`, what stands between two tokens: a space for words, nothing for characters.
+
+    **Example**
+
+    >>> vocabulary = pf.Vocabulary(["to", "be", "or", "not"], separator=" ")
+    >>> vocabulary.encode("to be or not to be")
+    [3, 0, 2, 1, 3, 0]
+    >>> vocabulary.decode([1, 0])
+    'not be'
     """
 
     def __init__(

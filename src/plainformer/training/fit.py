@@ -90,6 +90,18 @@ def fit(
     `FloatingPointError` as soon as a loss or a gradient is NaN or infinite; `ValueError` if a checkpoint is of another
     run; `BlockingIOError` if another process trains into the directory; `OSError` if it cannot be written, found out
     before the first step.
+
+    **Example**: a small decoder learns a text by heart.
+
+    >>> text = "to be or not to be, " * 9
+    >>> vocabulary = pf.Vocabulary(text)
+    >>> stack = pf.StackConfig(d_model=8, num_layers=1, num_heads=2)
+    >>> decoder = pf.Decoder(pf.DecoderConfig(len(vocabulary), 8, stack=stack), key=jax.random.key(0))
+    >>> batches = pf.data.random_windows(vocabulary.encode(text), seq_len=8, batch_size=4)
+    >>> config = pf.TrainingConfig(num_steps=100, learning_rate=0.01, warmup_steps=10)
+    >>> decoder, metrics = pf.fit(decoder, pf.training.next_token_loss, batches, config, progress=False)
+    >>> metrics[0]["loss"] > 2, metrics[-1]["loss"] < 1
+    (True, True)
     """
     from tqdm import tqdm  # not tqdm.auto, which warns in notebooks without widgets
 

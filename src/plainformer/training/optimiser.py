@@ -35,6 +35,13 @@ class TrainingConfig:
     - `seed`: for dropout. Batches have a seed of their own.
     - `evaluate_every`, `checkpoint_every`: after how many steps; both happen after the last step, too.
     - `max_to_keep`: how many checkpoints stay.
+
+    **Example**: the learning rate rises for ten steps, then falls.
+
+    >>> config = pf.TrainingConfig(num_steps=100, learning_rate=0.01, warmup_steps=10)
+    >>> learning_rate = pf.training.learning_rate_schedule(config)
+    >>> [round(float(learning_rate(step)), 4) for step in (0, 10, 55, 100)]
+    [0.0009, 0.01, 0.0055, 0.001]
     """
 
     num_steps: Positive

@@ -33,6 +33,15 @@ def save_model(path: Location, model, tokenizer=None) -> None:
 
     **Arguments** a path that ends in `.safetensors`; a module with a field `config`, a dataclass, such as a `Decoder`;
     what made its token ids. **Raises** `OSError` if the file cannot be written: the one that was there before stays.
+
+    **Example**
+
+    >>> config = pf.DecoderConfig(65, 16, stack=pf.StackConfig(d_model=8, num_layers=1, num_heads=2))
+    >>> decoder = pf.Decoder(config, key=jax.random.key(0))
+    >>> pf.save_model("decoder.safetensors", decoder, pf.Vocabulary("abc"))
+    >>> same, vocabulary = pf.load_model("decoder.safetensors", pf.Decoder)
+    >>> vocabulary.decode([2, 0, 1])
+    'cab'
     """
     path = _check_path(path)
     if not dataclasses.is_dataclass(getattr(model, "config", None)):
@@ -76,6 +85,13 @@ def load_model(path: Location, model_class: type[Model], *, tokenizer: bool | No
     **Returns** the model, or the model and its tokenizer. The numbers have the dtypes that they were saved with;
     float64 needs `jax_enable_x64`. **Raises** `ValueError` if the file is damaged, or holds no tokenizer where one is
     asked for; `FileNotFoundError` if there is no file.
+
+    **Example**
+
+    >>> config = pf.DecoderConfig(65, 16, stack=pf.StackConfig(d_model=8, num_layers=1, num_heads=2))
+    >>> pf.save_model("decoder.safetensors", pf.Decoder(config, key=jax.random.key(0)))
+    >>> pf.load_model("decoder.safetensors", pf.Decoder).config == config
+    True
     """
     path = _check_path(path)
     if not isinstance(model_class, type):

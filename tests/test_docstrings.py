@@ -1,0 +1,106 @@
+"""What `help` says: of the package, all that there is; and of what a user would call first, an example that runs."""
+
+import ast
+import doctest
+import inspect
+import operator
+import pydoc
+import re
+import subprocess
+import sys
+from importlib.metadata import version
+
+import jax
+import jax.numpy as jnp
+import matplotlib.pyplot as plt
+import pytest
+from book import ROOT
+from equation_claims import docstrings
+
+import plainformer as pf
+
+# What the docstring of the package says that examples take for granted.
+GIVEN = {"jax": jax, "jnp": jnp, "pf": pf}
+CALLED_FIRST = """
+    Vocabulary BytePairEncoder one_hot image_to_patches
+    attend softmax causal_mask padding_mask MultiHeadAttention LayerNorm TransformerBlock
+    sinusoidal_positions RotaryPositions
+    StackConfig DecoderConfig Decoder Encoder Seq2Seq ViT load_pretrained
+    generate beam_search translate next_token_probabilities
+    cross_entropy fit TrainingConfig save_model load_model training.mean_loss training.accuracy training.corpus_bleu
+    data.random_windows plots.attention_map
+"""
+EXAMPLES = {place.name: text for place, text in docstrings(ROOT) if ">>>" in text}
+
+
+@pytest.fixture(autouse=True, scope="module")
+def quick():
+    """Let the compiler leave out most of its optimisations: the models are small, and what is shown is rounded."""
+    jax.config.update("jax_disable_most_optimizations", True)
+    yield
+    jax.config.update("jax_disable_most_optimizations", False)
+
+
+def complaints(name: str, text: str) -> str:
+    """What a docstring shows, where that is not what comes of its examples; nothing if all is well."""
+    shown: list[str] = []
+    doctest.DocTestRunner().run(doctest.DocTestParser().get_doctest(text, dict(GIVEN), name, None, 0), out=shown.append)
+    return "".join(shown)
+
+
+def defined_in(file: str) -> set[str]:
+    """The public names that a file of the package defines, or imports to be found there."""
+    found = set()
+    for node in ast.parse((ROOT / "src/plainformer" / file).read_text("utf-8")).body:
+        if isinstance(node, ast.FunctionDef | ast.ClassDef):
+            found.add(node.name)
+        elif isinstance(node, ast.ImportFrom):
+            found |= {alias.asname for alias in node.names if alias.asname}
+    return {name for name in found if not name.startswith("_")}
+
+
+@pytest.mark.parametrize("name", EXAMPLES)
+def test_example_shows_what_comes_of_it(name, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)  # some save a file
+    wrong = complaints(name, EXAMPLES[name])
+    plt.close("all")
+    assert not wrong, wrong
+
+
+def test_example_that_shows_something_else_is_found():
+    assert "Got:\n    [1. 0.]" in complaints("wrong", ">>> print(pf.one_hot(jnp.asarray([0]), 2)[0])\n[0. 1.]\n")
+
+
+@pytest.mark.parametrize("name", CALLED_FIRST.split())
+def test_what_is_called_first_has_an_example(name):
+    thing = operator.attrgetter(name)(pf)
+    assert "\n\n**Example**" in inspect.getdoc(thing)
+    assert f"{thing.__module__}.{thing.__qualname__}" in EXAMPLES
+
+
+def test_help_names_all_there_is_with_its_first_line():
+    listed = dict(re.findall(r"^    pf\.(\S+): (.+)$", pf.__doc__, re.M))
+    top = defined_in("__init__.py") - {"data", "plots", "training"}
+    rooms = {"data": "data/__init__.py", "training": "training/__init__.py", "plots": "plots.py"}
+    inside = {f"{room}.{name}" for room, file in rooms.items() for name in defined_in(file) - top}
+    assert listed.keys() == top | inside
+    for name, line in listed.items():
+        assert inspect.getdoc(operator.attrgetter(name)(pf)).splitlines()[0] == line
+
+
+def test_help_groups_names_by_room():
+    headings = re.findall(r"^ *\n    (\S.+)\n {8}pf\.", pydoc.render_doc(pf, renderer=pydoc.plaintext), re.M)
+    rooms = ["tokens", "attention", "blocks", "positions", "models", "generation", "training", "data", "plots"]
+    assert headings == [sys.modules[f"plainformer.{room}"].__doc__.splitlines()[0] for room in rooms]
+
+
+def test_version_is_that_of_the_installed_package():
+    assert pf.__version__ == version("plainformer")
+    with pytest.raises(AttributeError, match="no attribute '__author__'"):
+        _ = pf.__author__
+
+
+def test_package_is_imported_without_docstrings():
+    code = "import plainformer as pf; print(pf.causal_mask(1))"
+    shown = subprocess.run([sys.executable, "-OO", "-c", code], check=True, capture_output=True, text=True)
+    assert shown.stdout == "[[ True]]\n"
