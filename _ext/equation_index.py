@@ -157,7 +157,8 @@ def table(rows: list[nodes.row]) -> nodes.table:
 def add_row_link(app: Sphinx, docname: str, equation: nodes.math_block) -> None:
     label = equation["label"]
     domain = app.env.get_domain("math")
-    number = domain.resolve_xref(app.env, docname, app.builder, "eq", label, equation, nodes.Text("")).astext()
+    found = domain.resolve_xref(app.env, docname, app.builder, "eq", label, equation, nodes.Text(""))
+    number = "" if found is None else found.astext()  # none where a page has just gone, of which Sphinx warns itself
     text = "definition" if is_definition(label) else "code and tests"
     equation.parent.insert(equation.parent.index(equation) + 1, row_link(label=label, number=number, text=text))
 

@@ -14,6 +14,7 @@ from docutils import nodes
 from equation_claims import implementations, mentions, missing, proofs
 from listing import find
 from raw_markup import raw_markup
+from words_kept import words_lost
 
 BOOK = Book()
 CHAPTERS = BOOK.chapters
@@ -104,6 +105,12 @@ def test_notebook_shows_no_raw_markup(name):
     for number, cell in enumerate(nbformat.read(ROOT / f"{name}.ipynb", as_version=4).cells, start=1):
         if cell.cell_type == "markdown":
             assert not (raw := raw_markup(cell.source)), f"{name}.ipynb, cell {number}, shows {raw!r}"
+
+
+@each_chapter
+def test_notebook_has_every_word_of_its_chapter(name):
+    lost = words_lost(BOOK.built.trees[name], BOOK.built.cells[name])
+    assert not lost, f"{name}.ipynb has lost {lost}"
 
 
 @each_chapter

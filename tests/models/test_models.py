@@ -1,92 +1,29 @@
 """Chapters 06 to 10, what all models share: every option acts, any batch will do, and all let one look inside."""
 
-import functools
-from collections.abc import Callable
-from typing import NamedTuple
-
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-import reference
+from all_models import (
+    BATCH,
+    D_MODEL,
+    DRAWS,
+    HEADS,
+    KINDS,
+    LAYERS,
+    SEQ,
+    SOURCE_SEQ,
+    new_model,
+    plain_logits,
+    plain_model,
+    texts,
+)
 from closeness import assert_close
-from flat import classifier_config, decoder_config, encoder_config, seq2seq_config, vit_config
-from toy_models import drawn
 
 import plainformer as pf
 
-SEQ, SOURCE_SEQ, D_MODEL, HEADS, LAYERS, BATCH = 7, 5, 24, 6, 2, (2, 3)
-STACK = {"d_model": D_MODEL, "num_heads": HEADS, "num_layers": LAYERS, "d_ff": 10}
-TEXT = {"vocab_size": 11, "context_len": 9}
-START = 9
-NUMBERS = np.random.default_rng(6)
 key_of = jax.random.key
-
-
-class Kind(NamedTuple):
-    """A model, its configuration, one input for it, and the loops that it shall agree with."""
-
-    model: type
-    config: Callable
-    fields: dict
-    inputs: tuple
-    logits: Callable
-    inside: Callable
-
-
-def of_encoder(inputs, model, *rest):
-    return reference.inside_encoder(inputs, model.encoder, *rest)
-
-
-def of_image(image, model):
-    return reference.inside_encoder(reference.patches(image, model.config.patch_size), model.encoder)
-
-
-def texts(*shape, seq=SEQ):
-    return jnp.asarray(NUMBERS.integers(11, size=(*shape, seq)))
-
-
-def images(*shape):
-    return jnp.asarray(NUMBERS.random((*shape, 6, 8, 3)), float)
-
-
-def pairs(*shape):
-    return texts(*shape, seq=SOURCE_SEQ), texts(*shape).at[..., 0].set(START)
-
-
-CLASSES, IMAGES = {"num_classes": 4}, {"image_size": (6, 8), "patch_size": (3, 2), "channels": 3, "num_classes": 4}
-PAIRS = {**TEXT, "source_len": 6, "start_token": START, "stop_token": 4}
-KINDS = {
-    "decoder": Kind(pf.Decoder, decoder_config, TEXT, (texts(),), reference.decoder, reference.inside_decoder),
-    "encoder": Kind(pf.Encoder, encoder_config, TEXT, (texts(),), reference.encoder, reference.inside_encoder),
-    "masked": Kind(
-        pf.MaskedLanguageModel, encoder_config, TEXT, (texts(),), reference.masked_language_model, of_encoder
-    ),
-    "classifier": Kind(
-        pf.EncoderClassifier, classifier_config, TEXT | CLASSES, (texts(),), reference.classifier, of_encoder
-    ),
-    "vit": Kind(pf.ViT, vit_config, IMAGES, (images(),), reference.vision_transformer, of_image),
-    "seq2seq": Kind(pf.Seq2Seq, seq2seq_config, PAIRS, pairs(), reference.seq2seq, reference.inside_seq2seq),
-}
-DRAWS = {"vit": lambda *shape: (images(*shape),), "seq2seq": pairs}
-
-
-def new_model(kind, seed=0, **fields):
-    """A model with all its parameters drawn: biases of zero would hide a slip, small positions an offset."""
-    if kind == "seq2seq" and "num_layers" in fields:
-        fields["num_encoder_layers"] = fields["num_decoder_layers"] = fields.pop("num_layers")
-    return drawn(KINDS[kind].model, KINDS[kind].config(**STACK | KINDS[kind].fields | fields), seed)
-
-
-plain_model = functools.cache(new_model)  # one without any option
-
-
-@functools.cache
-def plain_logits(kind):
-    return plain_model(kind)(*KINDS[kind].inputs)
-
-
 all_kinds = pytest.mark.parametrize("kind", KINDS)
 # Every option of a stack, alone and in the company that today's language models keep.
 OPTIONS = {
@@ -269,13 +206,3 @@ def test_every_model_is_saved_and_loaded(kind, fields, tmp_path):
     assert jax.tree.structure(again) == jax.tree.structure(model)
     for found, expected in zip(jax.tree.leaves(again), jax.tree.leaves(model), strict=True):
         np.testing.assert_array_equal(found, expected)
-
-
-@all_kinds
-def test_every_model_starts_with_different_matrices_everywhere(kind):
-    kind = KINDS[kind]
-    model = kind.model(kind.config(**STACK | kind.fields | {"d_ff": D_MODEL}), key=key_of(0))
-    matrices = [np.asarray(leaf) for leaf in jax.tree.leaves(model) if leaf.shape == (D_MODEL, D_MODEL)]
-    assert len(matrices) >= 6 * LAYERS
-    for number, matrix in enumerate(matrices):
-        assert all(np.abs(matrix - other).max() > 0.01 for other in matrices[:number])

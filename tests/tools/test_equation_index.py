@@ -166,6 +166,28 @@ def test_index_is_made_anew_when_what_it_lists_has_changed(tmp_path):
     assert list(rows(tmp_path)) == ["row-eq-words-sum", "row-eq-words-y-definition"]
 
 
+def test_index_is_made_anew_when_a_page_comes_or_goes_and_when_code_or_tests_move(tmp_path):
+    """One thing at a time, since any of them is reason enough."""
+    # Nobody has to edit this page, and the appendix keeps its numbers, so that nothing else makes Sphinx write it anew.
+    chapters = "```{toctree}\n:numbered: 2\n:glob:\nchapters/*\n```\n"
+    appendix = "```{toctree}\nappendix/api\nappendix/equations\n```\n"
+    write(tmp_path, index=f"# Toy\n\n{chapters}\n{appendix}")
+    page, code, test = (tmp_path / name for name in ("chapters/05_more.md", "src/toy/words.py", "tests/test_words.py"))
+    page.unlink()
+    build(tmp_path)
+    page.write_text("# More\n\n```{math}\n:label: eq-more-definition\nm\n```\n")
+    build(tmp_path)
+    assert "row-eq-more-definition" in rows(tmp_path), "a page came, and the index lacks its equation"
+    page.unlink()
+    build(tmp_path)
+    assert "row-eq-more-definition" not in rows(tmp_path), "a page went, and the index has its equation still"
+    for file, old, new in [(code, "words.py#L2", "words.py#L3"), (test, "test_words.py#L5", "test_words.py#L6")]:
+        assert old in rows(tmp_path)["row-eq-words-sum"]
+        file.write_text(f"\n{file.read_text()}")
+        build(tmp_path)
+        assert new in rows(tmp_path)["row-eq-words-sum"], f"{file.name} has one line more, and the index has {old}"
+
+
 # --- The claims -----------------------------------------------------------------------------------------------
 
 

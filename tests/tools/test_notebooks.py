@@ -14,6 +14,7 @@ from book import ROOT, Book
 from faulty_page import FAULTY
 from raw_markup import raw_markup
 from toy_book import HEADER, SITE, write_toy_book
+from words_kept import words_lost
 
 NAME = "chapters/01_small"
 
@@ -160,6 +161,11 @@ def test_install_cell_comes_first_and_pins_nothing(notebook):
     assert "jax" not in install
 
 
+def test_no_word_of_a_page_is_lost(book):
+    for name, cells in book.built.cells.items():
+        assert not (lost := words_lost(book.built.trees[name], cells)), f"the notebook of {name} has lost {lost}"
+
+
 def test_nothing_raw_is_left(text):
     assert raw_markup(text) == ""
     for raw in ("```{note}\nx\n```", "see {eq}`a`", ":::{tip}\nx\n:::", "> ```{note}"):
@@ -226,9 +232,11 @@ def test_clean_refuses_what_the_next_run_would_not_give(output, message):
         sync_notebooks.clean([stream(output)])
 
 
-def test_clean_refuses_standard_error():
-    with pytest.raises(ValueError, match="standard error"):
-        sync_notebooks.clean([nbformat.v4.new_output("stream", name="stderr", text="a warning")])
+def test_clean_refuses_standard_error_wherever_it_stands():
+    warned = nbformat.v4.new_output("stream", name="stderr", text="a warning")
+    for outputs in [[warned], [stream("a"), warned], [warned, stream("a")]]:
+        with pytest.raises(ValueError, match="standard error"):
+            sync_notebooks.clean(outputs)
 
 
 def stream(text: str):
@@ -245,6 +253,14 @@ def test_drift_is_told(root, book, notebook):
     assert "run `make notebooks` and commit both (first difference: cell 4, 'And so on.')" in (
         sync_notebooks.drift(book, name)
     )
+    for number, cell in enumerate(notebook.cells, start=1):
+        changed = nbformat.from_dict({**notebook, "cells": [*notebook.cells]})
+        changed.cells[number - 1] = nbformat.from_dict({**cell, "metadata": {"tags": ["other"]}})
+        sync_notebooks.write(changed, file)
+        assert f"first difference: cell {number})" in sync_notebooks.drift(book, name), f"of cell {number}, the tags"
+    changed.cells = notebook.cells[:-1]
+    sync_notebooks.write(changed, file)
+    assert f"(it has {number - 1} cells; now there are {number})" in sync_notebooks.drift(book, name)
 
 
 def test_a_failing_cell_is_named(tmp_path):
