@@ -22,6 +22,11 @@ def test_named_arrays_are_named_by_their_place(key):
     assert len(names) == len(jax.tree.leaves(model))
 
 
+def test_named_arrays_refuses_two_of_one_name():
+    with pytest.raises(ValueError, match=r"^Two arrays are named 'a\.b'; expected names of their own"):
+        named_arrays({"a.b": np.ones(2), "a": {"b": np.zeros(3)}})
+
+
 def test_with_arrays_replaces_arrays_alone():
     replaced = with_arrays(TREE, {"pair.0": np.zeros(5), "list.0": np.full(2, 9)})
     assert replaced["list"][0].tolist() == [9, 9]

@@ -4,6 +4,7 @@ import dataclasses
 import hashlib
 import json
 import os
+from collections import Counter
 from pathlib import Path
 from typing import Any, Literal, TypeVar, get_args, get_type_hints, overload
 
@@ -197,7 +198,14 @@ def file_name(step: int) -> str:
 
 def named_arrays(tree) -> dict:
     """The arrays of a tree, or their shapes alone, by their place, such as `blocks.0.attention.query.weight`."""
-    return {place_of(path): leaf for path, leaf in jax.tree_util.tree_leaves_with_path(tree) if hasattr(leaf, "shape")}
+    leaves = [(place_of(path), leaf) for path, leaf in jax.tree_util.tree_leaves_with_path(tree)]
+    named = [(name, leaf) for name, leaf in leaves if hasattr(leaf, "shape")]
+    if len(arrays := dict(named)) < len(named):
+        name = Counter(name for name, _ in named).most_common(1)[0][0]
+        raise ValueError(
+            f"Two arrays are named {name!r}; expected names of their own. Rename the key with the full stop."
+        )
+    return arrays
 
 
 def with_arrays(tree, arrays: dict):
