@@ -28,12 +28,24 @@ def test_named_arrays_refuses_two_of_one_name():
 
 
 def test_with_arrays_replaces_arrays_alone():
-    replaced = with_arrays(TREE, {"pair.0": np.zeros(5), "list.0": np.full(2, 9)})
-    assert replaced["list"][0].tolist() == [9, 9]
+    replaced = with_arrays(TREE, {"pair.0": np.zeros((2, 4), np.float16), "list.0": np.full(3, 9)})
+    assert replaced["list"][0].tolist() == [9, 9, 9]
     assert replaced["list"][1:] == [None, "no array"]
-    assert replaced["pair"][0].tolist() == [0] * 5
+    assert replaced["pair"][0].tolist() == [[0] * 4] * 2
+    assert replaced["pair"][0].dtype == np.float16
     assert replaced["pair"][1] == 7
     assert TREE["list"][0].tolist() == [0, 1, 2]
+
+
+def test_with_arrays_names_what_does_not_fit():
+    arrays = {"list.0": np.arange(3), "pair.0": np.ones((4, 2), np.float32), "pair.1": np.ones(1)}
+    wrong = (
+        r"^The arrays do not fit: pair\.0 is \(4, 2\) float32, expected \(2, 4\) float32; pair\.1 is .*, expected none"
+    )
+    with pytest.raises(ValueError, match=wrong):
+        with_arrays(TREE, arrays)
+    with pytest.raises(ValueError, match=r"pair\.0 is missing, expected \(2, 4\) float32\.$"):
+        with_arrays(TREE, {"list.0": np.arange(3)})
 
 
 def test_digest_changes_with_anything_but_the_order():

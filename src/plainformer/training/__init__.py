@@ -25,7 +25,9 @@ from plainformer.training.saving import (
     list_checkpoints as list_checkpoints,
     load_checkpoint as load_checkpoint,
     load_model as load_model,
+    named_arrays as named_arrays,
     save_checkpoint as save_checkpoint,
     save_model as save_model,
+    with_arrays as with_arrays,
 )
 from plainformer.training.step import make_train_step as make_train_step

@@ -111,10 +111,10 @@ def load_model(path: Location, model_class: type[Model], *, tokenizer: bool | No
         skeleton = _described(parse_json(header["config"], "it"), model_class, len(arrays))
     except (TypeError, ValueError, AttributeError) as error:
         raise ValueError(f"{path} has a configuration that no {name} has: {error}.") from error
-    expected = {place: _as_saved(leaf, arrays.get(place)) for place, leaf in named_arrays(skeleton).items()}
-    if wrong := differences(arrays, expected):
-        raise ValueError(f"{path} does not fit its own configuration: {wrong}.")
-    model = with_arrays(skeleton, arrays)
+    try:
+        model = with_arrays(skeleton, arrays)
+    except ValueError as error:
+        raise ValueError(f"{path} does not fit its own configuration. {error}") from None
     if tokenizer and kept is None:
         raise ValueError(f"{path} holds no tokenizer; expected one, as save_model(path, model, tokenizer) writes it.")
     return (model, kept) if kept is not None and tokenizer is not False else model
@@ -209,7 +209,14 @@ def named_arrays(tree) -> dict:
 
 
 def with_arrays(tree, arrays: dict):
-    """The tree with other arrays, by the names that `named_arrays` gives them; what is no array stays."""
+    """Return the tree with other arrays, by the names that `named_arrays` gives them; what is no array stays.
+
+    So weights from elsewhere come into a model: `with_arrays(model, {"embedding.weight": array, …})`. Floats may have
+    another number of bits. **Raises** `ValueError` that names unknown, missing and misshapen ones.
+    """
+    expected = {place: _as_saved(leaf, arrays.get(place)) for place, leaf in named_arrays(tree).items()}
+    if wrong := differences(arrays, expected):
+        raise ValueError(f"The arrays do not fit: {wrong}.")
 
     def replaced(path, leaf):
         return jnp.array(arrays[place_of(path)]) if hasattr(leaf, "shape") else leaf
