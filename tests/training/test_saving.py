@@ -213,7 +213,7 @@ def test_load_model_names_a_configuration_of_other_shapes(tmp_path):
     with pytest.raises(ValueError, match=r"does not fit its own config.*: layers\.0\.weight is missing, expected"):
         load_model(path, Toy)
     path = written(tmp_path / "odd.safetensors", '{"first": {"num_layers": 1}}', embedding=np.ones((7, 3), np.int32))
-    with pytest.raises(ValueError, match=r"own configuration\. The arrays do not fit: embedding is \(7, 3\) int32, expected \(7, 3\) float32"):
+    with pytest.raises(ValueError, match=r"own config.*: embedding is \(7, 3\) int32, expected \(7, 3\) float32"):
         load_model(path, Toy)
 
 
