@@ -72,12 +72,14 @@ def test_a_full_cache_forgets_the_oldest_tokens_only_if_it_slides(key):
         rows = jnp.full((2, 1, 4), float(place))
         cache = cache.append(rows, rows, jnp.asarray([place]))
     assert sorted(cache.positions.tolist()) == [2, 3, 4]
-    at_once = layer.make_cache(3, sliding=True).append(jnp.ones((2, 2, 4)), jnp.ones((2, 2, 4)), jnp.arange(2))
     rows = jnp.arange(16.0).reshape(2, 2, 4)
-    at_once = at_once.append(rows, rows, jnp.arange(2, 4))
-    assert at_once.positions.tolist() == [3, 1, 2]
-    np.testing.assert_array_equal(at_once.values[:, 0], rows[:, 1])
-    np.testing.assert_array_equal(at_once.keys[:, :, 2], rows[:, 0])
+    at_once = layer.make_cache(3, sliding=True).append(rows, rows, jnp.arange(2))
+    assert at_once.positions.tolist() == [0, 1, -1]
+    np.testing.assert_array_equal(at_once.values[:, :2], rows)
+    np.testing.assert_array_equal(at_once.keys[:, :, :2], rows.mT)
+    # The first of two would have to see what the second one overwrites.
+    with pytest.raises(ValueError, match=r"has room for 3 tokens and holds 2; expected room for 2 more"):
+        at_once.append(rows, rows, jnp.arange(2, 4))
     fixed = layer.make_cache(3).append(jnp.ones((2, 3, 4)), jnp.ones((2, 3, 4)), jnp.arange(3))
     with pytest.raises(ValueError, match=r"has room for 3 tokens and holds 3; expected room for 1 more"):
         fixed.append(rows[:, :1], rows[:, :1], jnp.asarray([3]))

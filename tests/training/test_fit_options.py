@@ -12,6 +12,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import optax
+import optax.contrib
+import portalocker
 import pytest
 from tiny_run import CONFIG, Line, batch_at, numbers_of, run, squared_error, validation
 
@@ -236,7 +238,7 @@ def test_another_process_may_not_train_into_the_same_directory(tmp_path):
     command = [sys.executable, "-c", script, str(tmp_path)]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=os.environ, text=True) as other:
         assert other.stdout.readline() == "holds\n"
-        with pytest.raises(BlockingIOError, match=rf"^Another process trains in {tmp_path}; expected a folder that no"):
+        with pytest.raises(BlockingIOError, match=rf"^Another run trains in {tmp_path}; expected a folder that no"):
             run(directory=tmp_path)
         other.kill()  # the system lets go of the lock, however a process ends
         other.wait()
@@ -247,3 +249,92 @@ def test_another_process_may_not_train_into_the_same_directory(tmp_path):
 def test_the_optimiser_is_made_of_the_configuration_if_there_is_no_other():
     explicit = run(optimiser=make_optimiser(CONFIG))
     assert numbers_of(explicit.model) == numbers_of(run().model)
+
+
+@pytest.fixture
+def as_a_user_has_it():
+    """The tests refuse to mix kinds of numbers, as some of optax's optimisers do."""
+    with jax.numpy_dtype_promotion("standard"):
+        yield
+
+
+@pytest.mark.usefixtures("as_a_user_has_it")
+@pytest.mark.parametrize(
+    "optimiser",
+    [optax.contrib.prodigy(), optax.polyak_sgd(0.1), optax.contrib.reduce_on_plateau(), optax.noisy_sgd(0.01, key=1)],
+    ids=["remembers the weights", "wants the loss", "wants the loss, too", "draws"],
+)
+def test_optimisers_of_every_kind_train_go_on_and_leave_the_callers_model_alone(optimiser, tmp_path):
+    model = Line()
+    if isinstance(optimiser.init(model), optax.contrib.ReduceLROnPlateauState):
+        optimiser = optax.chain(optax.sgd(0.01), optimiser)
+    whole = run(model=model, optimiser=optimiser)
+    assert numbers_of(model) == numbers_of(Line()) != numbers_of(whole.model)
+    half = dataclasses.replace(CONFIG, num_steps=6)
+    run(half, model=model, optimiser=optimiser, schedule=lambda step: 0.1, directory=tmp_path)
+    found = run(model=model, optimiser=optimiser, schedule=lambda step: 0.1, directory=tmp_path)
+    assert numbers_of(found.model) == numbers_of(whole.model)
+
+
+@pytest.mark.parametrize("name", ["loss", "gradient_norm", "step", "learning_rate", "validation_loss"])
+def test_a_loss_may_not_return_what_training_measures_itself(name):
+    with pytest.raises(ValueError, match=rf"^The loss function returned '{name}', which training itself measures"):
+        run(loss=lambda model, batch, key: (squared_error(model, batch), {name: 0.1}))
+
+
+def test_an_error_while_evaluating_costs_no_step(tmp_path):
+    def fails(model):
+        raise KeyError("no such split")
+
+    with pytest.raises(KeyError):
+        run(evaluate=fails, directory=tmp_path)
+    assert list_checkpoints(tmp_path) == [4, 5]
+    assert [row["step"] for row in run(directory=tmp_path).metrics] == list(range(1, 13))
+
+
+@pytest.mark.usefixtures("as_a_user_has_it")
+def test_a_random_key_in_the_optimisers_state_is_saved(tmp_path):
+    def optimiser():
+        return optax.noisy_sgd(0.01, key=jax.random.key(7))
+
+    whole = run(optimiser=optimiser())
+    run(dataclasses.replace(CONFIG, num_steps=6), optimiser=optimiser(), directory=tmp_path)
+    assert numbers_of(run(optimiser=optimiser(), directory=tmp_path).model) == numbers_of(whole.model)
+
+
+def test_a_file_system_without_locks_is_told_and_used(tmp_path, monkeypatch):
+    def cannot(file, flags):
+        raise portalocker.LockException("no locks available")
+
+    monkeypatch.setattr(portalocker, "lock", cannot)
+    with pytest.warns(UserWarning, match=rf"^The file system of {tmp_path} has no locks: no locks available"):
+        assert run(directory=tmp_path).metrics == run().metrics
+
+
+def test_metrics_that_cannot_be_written_cost_no_checkpoint(tmp_path, monkeypatch):
+    def cannot(path, text):
+        raise PermissionError(13, "open in another program", str(path))
+
+    with monkeypatch.context() as patch:
+        patch.setattr("plainformer.training.run.append_text", cannot)
+        with pytest.warns(UserWarning, match=rf"^Cannot write {tmp_path}/metrics\.csv: .*open in another program"):
+            run(dataclasses.replace(CONFIG, num_steps=5, warmup_steps=3), directory=tmp_path)
+    assert list_checkpoints(tmp_path) == [4, 5]
+    metrics = run(dataclasses.replace(CONFIG, num_steps=8, warmup_steps=3), directory=tmp_path).metrics
+    assert len((tmp_path / "metrics.csv").read_text().splitlines()) == 1 + len(metrics) == 9
+
+
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        ({"schedule": 1e-3}, r"^schedule is a float; expected a function"),
+        ({"trainable": ["weight"]}, r"^trainable is a list; expected a function"),
+        (
+            {"callbacks": print},
+            r"^callbacks is a builtin_function_or_method; expected a list of functions: pass \[call",
+        ),
+    ],
+)
+def test_fit_names_what_is_no_function(wrong, message, unchecked):
+    with pytest.raises(TypeError, match=message):
+        run(**wrong)

@@ -22,7 +22,8 @@ class KeyValueCache(eqx.Module):
     **Arguments** number of key and value heads; `capacity`, for how many tokens of each text there is room; width of a
     key and of a value; `batch`, the axes in front, `(3,)` for three texts that are read side by side, equally many
     tokens at a time; `dtype` of keys and values, `None` for JAX's default, float32; `sliding`, whether a token that
-    finds the cache full takes the place of the oldest, so that the last `capacity` tokens are kept.
+    finds the cache full takes the place of the oldest, so that the last `capacity` tokens are kept; tokens that do not
+    fit in any more are read one at a time.
 
     **Attributes** `keys` have a column per slot, so that the product with a query needs no transposed copy of them, and
     `values` a row. Stored are `key_columns` and `value_rows`, with texts and heads on one axis: XLA writes a slot of
@@ -96,13 +97,10 @@ class KeyValueCache(eqx.Module):
         that beforehand by `with_room`.
         """
         self._check_room(keys.shape[-2])
-        slots = (self.length + jnp.arange(keys.shape[-2])) % self.capacity
+        first = self.length % self.capacity if self.sliding else self.length
 
         def write(room, entries, axis):
             entries = entries.astype(room.dtype)
-            if self.sliding and len(slots) > 1:
-                return jnp.moveaxis(jnp.moveaxis(room, axis, 0).at[slots].set(jnp.moveaxis(entries, axis, 0)), 0, axis)
-            first = slots[0] if self.sliding else self.length
             return jax.lax.dynamic_update_slice_in_dim(room, entries, first, room.ndim + axis)
 
         return self._replace(
@@ -130,7 +128,9 @@ class KeyValueCache(eqx.Module):
 
     def _check_room(self, seq: int) -> None:
         """Raise `ValueError` if there is no room, as far as this is known before a compiled function runs."""
-        filled = 0 if self.sliding or isinstance(self.length, jax.core.Tracer) else int(self.length)
+        if self.sliding and seq == 1:
+            return
+        filled = 0 if isinstance(self.length, jax.core.Tracer) else int(self.length)
         if filled + seq > self.capacity:
             holds = f"The cache has room for {self.capacity} tokens and holds {filled}"
             raise ValueError(f"{holds}; expected room for {seq} more. {MAKE_ROOM}")

@@ -70,7 +70,10 @@ def _lengths(examples: Sequence) -> np.ndarray:
 
 
 def _length(place: int, example) -> int:
-    texts = example if isinstance(example, tuple) and all(hasattr(text, "__len__") for text in example) else [example]
+    is_pair = (
+        isinstance(example, tuple | list) and len(example) > 0 and all(hasattr(text, "__len__") for text in example)
+    )
+    texts = example if is_pair else [example]
     for text in texts:
         if isinstance(text, str) or not hasattr(text, "__len__"):
             raise TypeError(

@@ -62,8 +62,14 @@ def beam_search(
     return search_all(model, [prompt], max_new_tokens, beam_width, length_power, stop_tokens)[0]
 
 
+@checked
 def search_all(
-    model: LanguageModel, prompts, max_new_tokens: int, beam_width: int, length_power: float = 1.0, stop_tokens=()
+    model: LanguageModel,
+    prompts: Sequence[Sequence[int]],
+    max_new_tokens: Positive,
+    beam_width: Positive,
+    length_power: NonNegative = 1.0,
+    stop_tokens: Sequence[int] = (),
 ) -> list[list[Hypothesis]]:
     """Return what `beam_search` would find for each of several prompts, searched for side by side."""
     start = start_of(model, prompts, max_new_tokens)

@@ -130,12 +130,15 @@ def translate(
         options = {"temperature": 0.0, **options}
     elif sampled := sorted({"temperature", "top_k", "top_p", "key"} & options.keys()):
         raise TypeError(f"{sampled[0]} is for drawing, and beam_width for searching: leave one of them out.")
+    if "stream" in options:
+        raise TypeError("stream is for generate, which writes for a few prompts; expected options of translating only.")
     written, size = [], min(batch_size, len(source))
+    stop_tokens = [config.stop_token, *options.pop("stop_tokens", ())]
     key = options.pop("key", None)
     for first in range(0, len(source), size):
         rows = jnp.minimum(jnp.arange(first, first + size), len(source) - 1)  # the last batch as large as the others
         conditioned = model.condition_on(source[rows], is_source[rows])
-        prompts, stop = [[config.start_token]] * size, {"stop_tokens": [config.stop_token], **options}
+        prompts, stop = [[config.start_token]] * size, {**options, "stop_tokens": stop_tokens}
         if beam_width is None:
             batch_key = (
                 None if key is None else jax.random.fold_in(key, first)

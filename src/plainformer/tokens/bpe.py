@@ -208,8 +208,8 @@ class BytePairEncoder:
         ]
 
     def _encode_piece(self, piece: bytes) -> list[int]:
-        if piece in self._cache:
-            return self._cache[piece]
+        if (known := self._cache.get(piece)) is not None:
+            return known
         whole = self._whole.get(piece)
         ids = apply_merges([self._byte_ids[byte] for byte in piece], self._rules) if whole is None else [whole]
         if len(piece) <= 64:  # words repeat, so a cache pays; but it must not grow for ever

@@ -19,7 +19,8 @@ def mean_loss(
 ) -> float:
     r"""Return the mean of a loss over all targets of all batches, however many each of them has.
 
-    Batches weigh as much as targets of theirs count. One program is compiled for each shape that occurs.
+    Batches weigh as much as targets of theirs count. One program is compiled for each shape that occurs, and kept for
+    the next call with the same `loss_function`; a function that is made anew each time is compiled anew.
 
     **Arguments**
 

@@ -68,8 +68,8 @@ def fit(
       same number must always give the same batch, such as `random_windows` does. Or an iterator of batches, of which
       no more are drawn than are used; a run that goes on draws those again that it has been trained on, and one that
       has no more batches ends early, with a warning.
-    - `optimiser`: any of optax; `None` for `make_optimiser(config)`. A checkpoint holds what it remembers, not what it
-      is: hand over the same when a run goes on.
+    - `optimiser`: one of optax, but for those that search along a line; `None` for `make_optimiser(config)`. A
+      checkpoint holds what it remembers, not what it is: hand over the same when a run goes on.
     - `schedule`: from the number of steps done to the learning rate; `None` for `learning_rate_schedule(config)`. With
       an `optimiser`, which has its own, it is only written into the metrics.
     - `trainable`: from the place of an array in the model, such as `"stack.blocks.0.attention.query.weight"`, to
@@ -105,41 +105,44 @@ def fit(
     """
     from tqdm import tqdm  # not tqdm.auto, which warns in notebooks without widgets
 
-    _check_arguments(loss_function, batches, optimiser, evaluate, callbacks)
+    functions = {"evaluate": evaluate, "schedule": schedule, "trainable": trainable}
+    _check_arguments(loss_function, batches, optimiser, functions, callbacks)
     params, static = eqx.partition(model, _is_trained(model, trainable))
     batch_at, end = _numbered(batches), config.num_steps
     described = {} if directory is None else _described(model, static, batch_at(0))
     train_step = make_train_step(loss_function, static, config, optimiser=optimiser, schedule=schedule)
     optimiser = make_optimiser(config, schedule) if optimiser is None else optimiser
     # Copied, since a step writes its results where its arguments lay: the caller's model stays as it is.
-    state = jax.tree.map(jnp.copy, params), optimiser.init(params)
+    state = jax.tree.map(jnp.copy, (params, optimiser.init(params)))
     with Run(directory, config, described) as run, _sigint_flag() as interrupted:
         state = run.resume(state)
         with tqdm(initial=len(run.metrics), total=end, disable=not progress, unit="step") as bar:
             for done in range(len(run.metrics) + 1, end + 1):
                 if (batch := batch_at(done - 1)) is None:
-                    warnings.warn(f"There were batches for {done - 1} steps only; expected {end}.", stacklevel=2)
+                    warnings.warn(f"There were batches for {done - 1} steps only; expected {end}.", stacklevel=3)
                     break
                 with _told_plainly(loss_function, model, batch):
                     *state, measured = train_step(*state, batch, done - 1)
                     run.note(done, measured)
                 if evaluate is not None and (done % config.evaluate_every == 0 or done == end):
                     # A copy, since the next step writes over the weights, and whoever evaluates may keep the model.
-                    run.note_evaluation(evaluate(eqx.combine(jax.tree.map(jnp.copy, state[0]), static)))
+                    copy = eqx.combine(jax.tree.map(jnp.copy, state[0]), static)
+                    with run.saved_if_this_fails(state):
+                        run.note_evaluation(evaluate(copy))
                 bar.set_postfix(loss=f"{measured['loss']:.3f}", tokens_per_s=_rate(bar, batch), refresh=False)
                 bar.update()
                 stop = interrupted.is_set()
                 if stop or done == end or done % config.checkpoint_every == 0:
-                    run.save(tuple(state))
+                    run.save(state)
                 for callback in callbacks:
                     callback(dict(run.metrics[-1]), done)
                 if stop:
                     raise TrainingInterrupted(run.farewell(), FitResult(eqx.combine(state[0], static), run.metrics))
-        run.save(tuple(state))
+        run.save(state)
     return FitResult(eqx.combine(state[0], static), run.metrics)
 
 
-def _check_arguments(loss_function, batches, optimiser, evaluate, callbacks) -> None:
+def _check_arguments(loss_function, batches, optimiser, functions: dict, callbacks) -> None:
     if not callable(loss_function):
         raise TypeError(f"loss_function is a {type(loss_function).__name__}; expected one such as next_token_loss.")
     with suppress(ValueError):  # of some functions nobody knows which arguments they take
@@ -154,8 +157,11 @@ def _check_arguments(loss_function, batches, optimiser, evaluate, callbacks) -> 
     if optimiser is not None and not (hasattr(optimiser, "init") and hasattr(optimiser, "update")):
         what = type(optimiser).__name__
         raise TypeError(f"optimiser is a {what}; expected one of optax, such as optax.adamw(1e-3).")
-    for name, function in [("evaluate", evaluate), *((f"callbacks[{n}]", each) for n, each in enumerate(callbacks))]:
-        if function is not None and not callable(function):
+    if not isinstance(callbacks, Sequence):
+        raise TypeError(f"callbacks is a {type(callbacks).__name__}; expected a list of functions: pass [callback].")
+    named = {**functions, **{f"callbacks[{number}]": callback for number, callback in enumerate(callbacks)}}
+    for name, function in named.items():
+        if not callable(function) and (function is not None or name.startswith("callbacks")):
             raise TypeError(f"{name} is a {type(function).__name__}; expected a function.")
 
 
@@ -197,7 +203,11 @@ def _described(model, static, first_batch) -> dict:
 def _told_plainly(loss_function: Callable, model, batch) -> Iterator[None]:
     """Where a compiled step fails, as by an id out of range, let the loss itself say why: it knows the place."""
     log = logging.getLogger("jax._src.callback")  # where JAX, too, would tell of it, at length
-    told, log.disabled = log.disabled, True
+
+    def silent(record):
+        return False
+
+    log.addFilter(silent)
     try:
         yield
     except jax.errors.JaxRuntimeError:
@@ -207,7 +217,7 @@ def _told_plainly(loss_function: Callable, model, batch) -> Iterator[None]:
             raise plain_error from None
         raise
     finally:
-        log.disabled = told
+        log.removeFilter(silent)
 
 
 def _rate(bar, batch) -> str:

@@ -6,7 +6,8 @@ import io
 import json
 import math
 import warnings
-from contextlib import ExitStack, suppress
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -73,9 +74,9 @@ class Run:
     def _try_to_write(self, act) -> OSError | None:
         try:
             act()
-        except portalocker.LockException as error:
+        except portalocker.AlreadyLocked as error:
             raise BlockingIOError(
-                f"Another process trains in {self.directory}; expected a folder that no other run uses. Wait until it "
+                f"Another run trains in {self.directory}; expected a folder that no other run uses. Wait until it "
                 "has ended, or train into another directory."
             ) from error
         except OSError as error:
@@ -84,10 +85,14 @@ class Run:
 
     def _take_lock(self) -> None:
         self.directory.mkdir(parents=True, exist_ok=True)
-        flags = portalocker.LockFlags.EXCLUSIVE | portalocker.LockFlags.NON_BLOCKING
-        # The system lets go of it when the process ends, however it ends; the file may stay.
-        path = self.directory / f"{PARTIAL}lock"
-        self._lock.enter_context(portalocker.Lock(path, "a", timeout=0, fail_when_locked=True, flags=flags))
+        file = self._lock.enter_context((self.directory / f"{PARTIAL}lock").open("a"))
+        try:  # the system lets go of the lock when the file is closed or the process ends, however it ends
+            portalocker.lock(file, portalocker.LockFlags.EXCLUSIVE | portalocker.LockFlags.NON_BLOCKING)
+        except portalocker.AlreadyLocked:
+            raise
+        except portalocker.LockException as error:
+            hint = "Let no other run train there at the same time."
+            warnings.warn(f"The file system of {self.directory} has no locks: {error}. {hint}", stacklevel=6)
 
     def _newest_whole(self, like):
         """The state and the metadata of the newest checkpoint that is not damaged; those that are, are put aside."""
@@ -99,9 +104,9 @@ class Run:
                 damaged[self.directory / file_name(step)] = error
                 continue
             for path in damaged:
-                warnings.warn(f"{path} is damaged: training goes on from {file_name(step)}.", stacklevel=4)
+                warnings.warn(f"{path} is damaged: training goes on from {file_name(step)}.", stacklevel=5)
                 with suppress(OSError):  # the folder of a finished run may be read-only
-                    path.rename(path.with_suffix(".damaged"))
+                    path.replace(path.with_suffix(".damaged"))
             return state, metadata
         raise next(iter(damaged.values()))
 
@@ -129,10 +134,14 @@ class Run:
         """Save a checkpoint after the last step that has metrics, unless there is no directory, or it is there."""
         if self.directory is None or self.saved == len(self.metrics):
             return
-        self._write_csv()
         metadata = {**self.described, "metrics": self.metrics}
-        save_checkpoint(self.directory, len(self.metrics), state, metadata, max_to_keep=self.config.max_to_keep)
+        save_checkpoint(self.directory, len(self.metrics), tuple(state), metadata, max_to_keep=self.config.max_to_keep)
         self.saved = len(self.metrics)
+        try:
+            self._write_csv()
+        except OSError as error:  # it may be open in another program; the checkpoint has the metrics, too
+            self.columns = []  # so that it is written anew
+            warnings.warn(f"Cannot write {self.directory}/metrics.csv: {error}.", stacklevel=4)
 
     def _write_csv(self) -> None:
         """Append to `metrics.csv` the steps that it does not hold; write it anew at first, and for a new column."""
@@ -153,6 +162,17 @@ class Run:
         """Take up what a step has measured, and stop at once if it is not finite."""
         self.metrics.append({"step": step, **{name: float(number) for name, number in measured.items()}})
         self._check_finite()
+
+    @contextmanager
+    def saved_if_this_fails(self, state) -> Iterator[None]:
+        """Save what was learned before an error goes on, but for one that says that the numbers are no good."""
+        try:
+            yield
+        except FloatingPointError:
+            raise
+        except Exception:
+            self.save(state)
+            raise
 
     def note_evaluation(self, found) -> None:
         """Add what `evaluate` returned to the metrics of the last step, and stop at once if its loss is not finite."""

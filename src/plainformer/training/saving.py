@@ -61,6 +61,7 @@ def save_model(path: Location, model, tokenizer=None) -> None:
         if vocab_size is not None and len(tokenizer) > vocab_size:
             raise ValueError(f"tokenizer has {len(tokenizer)} tokens; expected that of the model, with {vocab_size=}.")
         header["tokenizer"] = tokenizer.to_json()
+        tokenizer_from_json(header["tokenizer"])  # rather now than when it is loaded
     beside, text = path.with_suffix(".json"), header["config"] + "\n"
     if beside.is_file() and beside.read_bytes() != text.encode():
         beside.unlink()  # rather none than one of another model, should this end before the last line
@@ -99,7 +100,6 @@ def load_model(path: Location, model_class: type[Model], *, tokenizer: bool | No
         raise TypeError(f"model_class is a {type(model_class).__name__}; expected a class, such as Decoder.")
     try:
         arrays, header = _read(path, "config")
-        kept = tokenizer_from_json(header["tokenizer"]) if "tokenizer" in header else None
     except ValueError as error:
         raise ValueError(
             f"{path} is damaged, or no file of save_model: {error}. Is it cut short, or a web page? Get it again."
@@ -115,9 +115,14 @@ def load_model(path: Location, model_class: type[Model], *, tokenizer: bool | No
         model = with_arrays(skeleton, arrays)
     except ValueError as error:
         raise ValueError(f"{path} does not fit its own configuration. {error}") from None
-    if tokenizer and kept is None:
+    if tokenizer is False or (tokenizer is None and "tokenizer" not in header):
+        return model
+    if "tokenizer" not in header:
         raise ValueError(f"{path} holds no tokenizer; expected one, as save_model(path, model, tokenizer) writes it.")
-    return (model, kept) if kept is not None and tokenizer is not False else model
+    try:
+        return model, tokenizer_from_json(header["tokenizer"])
+    except ValueError as error:
+        raise ValueError(f"The tokenizer in {path} cannot be read: {error} To do without: tokenizer=False.") from error
 
 
 @checked
@@ -199,7 +204,7 @@ def file_name(step: int) -> str:
 def named_arrays(tree) -> dict:
     """The arrays of a tree, or their shapes alone, by their place, such as `blocks.0.attention.query.weight`."""
     leaves = [(place_of(path), leaf) for path, leaf in jax.tree_util.tree_leaves_with_path(tree)]
-    named = [(name, leaf) for name, leaf in leaves if hasattr(leaf, "shape")]
+    named = [(name, _numbers(leaf)) for name, leaf in leaves if hasattr(leaf, "shape")]
     if len(arrays := dict(named)) < len(named):
         name = Counter(name for name, _ in named).most_common(1)[0][0]
         raise ValueError(
@@ -219,9 +224,21 @@ def with_arrays(tree, arrays: dict):
         raise ValueError(f"The arrays do not fit: {wrong}.")
 
     def replaced(path, leaf):
-        return jnp.array(arrays[place_of(path)]) if hasattr(leaf, "shape") else leaf
+        if not hasattr(leaf, "shape"):
+            return leaf
+        array = jnp.array(arrays[place_of(path)])
+        return jax.random.wrap_key_data(array, impl=jax.random.key_impl(leaf)) if _is_key(leaf) else array
 
     return jax.tree_util.tree_map_with_path(replaced, tree)
+
+
+def _numbers(leaf):
+    """An array, or the numbers that make a random key, as some optimisers keep it."""
+    return jax.random.key_data(leaf) if _is_key(leaf) else leaf
+
+
+def _is_key(leaf) -> bool:
+    return isinstance(leaf, jax.Array) and jnp.issubdtype(leaf.dtype, jax.dtypes.prng_key)
 
 
 def place_of(path) -> str:
@@ -318,6 +335,8 @@ def _read(path: Path, part: str) -> tuple[dict, dict]:
             header = file.metadata() or {}
             arrays = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 (no dictionary)
     except (SafetensorError, OSError, AttributeError) as error:  # the last for a dtype that NumPy does not have
+        if getattr(error, "errno", None):
+            raise  # the disk does not read, which says nothing of the file
         raise ValueError(error) from error
     if part not in header:
         raise ValueError(f"it has no {part} in its header")

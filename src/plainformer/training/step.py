@@ -9,6 +9,8 @@ import jax.numpy as jnp
 
 from plainformer.training.optimiser import TrainingConfig, learning_rate_schedule, make_optimiser
 
+MEASURED = {"step", "loss", "gradient_norm", "learning_rate", "validation_loss"}
+
 
 def make_train_step(
     loss_function: Callable, static, config: TrainingConfig, *, optimiser=None, schedule: Callable | None = None
@@ -27,6 +29,7 @@ def make_train_step(
     if optimiser is None:
         schedule = learning_rate_schedule(config) if schedule is None else schedule
         optimiser = make_optimiser(config, schedule)
+    optimiser = optax.with_extra_args_support(optimiser)  # some want to know the loss; the others leave it
     key = jax.random.key(config.seed)
 
     def loss_of(params, batch, key):
@@ -39,7 +42,7 @@ def make_train_step(
     @partial(jax.jit, donate_argnums=(0, 1))
     def train_step(params, opt_state, batch, step):
         (loss, measured), grads = loss_and_grads(params, batch, jax.random.fold_in(key, step))
-        updates, opt_state = optimiser.update(grads, opt_state, params)
+        updates, opt_state = optimiser.update(grads, opt_state, params, value=loss)
         params = optax.apply_updates(params, updates)
         metrics = {"loss": loss, "gradient_norm": optax.tree.norm(grads), **measured}
         if schedule is not None:
@@ -56,6 +59,10 @@ def _with_measurements(found):
         raise ValueError(f"The loss has shape {jnp.shape(loss)}; expected a single number. Take its mean.")
     if not isinstance(measured, dict) or any(jnp.shape(number) != () for number in measured.values()):
         raise TypeError("The loss function returned more than a loss; expected (loss, a dictionary of single numbers).")
+    if taken := sorted(MEASURED & measured.keys()):
+        raise ValueError(
+            f"The loss function returned {taken[0]!r}, which training itself measures; choose another name."
+        )
     return loss.astype(jnp.float32), {name: jnp.asarray(number, jnp.float32) for name, number in measured.items()}
 
 
