@@ -304,3 +304,29 @@ def test_exact_match_counts_what_is_the_same_throughout():
 def test_bad_input_is_named(model, call, error, message):
     with pytest.raises(error, match=message):
         call(model)
+
+
+@pytest.mark.parametrize(
+    ("options", "error", "message"),
+    [
+        ({"beam_width": 0}, ValueError, r"^beam_width is 0; expected at least 1"),
+        ({"beam_width": "3"}, TypeError, r"^beam_width is '3'; expected a whole number"),
+        (
+            {"beam_width": 2, "length_power": -1.0},
+            ValueError,
+            r"^length_power is -1\.0; expected finite and at least 0",
+        ),
+        ({"beam_width": 2, "max_new_tokens": 0}, ValueError, r"^max_new_tokens is 0; expected at least 1"),
+        ({"stream": True}, TypeError, r"^stream is for generate"),
+    ],
+)
+def test_translate_names_an_option_that_makes_no_sense(model, options, error, message, unchecked):
+    with pytest.raises(error, match=message):
+        pf.translate(model, [[3, 4]], **options)
+
+
+@pytest.mark.parametrize("beam_width", [None, 2])
+def test_translate_stops_at_its_own_stop_token_beside_others(model, beam_width):
+    (plain,) = pf.translate(model, [[3, 4]], beam_width=beam_width)
+    (found,) = pf.translate(model, [[3, 4]], beam_width=beam_width, stop_tokens=[STOP])
+    assert found == plain

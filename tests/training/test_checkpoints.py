@@ -205,6 +205,15 @@ def test_metadata_of_another_kind_is_damage_though_its_sum_be_right(damaged, met
     check_damage_is_named(damaged)
 
 
+def test_a_disk_that_does_not_read_is_no_damage(saved, monkeypatch):
+    def fails(*_):
+        raise OSError(5, "Input/output error")
+
+    monkeypatch.setattr("safetensors.safe_open", fails)
+    with pytest.raises(OSError, match="Input/output error"):
+        load_checkpoint(saved, state(0))
+
+
 def test_load_checkpoint_of_another_model(saved):
     weights, rest = state(0)
     with pytest.raises(

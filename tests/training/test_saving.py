@@ -101,6 +101,32 @@ def test_load_model_returns_the_tokenizer_too(tmp_path, tokenizer):
     assert again.encode("dabc") == tokenizer.encode("dabc")
 
 
+def test_load_model_leaves_the_tokenizer_out_or_insists_on_it(tmp_path):
+    model, path = filled(Toy, CONFIG), tmp_path / "both.safetensors"
+    save_model(path, model, VOCABULARY)
+    assert isinstance(load_model(path, Toy, tokenizer=False), Toy)
+    assert isinstance(load_model(path, Toy, tokenizer=True)[0], Toy)
+    save_model(path, model)
+    assert isinstance(load_model(path, Toy), Toy)
+    with pytest.raises(ValueError, match=r"both\.safetensors holds no tokenizer; expected one, as save_model\(path"):
+        load_model(path, Toy, tokenizer=True)
+
+
+def test_save_model_refuses_a_tokenizer_that_could_not_be_read_back(tmp_path):
+    class Own:
+        """With `to_json`, but of a kind that nobody reads."""
+
+        def to_json(self):
+            return '{"mine": 1}'
+
+        def __len__(self):
+            return 1
+
+    with pytest.raises(ValueError, match="mine"):
+        save_model(tmp_path / "own.safetensors", filled(Toy, CONFIG), Own())
+    assert not list(tmp_path.iterdir())
+
+
 def test_load_model_notices_an_altered_tokenizer(tmp_path):
     path = tmp_path / "toy.safetensors"
     save_model(path, filled(Toy, CONFIG), VOCABULARY)
