@@ -72,7 +72,7 @@ def fit(
       checkpoint holds what it remembers, not what it is: hand over the same when a run goes on.
     - `schedule`: from the number of steps done to the learning rate; `None` for `learning_rate_schedule(config)`. With
       an `optimiser`, which has its own, it is only written into the metrics.
-    - `trainable`: from the place of an array in the model, such as `"stack.blocks.0.attention.query.weight"`, to
+    - `trainable`: from the place of an array in the model, such as `"stack.final_norm.scale"`, to
       whether it is trained; `None` for all. What is not, is not saved in checkpoints either.
     - `evaluate`: from model to a loss on fixed data that the model is not trained on, or to a dictionary of numbers.
     - `callbacks`: functions of a step's metrics and its number, called after every step, such as `log_to_tensorboard`
