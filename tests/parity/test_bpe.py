@@ -7,6 +7,7 @@ from itertools import pairwise
 
 import pytest
 import regex
+from patterns import GPT4, GPT4O
 from tokenizers import Regex, Tokenizer, decoders
 from tokenizers.models import BPE
 from tokenizers.pre_tokenizers import ByteLevel, Sequence, Split
@@ -37,16 +38,7 @@ TEXTS = {
     "spaces": SPACES,
     "runs": RUNS,
 }
-# How GPT-4 (and Llama 3) and GPT-4o cut text, as their files have it; and one that leaves gaps between its matches.
-GPT4 = (
-    r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+"
-    r"|\s+(?!\S)|\s+"
-)
-GPT4O = (
-    r"[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]*[\p{Ll}\p{Lm}\p{Lo}\p{M}]+(?i:'s|'t|'re|'ve|'m|'ll|'d)?"
-    r"|[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]+[\p{Ll}\p{Lm}\p{Lo}\p{M}]*(?i:'s|'t|'re|'ve|'m|'ll|'d)?"
-    r"|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+"
-)
+# One that leaves gaps between its matches, beside those of others.
 GAPS = r"(?i:ss|[e-n]+t)\p{P}*|[^\]\-\s\d]{2,3}\s(?!\s)"
 PATTERNS = {"gpt2": GPT2_PATTERN, "gpt4": GPT4, "gpt4o": GPT4O, "gaps": GAPS}
 SPECIAL = ["<|endoftext|>", "<|endoftext|><|pad|>", "[MASK]", "über"]

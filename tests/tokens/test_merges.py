@@ -4,6 +4,7 @@ from collections import Counter
 
 import pytest
 from hypothesis import given, strategies as st
+from patterns import GPT4, GPT4O
 
 from plainformer.tokens.merges import (
     apply_merges,
@@ -16,16 +17,6 @@ from plainformer.tokens.merges import (
     pre_tokenise,
 )
 
-# The patterns of GPT-4 and of GPT-4o, as their files have them.
-GPT4 = (
-    r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+"
-    r"|\s+(?!\S)|\s+"
-)
-GPT4O = (
-    r"[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]*[\p{Ll}\p{Lm}\p{Lo}\p{M}]+(?i:'s|'t|'re|'ve|'m|'ll|'d)?"
-    r"|[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]+[\p{Ll}\p{Lm}\p{Lo}\p{M}]*(?i:'s|'t|'re|'ve|'m|'ll|'d)?"
-    r"|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+"
-)
 PATTERNS = [
     GPT4,
     GPT4O,

@@ -77,7 +77,7 @@ def start_of(model: LanguageModel, prompts, max_new_tokens: int, *, may_slide: b
     """
     if not isinstance(model, LanguageModel):
         raise TypeError(f"model is of type {type(model).__name__}; expected one that writes, such as a Decoder.")
-    prompts, context_len = checked_prompts(prompts, model.config.vocab_size), model.config.context_len
+    prompts, context_len = _checked_prompts(prompts, model.config.vocab_size), model.config.context_len
     longest = max(map(len, prompts))
     slides = longest + max_new_tokens - 1 > context_len
     if slides and not (may_slide and getattr(model, "can_slide", False)):
@@ -95,8 +95,7 @@ def start_of(model: LanguageModel, prompts, max_new_tokens: int, *, may_slide: b
     return Start(jnp.asarray(tokens, jnp.int32), jnp.asarray(positions, jnp.int32), room)
 
 
-def checked_prompts(prompts, vocab_size: int) -> list[list[int]]:
-    """Return prompts as lists of Python's numbers; raise unless each holds at least one id, and all are in range."""
+def _checked_prompts(prompts, vocab_size: int) -> list[list[int]]:
     check_list("prompts", prompts, "prompts, each a list of ids, such as [[1, 2]]")
     if not len(prompts):
         raise ValueError("There are no prompts; expected at least one.")

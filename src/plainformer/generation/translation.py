@@ -139,11 +139,9 @@ def translate(
         rows = jnp.minimum(jnp.arange(first, first + size), len(source) - 1)  # the last batch as large as the others
         conditioned = model.condition_on(source[rows], is_source[rows])
         prompts, stop = [[config.start_token]] * size, {**options, "stop_tokens": stop_tokens}
-        if beam_width is None:
-            batch_key = (
-                None if key is None else jax.random.fold_in(key, first)
-            )  # or else every batch would draw the same
-            found = [text.tokens for text in generate(conditioned, prompts, max_new_tokens, key=batch_key, **stop)]
+        if beam_width is None:  # with a key per batch, or else each would draw the same
+            own = None if key is None else jax.random.fold_in(key, first)
+            found = [text.tokens for text in generate(conditioned, prompts, max_new_tokens, key=own, **stop)]
         else:
             searched = search_all(conditioned, prompts, max_new_tokens, beam_width, **stop)
             found = [best.tokens for best, *_ in searched]

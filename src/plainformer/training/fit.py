@@ -15,7 +15,7 @@ import jax
 import jax.numpy as jnp
 
 from plainformer.checks import checked
-from plainformer.training.optimiser import TrainingConfig, make_optimiser
+from plainformer.training.optimiser import TrainingConfig, chosen_optimiser
 from plainformer.training.run import Run, plain_fields
 from plainformer.training.saving import Location, digest, named_arrays, place_of
 from plainformer.training.step import make_train_step
@@ -111,7 +111,7 @@ def fit(
     batch_at, end = _numbered(batches), config.num_steps
     described = {} if directory is None else _described(model, static, batch_at(0))
     train_step = make_train_step(loss_function, static, config, optimiser=optimiser, schedule=schedule)
-    optimiser = make_optimiser(config, schedule) if optimiser is None else optimiser
+    optimiser, _ = chosen_optimiser(config, optimiser, schedule)
     # Copied, since a step writes its results where its arguments lay: the caller's model stays as it is.
     state = jax.tree.map(jnp.copy, (params, optimiser.init(params)))
     with Run(directory, config, described) as run, _sigint_flag() as interrupted:

@@ -104,6 +104,19 @@ def make_optimiser(config: TrainingConfig, schedule: Callable | None = None):
     return optax.GradientTransformationExtraArgs(both.init, _promoting(both.update))
 
 
+def chosen_optimiser(config: TrainingConfig, optimiser=None, schedule: Callable | None = None) -> tuple:
+    """Return an optimiser and a schedule: those given, or else those of the configuration.
+
+    With an optimiser of the reader's own, which follows its own schedule, there may be none to tell of.
+    """
+    import optax
+
+    if optimiser is not None:
+        return optax.with_extra_args_support(optimiser), schedule  # some want to know the loss; the others leave it
+    schedule = learning_rate_schedule(config) if schedule is None else schedule
+    return make_optimiser(config, schedule), schedule
+
+
 def _promoting(function: Callable) -> Callable:
     """optax multiplies counts by floats: allow it there, even if JAX is set to refuse such mixtures."""
 

@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import portalocker
 
 from plainformer.data.files import PARTIAL, append_text, write_text
 from plainformer.training.optimiser import TrainingConfig
@@ -74,22 +73,24 @@ class Run:
     def _try_to_write(self, act) -> OSError | None:
         try:
             act()
-        except portalocker.AlreadyLocked as error:
-            raise BlockingIOError(
-                f"Another run trains in {self.directory}; expected a folder that no other run uses. Wait until it "
-                "has ended, or train into another directory."
-            ) from error
+        except BlockingIOError:
+            raise  # another run is there, and may be writing
         except OSError as error:
             return error
         return None
 
     def _take_lock(self) -> None:
+        import portalocker
+
         self.directory.mkdir(parents=True, exist_ok=True)
         file = self._lock.enter_context((self.directory / f"{PARTIAL}lock").open("a"))
         try:  # the system lets go of the lock when the file is closed or the process ends, however it ends
             portalocker.lock(file, portalocker.LockFlags.EXCLUSIVE | portalocker.LockFlags.NON_BLOCKING)
-        except portalocker.AlreadyLocked:
-            raise
+        except portalocker.AlreadyLocked as error:
+            raise BlockingIOError(
+                f"Another run trains in {self.directory}; expected a folder that no other run uses. Wait until it "
+                "has ended, or train into another directory."
+            ) from error
         except portalocker.LockException as error:
             hint = "Let no other run train there at the same time."
             warnings.warn(f"The file system of {self.directory} has no locks: {error}. {hint}", stacklevel=6)

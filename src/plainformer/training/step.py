@@ -7,7 +7,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 
-from plainformer.training.optimiser import TrainingConfig, learning_rate_schedule, make_optimiser
+from plainformer.training.optimiser import TrainingConfig, chosen_optimiser
 
 MEASURED = {"step", "loss", "gradient_norm", "learning_rate", "validation_loss"}
 
@@ -26,10 +26,7 @@ def make_train_step(
     """
     import optax
 
-    if optimiser is None:
-        schedule = learning_rate_schedule(config) if schedule is None else schedule
-        optimiser = make_optimiser(config, schedule)
-    optimiser = optax.with_extra_args_support(optimiser)  # some want to know the loss; the others leave it
+    optimiser, schedule = chosen_optimiser(config, optimiser, schedule)
     key = jax.random.key(config.seed)
 
     def loss_of(params, batch, key):
