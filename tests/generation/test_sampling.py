@@ -239,6 +239,11 @@ def test_generate_is_reproduced_by_its_key(key):
     assert all(len(set(each.tokens)) > 2 for each in first)  # and every step draws anew
 
 
+def test_generate_draws_for_other_prompts_by_other_streams(key):
+    one, other = pf.generate(Bigram(np.zeros((VOCAB, VOCAB))), [[1], [2]], CONTEXT, key=key)
+    assert one.tokens != other.tokens  # all tokens are equally likely, whatever the prompt
+
+
 def test_generate_ends_a_text_at_a_stop_token():
     ring = Bigram(20 * np.roll(np.eye(VOCAB), 1, axis=1))  # after i comes i + 1
     found = pf.generate(ring, [[0], [2], [5]], 4, temperature=0.0, stop_tokens=[3, 6])
