@@ -324,7 +324,8 @@ def test_checked_makes_numpy_s_numbers_python_s():
 @pytest.mark.parametrize(
     ("call", "error", "message"),
     [
-        (lambda: number(0), ValueError, r"^count is 0; expected at least 1\.$"),
+        (lambda: number(0), ValueError, r"^count is 0; expected at least 1 and below 2\^30\.$"),
+        (lambda: number(2**30), ValueError, r"^count is 1073741824; expected at least 1 and below 2\^30\.$"),
         (lambda: number(rate=None), TypeError, r"^rate is None; expected a number, at least 0 and below 1, such as 0"),
         (lambda: number(norm="mid"), ValueError, r"^norm is 'mid'; expected one of 'pre', 'post'\.$"),
         (lambda: number(flag=1), TypeError, r"^flag is 1; expected True or False\.$"),

@@ -4,6 +4,7 @@ import dataclasses
 import functools
 import inspect
 import math
+import os
 from collections.abc import Callable
 from contextvars import ContextVar
 from types import NoneType, UnionType
@@ -30,18 +31,22 @@ _inside: ContextVar[bool] = ContextVar("_inside", default=False)
 
 
 class Number(NamedTuple):
-    """Which numbers an argument may be: those that are `allowed`; in words; and whether it must be a whole one."""
+    """Which numbers an argument may be: those that are `allowed`; in words; whether it must be a whole one, and whether
+    it may be traced, as one that is learned is."""
 
     allowed: Callable[[float], bool]
     expected: str
     whole: bool = False
+    traced: bool = False
 
     def __repr__(self) -> str:
         return self.expected  # as the API page shows it: Annotated[int, at least 1]
 
-    def read(self, name: str, number) -> int | float:
+    def read(self, name: str, number) -> Any:
         """Return the number as Python's own; raise `TypeError` if it is none, `ValueError` if it is not allowed."""
         if isinstance(number, jax.core.Tracer):
+            if self.traced and number.ndim == 0:
+                return number
             raise TypeError(
                 f"{name} is traced, so that it has no value yet; expected a number known before compiling. "
                 "Write it into the function, or name it in static_argnames of jax.jit."
@@ -56,20 +61,53 @@ class Number(NamedTuple):
         return int(number) if self.whole else float(number)
 
 
-Positive = Annotated[int, Number(lambda n: n >= 1, "at least 1", whole=True)]
+# A matrix with sizes below 2^30 has fewer bytes than XLA can count to: beyond, it ends the process.
+Positive = Annotated[int, Number(lambda n: 1 <= n < 2**30, "at least 1 and below 2^30", whole=True)]
+Count = Annotated[int, Number(lambda n: n >= 1, "at least 1", whole=True)]
 Natural = Annotated[int, Number(lambda n: 0 <= n < 2**31, "at least 0 and below 2^31", whole=True)]
 Even = Annotated[int, Number(lambda n: n > 0 and n % 2 == 0, "even and above 0, as columns go in pairs", whole=True)]
 PositiveFloat = Annotated[float, Number(lambda x: 0 < x < math.inf, "finite and above 0")]
 NonNegative = Annotated[float, Number(lambda x: 0 <= x < math.inf, "finite and at least 0")]
+Finite = Annotated[float, Number(math.isfinite, "finite", traced=True)]
 Rate = Annotated[float, Number(lambda x: 0 <= x < 1, "at least 0 and below 1, such as 0.1 for 10 per cent")]
+
+
+class Thing(NamedTuple):
+    """Which arguments that are no numbers may come: those that are `allowed`; in words."""
+
+    allowed: Callable[[Any], bool]
+    expected: str
+
+    def read(self, name: str, argument):
+        """Return the argument; raise `TypeError` if it is of another kind."""
+        if not self.allowed(argument):
+            raise TypeError(f"{name} is of type {type(argument).__name__}; expected {self.expected}.")
+        return argument
+
+
+def _is_key(key) -> bool:
+    """Whether this is one random key, of the new kind or of the old one, which is an array of numbers."""
+    dtype, shape = getattr(key, "dtype", None), getattr(key, "shape", None)
+    new = dtype is not None and shape == () and jnp.issubdtype(dtype, jax.dtypes.prng_key)
+    return new or (dtype == jnp.uint32 and shape in ((2,), (4,)))
+
+
+KEY = Thing(_is_key, "a single random key, such as jax.random.key(0)")
+PATH = Thing(lambda path: isinstance(path, str | os.PathLike), "the name of a file or folder, a string or a Path")
+FUNCTION = Thing(callable, "a function")
+THINGS: dict[Any, Thing] = {  # what an annotation asks for
+    Callable: FUNCTION,
+    str: Thing(lambda text: isinstance(text, str), "a string"),
+    dict: Thing(lambda given: isinstance(given, dict), "a dictionary"),
+}
 
 
 def checked(function: Function) -> Function:
     """Hold a function's arguments to their annotations: `Float[Array, "*batch seq d_model"]`, `Positive`, `bool`, …
 
     Axes of one name have one size; where `self` has an attribute of that name, or a field with such an axis, it is
-    that size. What a function of arrays calls in turn is not checked again. NumPy's arrays become JAX's, its numbers
-    Python's.
+    that size. What a function of arrays calls in turn is not checked again, unless it takes a function of the reader's.
+    NumPy's arrays become JAX's, its numbers Python's.
 
     **Raises** `ValueError` for another shape or value, `TypeError` for another kind of numbers or of object, each with
     the likely cause.
@@ -78,13 +116,15 @@ def checked(function: Function) -> Function:
     @functools.cache  # at the first call, not on import
     def read_annotations():
         signature = inspect.signature(function)
-        return signature, {name: _kind(each.annotation) for name, each in signature.parameters.items() if name != "key"}
+        kinds = {name: _kind(each.annotation) for name, each in signature.parameters.items()}
+        asked = [kind for kind, _ in kinds.values()]
+        return signature, kinds, any(hasattr(kind, "dim_str") for kind in asked) and FUNCTION not in asked
 
     @functools.wraps(function)
     def call(*args, **kwargs):
         if _inside.get():
             return function(*args, **kwargs)
-        signature, kinds = read_annotations()
+        signature, kinds, quiet_inside = read_annotations()
         try:
             given = signature.bind(*args, **kwargs)
         except TypeError as error:
@@ -93,7 +133,7 @@ def checked(function: Function) -> Function:
         for name, (kind, optional) in kinds.items():
             if name in given.arguments:
                 given.arguments[name] = _held(name, given.arguments[name], kind, optional, sizes)
-        mark = _inside.set(any(hasattr(kind, "dim_str") for kind, _ in kinds.values()))
+        mark = _inside.set(quiet_inside)
         try:
             return function(*given.args, **given.kwargs)
         finally:
@@ -109,6 +149,13 @@ def check_each(annotation, **arguments) -> None:
         _held(name, argument, kind, optional, {})
 
 
+def check_batch(batch, *arrays: str) -> None:
+    """Raise `TypeError` unless a batch is a tuple with these arrays, or more."""
+    if not isinstance(batch, tuple | list) or len(batch) < len(arrays):
+        what = f"{len(batch)} arrays" if isinstance(batch, tuple | list) else f"of type {type(batch).__name__}"
+        raise TypeError(f"batch is {what}; expected a tuple of {', '.join(arrays)}.")
+
+
 def check_fields(config) -> None:
     """Hold the fields of a configuration to their annotations; NumPy's numbers become Python's."""
     for field in dataclasses.fields(config):
@@ -119,25 +166,31 @@ def check_fields(config) -> None:
 def _kind(annotation) -> tuple[Any, bool]:
     """What `X` or `X | None` asks for, if it is something that is held to; and whether `None` will do."""
     options = get_args(annotation) if get_origin(annotation) in (Union, UnionType) else (annotation,)
-    kind, *others = [each for each in options if each is not NoneType]
+    optional, (kind, *others) = NoneType in options, [each for each in options if each is not NoneType]
+    if "prng_key" in getattr(kind, "dtypes", ()):
+        return KEY, optional
+    if os.PathLike in others:
+        return PATH, optional
     if get_origin(kind) is Annotated:
         kind = kind.__metadata__[0]
-    scalar = isinstance(kind, Number) or get_origin(kind) is Literal or kind is bool
+    kind = FUNCTION if get_origin(kind) is Callable else THINGS.get(kind, kind)
+    scalar = isinstance(kind, Number | Thing) or get_origin(kind) is Literal or kind is bool
     part = isinstance(kind, type) and dataclasses.is_dataclass(kind)  # a configuration, or a module
-    return kind if (hasattr(kind, "dim_str") or scalar or part) and not others else None, NoneType in options
+    return kind if (hasattr(kind, "dim_str") or scalar or part) and not others else None, optional
 
 
 def _held(name: str, argument, kind, optional: bool, sizes: dict):
     """The argument as the function gets it, after a look at it; the sizes of its axes are added to `sizes`."""
     if kind is None or (optional and argument is None):
         return argument
-    if isinstance(kind, Number):
+    if isinstance(kind, Number | Thing):
         return kind.read(name, argument)
     if hasattr(kind, "dim_str"):
         sizes |= _sized(name, argument, kind.dim_str.split(), sizes, kind.dtypes)
         return _as_jax(name, argument)
     if get_origin(kind) is Literal:
-        if argument not in (choices := get_args(kind)):
+        choices = get_args(kind)
+        if not isinstance(argument, str) or argument not in choices:
             raise ValueError(f"{name} is {argument!r}; expected one of {', '.join(map(repr, choices))}.")
     elif kind is not bool:
         _check_part(name, argument, kind)
@@ -210,7 +263,8 @@ def _check_part(name: str, part, kind: type) -> None:
     if isinstance(part, type):
         what = part.__name__
         raise TypeError(f"{name} is the class {what}; expected an object of it: make one first, by {what}(…).")
-    names = [field.name for field in dataclasses.fields(kind)] + [name for name in vars(kind) if name[0] != "_"]
+    names = [field.name for field in dataclasses.fields(kind)]
+    names += [name for name in vars(kind) if name[0] != "_" and name not in kind.__annotations__]  # methods
     if not all(hasattr(part, name) for name in names):
         what, hint = type(part).__name__, HINTS.get(name, "")
         raise TypeError(f"{name} is of type {what}; expected a {kind.__name__}. {hint}".rstrip())

@@ -214,6 +214,12 @@ def ones(*shape):
             r"positions has shape \(1, 1\); expected \(2, seq=1\)",
         ),
         (lambda: FILLED.mask(np.ones(3, int)), ValueError, r"positions has shape \(3,\); expected \(2, seq\)"),
+        (
+            lambda: FILLED.select(np.array([1, 1000])),
+            ValueError,
+            r"rows\[1\] is 1000; expected 0 to 1, one of the texts",
+        ),
+        (lambda: FILLED.select(np.array([-1])), ValueError, r"rows\[0\] is -1; expected 0 to 1"),
         (lambda: FILLED.select(np.ones(2)), TypeError, r"rows holds float64; expected whole numbers"),
         (
             lambda: KeyValueCache(**SIZES).select(np.ones(2, int)),

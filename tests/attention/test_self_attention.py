@@ -86,6 +86,12 @@ def test_scaled_scores_divide_by_the_root_of_d_k():
     np.testing.assert_allclose(pf.scaled_scores(*QKV[:2], scale=3.0), 3 * products, rtol=1e-5, atol=1e-6)
 
 
+@pytest.mark.usefixtures("unchecked")
+def test_scale_may_be_learned():
+    slope = jax.grad(lambda scale: pf.scaled_scores(*QKV[:2], scale=scale).sum())(3.0)
+    np.testing.assert_allclose(slope, pf.dot_product_scores(*QKV[:2]).sum(), rtol=1e-5)
+
+
 @pytest.mark.equation("eq-self-attention-scaled", "eq-self-attention-variance")
 def test_scaled_scores_have_unit_variance_whatever_the_width():
     for d_k in (16, 256):
@@ -397,6 +403,9 @@ SMALL = drawn(lambda sizes, key: pf.SelfAttention(*sizes, key=key), (4, 2))
         (lambda: pf.softmax(Q, ALL), ValueError, r"mask has shape \(5, 7\); expected \(q_seq=5, kv_seq=4\)"),
         (lambda: pf.softmax(Q, jax.random.key(0)), TypeError, r"mask is an array of key<fry>; expected a Boolean"),
         (lambda: pf.scaled_scores(Q.astype(int), K), TypeError, r"queries holds int64; expected floats"),
+        (lambda: pf.scaled_scores(Q, K, scale="0.5"), TypeError, r"scale is '0\.5'; expected a number, finite"),
+        (lambda: pf.scaled_scores(Q, K, scale=np.nan), ValueError, r"scale is nan; expected finite"),
+        (lambda: pf.scaled_scores(Q, K, scale=np.ones(3)), TypeError, r"scale is array.*; expected a number, finite"),
         (lambda: pf.scaled_scores(Q[0], K), ValueError, r"queries has shape \(4,\)"),
         (lambda: pf.attention_weights(Q, K[None]), ValueError, r"keys has shape \(1, 7, 4\).*jax\.vmap"),
         (lambda: pf.hard_attention(Q, K, V[:2]), ValueError, r"values has shape \(2, 3\); expected \(kv_seq=7"),

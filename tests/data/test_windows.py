@@ -71,6 +71,7 @@ def test_stream_windows_are_the_consecutive_ones_in_batches_of_one_shape(num_tok
         (lambda: consecutive_windows([], 3), ValueError, r"^The text has 0 tokens; .*shorter window"),
         (lambda: random_windows([1, 2, 3], 0, 2), ValueError, r"^seq_len is 0; expected at least 1"),
         (lambda: random_windows([1, 2, 3], 2, 0), ValueError, r"^batch_size is 0; expected at least 1"),
+        (lambda: random_windows([1, 2, 3], 2, 1)("3"), TypeError, r"^step is '3'; expected a whole number"),
         (lambda: random_windows([1, 2, 3], 2, 1, seed=-1), ValueError, r"^seed is -1; expected at least 0 and below"),
         (lambda: stream_windows([1, 2], 2, 3), ValueError, r"^The text has 2 tokens; expected at least 3, a window"),
         (lambda: stream_windows([1, 2, 3], 2, 0), ValueError, r"^batch_size is 0; expected at least 1"),

@@ -20,8 +20,9 @@ def encoder_config(**fields) -> pf.EncoderConfig:
     return pf.EncoderConfig(stack=stack_config(fields), **fields)
 
 
-def classifier_config(*, num_classes, pooling="class", **fields) -> pf.ClassifierConfig:
-    return pf.ClassifierConfig(encoder=encoder_config(**fields), num_classes=num_classes, pooling=pooling)
+def classifier_config(*, num_classes, pooling="class", pooler=False, **fields) -> pf.ClassifierConfig:
+    kinds = {"num_classes": num_classes, "pooling": pooling, "pooler": pooler}
+    return pf.ClassifierConfig(encoder=encoder_config(**fields), **kinds)
 
 
 def vit_config(**fields) -> pf.ViTConfig:

@@ -10,6 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 
 import plainformer as pf
+from plainformer.blocks.blocks import ParallelBlock
 from plainformer.positions.grid import GridPositions
 
 
@@ -51,6 +52,11 @@ def linear(rows, layer):
     return product if layer.bias is None else product + np.asarray(layer.bias, np.float64)
 
 
+def normalised(rows, norm):
+    """Queries or keys through the norm of a layer, if it has one."""
+    return normalise(rows, norm) if isinstance(norm, pf.RMSNorm) else rows
+
+
 def heads(x, context, layer, scheme=None):
     """Queries, keys, values and bias of one head after the other."""
     biases = None if scheme is None else scheme.bias(jnp.arange(len(x)), jnp.arange(len(context)))
@@ -59,8 +65,11 @@ def heads(x, context, layer, scheme=None):
         queries = np.split(linear(x, layer.query), layer.num_heads, axis=1)[head]
         keys = np.split(linear(context, layer.key), layer.num_kv_heads, axis=1)[kv_head]
         values = np.split(linear(context, layer.value), layer.num_kv_heads, axis=1)[kv_head]
+        queries, keys = normalised(queries, layer.query_norm), normalised(keys, layer.key_norm)
         if isinstance(scheme, pf.RotaryPositions):
-            queries, keys = turned(queries, scheme.base), turned(keys, scheme.base)
+            width = int(scheme.fraction * queries.shape[1])
+            for rows in (queries, keys):
+                rows[:, :width] = turned(rows[:, :width], scheme.base)
         yield queries, keys, values, None if biases is None else biases[head]
 
 
@@ -96,14 +105,17 @@ ACTIVATIONS = {
     "gelu": lambda z: z * (1 + math.erf(z / math.sqrt(2))) / 2,
     "gelu_tanh": lambda z: z * (1 + math.tanh(math.sqrt(2 / math.pi) * (z + 0.044715 * z**3))) / 2,
     "silu": lambda z: z / (1 + math.exp(-z)),
+    "quick_gelu": lambda z: z / (1 + math.exp(-1.702 * z)),
+    "squared_relu": lambda z: max(z, 0.0) ** 2,
 }
+GATES = {"swiglu": "silu", "geglu": "gelu", "geglu_tanh": "gelu_tanh"}
 
 
 def feed_forward(x, network):
     """`FeedForward` or `SwiGLU` from its parameters, one number at a time between the maps."""
     hidden = linear(x, network.up)
     if hasattr(network, "gate"):
-        hidden = hidden * np.vectorize(ACTIVATIONS["silu"])(linear(x, network.gate))
+        hidden = hidden * np.vectorize(ACTIVATIONS[network.activation])(linear(x, network.gate))
     else:
         hidden = np.vectorize(ACTIVATIONS[network.activation])(hidden)
     return linear(hidden, network.down)
@@ -130,6 +142,9 @@ def inside_block(x, block, mask=None, context=None, context_mask=None, scheme=No
         return multi_head(rows, context, block.cross_attention, context_mask)
 
     rows = np.asarray(x, np.float64)
+    if isinstance(block, ParallelBlock):
+        attended = attend_to_itself(normalise(rows, block.attention_norm))
+        return rows + attended + feed_forward(normalise(rows, block.feed_forward_norm), block.feed_forward), weights
     for norm, sublayer in [
         (block.attention_norm, attend_to_itself),
         (block.cross_norm, read),
@@ -152,6 +167,9 @@ def block(x, block, mask=None, context=None, context_mask=None, scheme=None):
 def inside(rows, stack, mask=None, context=None):
     """`Stack` from its parameters."""
     stream, weights = [rows], []
+    if stack.window is not None:
+        near = [[abs(m - n) < stack.window for m in range(len(rows))] for n in range(len(rows))]
+        mask = np.array(near) & (True if mask is None else mask)
     for layer in stack.blocks:
         rows, of_layer = inside_block(rows, layer, mask, context, scheme=stack.scheme)
         stream.append(rows)
@@ -199,6 +217,7 @@ def look_up(tokens, embedding):
 def inside_decoder(tokens, model):
     """`Decoder` from its parameters: rows of the table, with their positions, through the blocks."""
     rows = placed(look_up(tokens, model.embedding), model.stack.scheme)
+    rows = rows if model.embedding_norm is None else normalise(rows, model.embedding_norm)
     return inside(rows, model.stack, causal(len(rows)))
 
 
@@ -233,7 +252,7 @@ def masked_language_model(tokens, model, segments=None):
     """The logits of a `MaskedLanguageModel`, none for a class token."""
     name = model.config.stack.activation
     rows = linear(encoder(tokens, model.encoder, segments)[-len(tokens) :], model.head)
-    rows = normalise(np.vectorize(ACTIVATIONS["silu" if name == "swiglu" else name])(rows), model.head_norm)
+    rows = normalise(np.vectorize(ACTIVATIONS[GATES.get(name, name)])(rows), model.head_norm)
     rows = rows @ np.asarray(model.encoder.embedding.weight, np.float64).T
     return rows if model.output_bias is None else rows + np.asarray(model.output_bias, np.float64)
 
@@ -242,6 +261,7 @@ def classifier(inputs, model, segments=None):
     """The logits of an `EncoderClassifier`."""
     rows = encoder(inputs, model.encoder, segments)
     pooled = rows[0] if model.config.pooling == "class" else sum(rows[-len(inputs) :]) / len(inputs)
+    pooled = pooled if model.pooler is None else np.tanh(linear(pooled[None], model.pooler)[0])
     return linear(pooled[None], model.output)[0]
 
 

@@ -33,6 +33,17 @@ KINDS = {
     "relative-grouped": {"position_scheme": "relative", **GROUPED},
     "alibi-post-modern": {"position_scheme": "alibi", "norm_placement": "post", **MODERN},
     "none": {"position_scheme": "none", "activation": "relu"},
+    "window-half-rotary": {
+        "position_scheme": "rotary",
+        "rotary_fraction": 0.5,
+        "window": 3,
+        "qk_norm": True,
+        "parallel": True,
+        "d_v": 5,
+        "embedding_norm": True,
+        **GROUPED,
+    },
+    "window-relative": {"position_scheme": "relative", "num_buckets": 6, "max_distance": 5, "window": 4},
 }
 KEY = jax.random.key(20170612)
 NUMBERS = np.random.default_rng(6)
@@ -321,6 +332,11 @@ def test_bad_input_is_named(call, error, message):
         ({"vocab_size": "11"}, TypeError, r"vocab_size is '11'; expected a whole number"),
         ({"context_len": 0}, ValueError, r"context_len is 0; expected at least 1"),
         ({"tied_embedding": 1}, TypeError, r"tied_embedding is 1; expected True or False"),
+        (
+            {"output_bias": True},
+            ValueError,
+            r"output_bias is for an output with a matrix of its own; expected tied_emb",
+        ),
     ],
 )
 def test_decoder_config_names_what_is_wrong_before_a_model_is_made(fields, error, message):

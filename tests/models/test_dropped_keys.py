@@ -90,7 +90,7 @@ def each_with_its_own(kind, **lists):
     return config, [part_of(config, path) for path in stacks_in(config)]
 
 
-FULL = {"use_class_token": True, "embedding_norm": True, "num_segments": 3, "source_vocab_size": 13}
+FULL = {"use_class_token": True, "embedding_norm": True, "pooler": True, "num_segments": 3, "source_vocab_size": 13}
 
 
 def fullest_config(kind, **fields):
@@ -112,6 +112,8 @@ OTHER = {  # for every field but those of a stack another value, which a model o
     "num_segments": 3,
     "use_class_token": True,
     "embedding_norm": True,
+    "output_bias": True,
+    "pooler": True,
     "num_classes": 5,
     "pooling": "mean",
     "source_len": 8,
@@ -121,7 +123,7 @@ OTHER = {  # for every field but those of a stack another value, which a model o
     "patch_size": (3, 4),
     "channels": 1,
 }
-NEEDS = {"d_in": {"vocab_size": None, "d_in": 4}}  # what acts in company only
+NEEDS = {"d_in": {"vocab_size": None, "d_in": 4}, "output_bias": {"tied_embedding": False}}  # what acts in company only
 FOR_OTHERS = {"stop_token": "translate ends a text there", ("masked", "d_in"): "it guesses words"}
 OF_A_STACK = {field.name for field in dataclasses.fields(pf.StackConfig)}
 own_fields = pytest.mark.parametrize(
@@ -167,12 +169,20 @@ UNUSUAL = {
     "num_layers": [3, 1],
     "num_heads": [4, 3],
     "num_kv_heads": [2, 1],
+    "d_k": [8, 16],
+    "d_v": [5, 7],
     "norm": ["rms", "layer"],
     "norm_eps": [0.25, 0.5],
     "norm_placement": ["pre", "post"],
+    "parallel": [False, False],  # which does not go with all others: tests/models/test_models.py
+    "qk_norm": [True, False],
     "activation": ["relu", "silu"],
     "position_scheme": ["relative", "rotary"],
     "rope_theta": [5.0, 7.0],
+    "rotary_fraction": [0.5, 0.75],
+    "num_buckets": [8, 16],
+    "max_distance": [20, 30],
+    "window": [2, 3],
     "dropout_rate": [0.25, 0.375],
     "use_bias": [False, True],
 }
@@ -191,6 +201,7 @@ def test_every_block_of_every_model_is_made_of_its_stacks_own_configuration(kind
     for stack, sizes in zip(parts(model, Stack), of_stacks, strict=True):
         assert len(stack.blocks) == sizes.num_layers
         assert stack.dropout_rate == sizes.dropout_rate, f"a {kind} drops what enters its stack at another rate"
+        assert stack.window == sizes.window, f"tokens of a {kind} see another window than that of their stack"
         for number, block in enumerate(stack.blocks):
             reads = block.cross_attention is not None
             expected = eqx.filter_eval_shape(pf.make_block, sizes, cross_attention=reads, key=KEY)

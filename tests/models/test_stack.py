@@ -81,7 +81,25 @@ def test_stack_config_inner_width_is_four_times_the_outer_one_unless_given():
         ({"norm_placement": "both"}, ValueError, r"norm_placement is 'both'; expected one of 'pre', 'post'"),
         ({"activation": "tanh"}, ValueError, r"activation is 'tanh'; expected one of 'relu'.*'swiglu'"),
         ({"position_scheme": "rope"}, ValueError, r"position_scheme is 'rope'; expected one of 'learned', 'sinu"),
-        ({"d_model": 9, "position_scheme": "rotary"}, ValueError, r"d_model=9 by num_heads=3 is odd; expected an even"),
+        (
+            {"d_model": 9, "position_scheme": "rotary"},
+            ValueError,
+            r"Of the 3 columns of a key, rotary_fraction=1\.0 tur",
+        ),
+        ({"d_k": 5, "position_scheme": "rotary"}, ValueError, r"Of the 5 columns of a key.*expected an even number"),
+        (
+            {"rotary_fraction": 0.1, "position_scheme": "rotary"},
+            ValueError,
+            r"Of the \d columns of a key, rotary_fraction=0\.1 turns 0; expected an even number above 0",
+        ),
+        ({"rotary_fraction": 0.0}, ValueError, r"rotary_fraction is 0\.0; expected above 0 and at most 1"),
+        ({"rotary_fraction": 1.5}, ValueError, r"rotary_fraction is 1\.5; expected above 0 and at most 1"),
+        ({"d_k": 0}, ValueError, r"d_k is 0; expected at least 1"),
+        ({"d_v": -1}, ValueError, r"d_v is -1; expected at least 1"),
+        ({"window": 0}, ValueError, r"window is 0; expected at least 1"),
+        ({"parallel": 1}, TypeError, r"parallel is 1; expected True or False"),
+        ({"qk_norm": "rms"}, TypeError, r"qk_norm is 'rms'; expected True or False"),
+        ({"num_buckets": 0}, ValueError, r"num_buckets is 0; expected at least 1"),
         ({"d_model": 9, "position_scheme": "sinusoidal"}, ValueError, r"d_model is 9; expected a multiple of 2"),
         ({"d_model": 18, "position_scheme": "sinusoidal_2d"}, ValueError, r"d_model is 18; expected a multiple of 4"),
         ({"rope_theta": 0}, ValueError, r"rope_theta is 0; expected finite and above 0"),
@@ -116,6 +134,15 @@ def test_make_block_gives_every_part_what_the_configuration_says(cross_attention
     assert (block.feed_forward.activation, block.feed_forward.up.weight.shape) == ("relu", (D_MODEL, 10))
     assert block.feed_forward.up.bias is None
     assert (block.cross_norm is None) == (block.cross_attention is None) == (not cross_attention)
+
+
+@pytest.mark.parametrize(
+    ("fields", "cross_attention"), [({"norm_placement": "post"}, False), ({"norm_placement": "pre"}, True)]
+)
+def test_make_block_puts_sublayers_side_by_side_with_pre_norm_and_without_a_context_only(fields, cross_attention):
+    config = pf.StackConfig(**SIZES, parallel=True, **fields)
+    with pytest.raises(ValueError, match="side by side are for norm_placement='pre' and blocks that read no context"):
+        pf.make_block(config, cross_attention=cross_attention, key=KEY)
 
 
 def test_make_norm_takes_eps_and_bias_of_the_configuration():

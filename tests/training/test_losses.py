@@ -185,6 +185,8 @@ LOGITS, TARGETS = jnp.ones((5, 7)), jnp.zeros(5, int)
             r"is_token holds float32; expected bool, True for a token",
         ),
         (lambda: cross_entropy(LOGITS, TARGETS, jnp.ones(4, bool)), ValueError, r"is_token has shape \(4,\)"),
+        (lambda: perplexity(-1), ValueError, r"nats_per_token is -1; expected at least 0"),
+        (lambda: bits_per_character(math.nan, 5, 9), ValueError, r"nats_per_token is nan; expected at least 0"),
         (lambda: perplexity("low"), TypeError, r"nats_per_token is 'low'; expected a number"),
         (lambda: bits_per_character(1.5, 0, 3), ValueError, r"num_tokens is 0; expected at least 1"),
         (lambda: bits_per_character(1.5, 2, 0), ValueError, r"num_characters is 0; expected at least 1"),

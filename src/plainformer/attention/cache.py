@@ -146,6 +146,8 @@ class KeyValueCache(eqx.Module):
         """Return the cache of the texts with these numbers, in this order; a text may be taken more than once."""
         if not self.batch:
             raise ValueError("This cache is of a single text; expected one of a batch, to select texts from.")
+        if not isinstance(rows, jax.core.Tracer):
+            refuse(rows, (rows < 0) | (rows >= self.batch[0]), "rows", f"0 to {self.batch[0] - 1}, one of the texts.")
         keys, values = _on_one_axis(self.keys[rows]), _on_one_axis(self.values[rows])
         return self._replace(keys, values, self.positions[rows], self.length)
 

@@ -1,5 +1,6 @@
 """Several attention heads side by side: as a sum, as a concatenation, and as one layer (chapter 03)."""
 
+from collections.abc import Callable
 from typing import Any
 
 import equinox as eqx
@@ -12,6 +13,8 @@ from plainformer.attention.self_attention import attend, attention_weights
 from plainformer.checks import Positive, check_axes, check_each, checked
 from plainformer.positions.positions import NO_POSITIONS, PositionScheme, bias_of
 from plainformer.tokens.tokens import Linear
+
+IDENTITY = eqx.nn.Identity()
 
 
 @checked
@@ -96,6 +99,8 @@ class MultiHeadAttention(eqx.Module):
     - `num_kv_heads`: number of key and value heads, a divisor of `num_heads`; `None` for as many.
     - `d_k`, `d_v`: width of a key and of a value in one head; `None` for `d_model / num_heads`.
     - `use_bias`: whether each of the four maps adds a bias, which starts at zero.
+    - `query_norm`, `key_norm`: what every query and every key goes through before positions turn them, such as
+      `RMSNorm(d_k)` (Dehghani et al., 2023, section 2); nothing by default.
     - `key`: random key for the weight matrices (Glorot normal).
 
     **Differs from the paper** only in layout: the matrices of all heads stand side by side in one, so that one
@@ -113,6 +118,8 @@ class MultiHeadAttention(eqx.Module):
     key: Linear
     value: Linear
     output: Linear
+    query_norm: Callable
+    key_norm: Callable
     num_heads: int = eqx.field(static=True)
     num_kv_heads: int = eqx.field(static=True)
 
@@ -126,6 +133,8 @@ class MultiHeadAttention(eqx.Module):
         d_k: Positive | None = None,
         d_v: Positive | None = None,
         use_bias: bool = False,
+        query_norm: Callable = IDENTITY,
+        key_norm: Callable = IDENTITY,
         key: PRNGKeyArray,
     ):
         if d_k is None or d_v is None:
@@ -142,6 +151,7 @@ class MultiHeadAttention(eqx.Module):
         self.key = of_heads(num_kv_heads, d_k, key_key)
         self.value = of_heads(num_kv_heads, d_v, value_key)
         self.output = Linear(num_heads * d_v, d_model, use_bias=use_bias, key=output_key)
+        self.query_norm, self.key_norm = query_norm, key_norm
         self.num_heads, self.num_kv_heads = num_heads, num_kv_heads
 
     @property
@@ -185,8 +195,8 @@ class MultiHeadAttention(eqx.Module):
         """Queries, keys and values of all heads, mask and bias, ready for `attend`."""
         context = x if context is None else context
         seq, kv_seq = x.shape[-2], context.shape[-2]
-        queries = split_heads(self.query(x), self.num_heads)
-        keys = split_heads(self.key(context), self.num_kv_heads)
+        queries = self.query_norm(split_heads(self.query(x), self.num_heads))
+        keys = self.key_norm(split_heads(self.key(context), self.num_kv_heads))
         values = split_heads(self.value(context), self.num_kv_heads)
         queries, keys = scheme.rotate(queries), scheme.rotate(keys)
         bias = bias_of(scheme, jnp.arange(seq), jnp.arange(kv_seq), self.num_heads)
@@ -231,8 +241,8 @@ class MultiHeadAttention(eqx.Module):
         text would give for these tokens, and the longer cache.
         """
         self._check_cache(cache, x.shape[:-2])
-        queries = scheme.rotate(split_heads(self.query(x), self.num_heads), positions[..., None, :])
-        keys = scheme.rotate(split_heads(self.key(x), self.num_kv_heads), positions[..., None, :])
+        queries = scheme.rotate(self.query_norm(split_heads(self.query(x), self.num_heads)), positions[..., None, :])
+        keys = scheme.rotate(self.key_norm(split_heads(self.key(x), self.num_kv_heads)), positions[..., None, :])
         values = split_heads(self.value(x), self.num_kv_heads)
         cache = cache.append(keys, values, positions)
         heads = attend_to_cache(queries, cache, positions, scheme)
@@ -250,7 +260,7 @@ class MultiHeadAttention(eqx.Module):
         check_each(Positive, kv_seq=context.shape[-2])
         is_token = jnp.ones(context.shape[:-1], bool) if is_token is None else is_token
         context = jnp.where(is_token[..., None], context, 0)  # padding may hold NaN
-        keys = split_heads(self.key(context), self.num_kv_heads)
+        keys = self.key_norm(split_heads(self.key(context), self.num_kv_heads))
         values = split_heads(self.value(context), self.num_kv_heads)
         empty = self.make_cache(context.shape[-2], batch=is_token.shape[:-1])
         return empty.append(keys, values, jnp.where(is_token, 0, -1))
@@ -261,7 +271,7 @@ class MultiHeadAttention(eqx.Module):
     ) -> Float[Array, "*batch seq d_model"]:
         """Attend from each token to a context that `cache_context` keeps; padding, at position -1, to nothing."""
         self._check_cache(cache, x.shape[:-2])
-        queries = split_heads(self.query(x), self.num_heads)
+        queries = self.query_norm(split_heads(self.query(x), self.num_heads))
         return self.output(merge_heads(attend_to_cache(queries, cache, positions)))
 
 

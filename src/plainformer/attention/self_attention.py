@@ -10,7 +10,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, PRNGKeyArray
 
-from plainformer.checks import Natural, Positive, check_each, checked
+from plainformer.checks import Finite, Natural, Positive, check_each, checked
 from plainformer.tokens.tokens import GLOROT
 
 
@@ -65,7 +65,7 @@ def scaled_scores(
     queries: Float[Array, "*batch q_seq d_k"],
     keys: Float[Array, "*batch kv_seq d_k"],
     *,
-    scale: float | None = None,
+    scale: Finite | None = None,
     bias: Float[Array, "*#batch q_seq kv_seq"] | None = None,
 ) -> Float[Array, "*batch q_seq kv_seq"]:
     r"""Compare every query with every key, in units of the typical size of a dot product.
@@ -113,7 +113,7 @@ def attention_weights(
     keys: Float[Array, "*batch kv_seq d_k"],
     mask: Bool[Array, "*#batch q_seq kv_seq"] | None = None,
     *,
-    scale: float | None = None,
+    scale: Finite | None = None,
     bias: Float[Array, "*#batch q_seq kv_seq"] | None = None,
 ) -> Float[Array, "*batch q_seq kv_seq"]:
     r"""Return how much each query attends to each key.
@@ -131,7 +131,7 @@ def attend(
     values: Float[Array, "*batch kv_seq d_v"],
     mask: Bool[Array, "*#batch q_seq kv_seq"] | None = None,
     *,
-    scale: float | None = None,
+    scale: Finite | None = None,
     bias: Float[Array, "*#batch q_seq kv_seq"] | None = None,
 ) -> Float[Array, "*batch q_seq d_v"]:
     r"""Scaled dot-product attention: average the values, weighted by how well each key answers the query.

@@ -165,3 +165,21 @@ class TransformerBlock(eqx.Module):
             raise ValueError("This block takes no context; make it with cross_attention=True.")
         if self.cross_attention is not None and context is None:
             raise ValueError(f"This block has cross-attention and needs a context: pass {expected}.")
+
+
+class ParallelBlock(TransformerBlock):
+    r"""A block whose attention and token-wise network work side by side, each on the token as it came in.
+
+    Wang and Komatsuzaki (2021), GPT-J; Black et al. (2022), section 2.1. All else as in `TransformerBlock`, with
+    pre-norm and without a context.
+    """
+
+    def __check_init__(self):
+        if self.norm_placement != "pre" or self.cross_attention is not None:
+            raise ValueError("Sublayers side by side are for norm_placement='pre' and blocks that read no context.")
+
+    def connect(self, x: Rows, attend: Callable, read: Callable, key: PRNGKeyArray | None = None) -> Rows:
+        """Send tokens through both sublayers, and add what both return."""
+        keys = split_key(key, 3)
+        attended = self._dropping(attend, keys[0])(self.attention_norm(x))
+        return x + attended + self._dropping(self.feed_forward, keys[2])(self.feed_forward_norm(x))

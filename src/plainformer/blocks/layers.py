@@ -18,8 +18,10 @@ ACTIVATIONS = {
     "gelu": lambda x: x * (1 + jax.lax.erf(x / math.sqrt(2))) / 2,
     "gelu_tanh": lambda x: jax.nn.gelu(x, approximate=True),
     "silu": jax.nn.silu,
+    "quick_gelu": lambda x: x * jax.nn.sigmoid(1.702 * x),
+    "squared_relu": lambda x: jax.nn.relu(x) ** 2,
 }
-Activation = Literal["relu", "gelu", "gelu_tanh", "silu"]
+Activation = Literal["relu", "gelu", "gelu_tanh", "silu", "quick_gelu", "squared_relu"]
 
 
 @checked
@@ -103,8 +105,9 @@ class FeedForward(eqx.Module):
     Implements `eq-blocks-feed-forward`; Vaswani et al. (2017), equation 2. The activations are `eq-blocks-relu`,
     `eq-blocks-gelu`, `eq-blocks-gelu-tanh` and `eq-blocks-silu`; Hendrycks and Gimpel (2016).
 
-    **Arguments** the widths of a token and of the layer in between; the activation, where `"gelu"` is exact and
-    `"gelu_tanh"` its approximation; `use_bias`, whether each of the two maps adds a bias.
+    **Arguments** the widths of a token and of the layer in between; the activation, where `"gelu"` is exact,
+    `"gelu_tanh"` its approximation and `"quick_gelu"` a coarser one (CLIP; Hendrycks and Gimpel, section 2), and
+    `"squared_relu"` is So et al. (2021), section 4; `use_bias`, whether each of the two maps adds a bias.
     """
 
     up: Linear
@@ -134,7 +137,8 @@ class FeedForward(eqx.Module):
 class SwiGLU(eqx.Module):
     r"""A token-wise network with a gate: one linear map says how much of another passes.
 
-    Implements `eq-blocks-swiglu`; Shazeer (2020), equation 6, where it is called FFN-SwiGLU.
+    Implements `eq-blocks-swiglu`; Shazeer (2020), equation 6, where it is called FFN-SwiGLU, and with another
+    `activation` of the gate than `"silu"` its relatives, such as FFN-GEGLU with `"gelu"`.
 
     Three matrices instead of two: with two thirds of the width in between there are as many weights as in
     `FeedForward`.
@@ -143,17 +147,19 @@ class SwiGLU(eqx.Module):
     gate: Linear
     up: Linear
     down: Linear
+    activation: Activation = eqx.field(static=True)
 
     @checked
-    def __init__(self, d_model: Positive, d_ff: Positive, *, key: PRNGKeyArray):
+    def __init__(self, d_model: Positive, d_ff: Positive, *, activation: Activation = "silu", key: PRNGKeyArray):
         gate_key, up_key, down_key = jax.random.split(key, 3)
         self.gate = Linear(d_model, d_ff, use_bias=False, key=gate_key)
         self.up = Linear(d_model, d_ff, use_bias=False, key=up_key)
         self.down = Linear(d_ff, d_model, use_bias=False, key=down_key)
+        self.activation = activation
 
     def __call__(self, x: Float[Array, "*batch d_model"]) -> Float[Array, "*batch d_model"]:
         """Apply the network to each row of `x`."""
-        return self.down(jax.nn.silu(self.gate(x)) * self.up(x))
+        return self.down(ACTIVATIONS[self.activation](self.gate(x)) * self.up(x))
 
 
 @checked

@@ -35,7 +35,8 @@ def random_batches(buckets: Sequence, batch_size: Positive, *, seed: Natural = 0
     parts = _numpy_buckets(buckets)
     sizes = np.array([_num_rows(part) for part in parts])
 
-    def batch_at(step: int) -> tuple:
+    @checked
+    def batch_at(step: Natural) -> tuple:
         random = np.random.default_rng([seed, step])
         turn = random.choice(len(parts), p=sizes / sizes.sum())
         rows = random.integers(sizes[turn], size=batch_size)

@@ -46,7 +46,8 @@ def random_windows(tokens, seq_len: Positive, batch_size: Positive, *, seed: Nat
     text = _long_enough(tokens, seq_len)
     places = np.arange(seq_len + 1)
 
-    def batch_at(step: int) -> Windows:
+    @checked
+    def batch_at(step: Natural) -> Windows:
         starts = np.random.default_rng([seed, step]).integers(len(text) - seq_len, size=(batch_size, 1))
         windows = _read(text[starts + places])
         return Windows(jnp.asarray(windows[:, :-1]), jnp.asarray(windows[:, 1:]))

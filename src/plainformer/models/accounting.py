@@ -4,7 +4,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 
-from plainformer.checks import Positive, checked
+from plainformer.checks import Count, Positive, checked
 from plainformer.models.decoder import Decoder, DecoderConfig
 
 
@@ -13,12 +13,15 @@ def count_parameters(module) -> int:
 
     Implements `eq-blocks-parameters`. Shapes are enough: `eqx.filter_eval_shape` gives a module without its numbers.
     """
-    arrays = [leaf for leaf in jax.tree.leaves(module) if hasattr(leaf, "dtype")]
+    leaves = jax.tree.leaves(module)
+    arrays = [leaf for leaf in leaves if hasattr(leaf, "dtype")]
+    if module is None or (leaves and not arrays and not isinstance(module, eqx.Module)):
+        raise TypeError(f"module is of type {type(module).__name__}; expected a module, or a tree of arrays.")
     return sum(array.size for array in arrays if jnp.issubdtype(array.dtype, jnp.inexact))
 
 
 @checked
-def training_flops(config: DecoderConfig, num_tokens: Positive, seq_len: Positive | None = None) -> int:
+def training_flops(config: DecoderConfig, num_tokens: Count, seq_len: Positive | None = None) -> int:
     r"""Count the floating-point operations of training on `num_tokens` tokens, in texts of `seq_len`.
 
     Implements `eq-decoder-flops`; Kaplan et al. (2020), section 2.1, who leave out the output and, in the end, the
@@ -31,5 +34,6 @@ def training_flops(config: DecoderConfig, num_tokens: Positive, seq_len: Positiv
     model = eqx.filter_eval_shape(lambda key: Decoder(config, key=key), jax.random.key(0))
     weights = sum(leaf.size for leaf in jax.tree.leaves(model.stack.blocks) if getattr(leaf, "ndim", 0) == 2)
     products = weights + config.stack.d_model * config.vocab_size
-    attention = 2 * config.stack.num_layers * config.stack.d_model * seq_len
+    widths = config.stack.num_heads * (config.stack.key_width + config.stack.value_width)
+    attention = config.stack.num_layers * widths * seq_len
     return 3 * 2 * num_tokens * (products + attention)

@@ -6,18 +6,21 @@ from typing import Literal
 import jax
 from jaxtyping import PRNGKeyArray
 
-from plainformer.attention.multi_head import MultiHeadAttention, check_groups, check_width
-from plainformer.blocks.blocks import NormPlacement, TransformerBlock
+from plainformer.attention.multi_head import IDENTITY, MultiHeadAttention, check_groups, check_width
+from plainformer.blocks.blocks import NormPlacement, ParallelBlock, TransformerBlock
 from plainformer.blocks.layers import Activation, FeedForward, LayerNorm, Norm, RMSNorm, SwiGLU
 from plainformer.checks import NonNegative, Positive, PositiveFloat, Rate, check_fields
 from plainformer.positions.alibi import AlibiPositions
 from plainformer.positions.grid import GridPositions
 from plainformer.positions.positions import NO_POSITIONS, LearnedPositions, PositionScheme
 from plainformer.positions.relative import RelativePositions
-from plainformer.positions.rotary import RotaryPositions
+from plainformer.positions.rotary import Fraction, RotaryPositions
 from plainformer.positions.sinusoidal import SinusoidalPositions
 
 SchemeName = Literal["learned", "sinusoidal", "sinusoidal_2d", "rotary", "relative", "alibi", "none"]
+# The networks with a gate, and the activation of each one's gate.
+GATES: dict[str, Activation] = {"swiglu": "silu", "geglu": "gelu", "geglu_tanh": "gelu_tanh"}
+Network = Literal[Activation, "swiglu", "geglu", "geglu_tanh"]
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -28,12 +31,18 @@ class StackConfig:
 
     - `d_model`, `num_layers`, `num_heads`: width of a token; number of blocks; attention heads in each.
     - `num_kv_heads`: heads for keys and values, a divisor of `num_heads`; `None` for as many.
+    - `d_k`, `d_v`: width of a key and of a value in one head; `None` for `d_model / num_heads`.
     - `d_ff`: inner width of the token-wise networks; `None` for `4 * d_model`.
     - `norm_eps`: what a norm adds to the variance.
     - `norm_placement`: `"pre"` normalises what enters a sublayer, `"post"` what leaves the sum.
-    - `activation`: of the token-wise networks, as for `FeedForward`; `"swiglu"` for those with a gate and no bias.
+    - `parallel`: whether attention and network of a block work side by side, as in `ParallelBlock`.
+    - `qk_norm`: whether queries and keys are normalised by `RMSNorm` in every head of a self-attention.
+    - `activation`: of the token-wise networks, as for `FeedForward`; or for those with a gate and no bias `"swiglu"`,
+      `"geglu"` with the exact gelu, `"geglu_tanh"` with its approximation.
     - `position_scheme`: of chapter 05; `"sinusoidal_2d"` is for images (chapter 09). `rope_theta`: the base of rotary
-      positions.
+      positions; `rotary_fraction`: which part of a key's columns they turn. `num_buckets`, `max_distance`: of relative
+      positions, as for `relative_buckets`.
+    - `window`: how many tokens each one sees to either side, itself included; `None` for all.
     - `dropout_rate`: the probability with which an entry is dropped while training, after the embedding and in blocks.
     - `use_bias`: whether linear maps and layer norms have a bias.
 
@@ -52,25 +61,35 @@ class StackConfig:
     num_layers: Positive = 4
     num_heads: Positive = 4
     num_kv_heads: Positive | None = None
+    d_k: Positive | None = None
+    d_v: Positive | None = None
     d_ff: Positive | None = None
     norm: Literal["layer", "rms"] = "layer"
     norm_eps: NonNegative = 1e-5
     norm_placement: NormPlacement = "pre"
-    activation: Literal[Activation, "swiglu"] = "gelu"
+    parallel: bool = False
+    qk_norm: bool = False
+    activation: Network = "gelu"
     position_scheme: SchemeName = "learned"
     rope_theta: PositiveFloat = 10_000.0
+    rotary_fraction: Fraction = 1.0
+    num_buckets: Positive = 32
+    max_distance: Positive = 128
+    window: Positive | None = None
     dropout_rate: Rate = 0.0
     use_bias: bool = True
 
     def __post_init__(self):
         check_fields(self)
-        check_width(self.d_model, self.num_heads)
+        if self.d_k is None or self.d_v is None:
+            check_width(self.d_model, self.num_heads)
         check_groups(self.num_heads, self.num_kv_heads)
         scheme, width = self.position_scheme, self.d_model
-        if scheme == "rotary" and (width // self.num_heads) % 2:
+        turned = int(self.rotary_fraction * self.key_width)
+        if scheme == "rotary" and (turned % 2 or turned == 0):
             raise ValueError(
-                f"d_model={width} by num_heads={self.num_heads} is odd; expected an even width of heads for rotary "
-                "positions, which turn columns in pairs."
+                f"Of the {self.key_width} columns of a key, rotary_fraction={self.rotary_fraction} turns {turned}; "
+                "expected an even number above 0, as columns turn in pairs. Change d_model, num_heads or d_k."
             )
         if width % (multiple := {"sinusoidal": 2, "sinusoidal_2d": 4}.get(scheme, 1)):
             raise ValueError(f"d_model is {width}; expected a multiple of {multiple} for position_scheme={scheme!r}.")
@@ -79,6 +98,16 @@ class StackConfig:
     def inner_width(self) -> int:
         """Inner width of the token-wise networks."""
         return 4 * self.d_model if self.d_ff is None else self.d_ff
+
+    @property
+    def key_width(self) -> int:
+        """Width of a key in one head."""
+        return self.d_model // self.num_heads if self.d_k is None else self.d_k
+
+    @property
+    def value_width(self) -> int:
+        """Width of a value in one head."""
+        return self.d_model // self.num_heads if self.d_v is None else self.d_v
 
 
 def make_norm(config: StackConfig) -> Norm:
@@ -92,20 +121,24 @@ def make_block(config: StackConfig, *, cross_attention: bool = False, key: PRNGK
     """Make one block of a configuration, with cross-attention or without."""
     attention_key, cross_key, feed_forward_key = jax.random.split(key, 3)
 
-    def make_attention(key):
-        return MultiHeadAttention(
-            config.d_model, config.num_heads, num_kv_heads=config.num_kv_heads, use_bias=config.use_bias, key=key
-        )
+    def fields(*names):
+        return {name: getattr(config, name) for name in names}
+
+    def make_attention(key, **norms):
+        kinds = fields("num_kv_heads", "d_k", "d_v", "use_bias")
+        return MultiHeadAttention(config.d_model, config.num_heads, **kinds, **norms, key=key)
 
     def make_network(key):
-        if config.activation == "swiglu":
-            return SwiGLU(config.d_model, config.inner_width, key=key)
-        activation, use_bias = config.activation, config.use_bias
-        return FeedForward(config.d_model, config.inner_width, activation=activation, use_bias=use_bias, key=key)
+        if config.activation in GATES:
+            return SwiGLU(config.d_model, config.inner_width, activation=GATES[config.activation], key=key)
+        return FeedForward(config.d_model, config.inner_width, **fields("activation", "use_bias"), key=key)
 
-    return TransformerBlock(
+    def norm_of_heads():
+        return RMSNorm(config.key_width, eps=config.norm_eps) if config.qk_norm else IDENTITY
+
+    return (ParallelBlock if config.parallel else TransformerBlock)(
         attention_norm=make_norm(config),
-        attention=make_attention(attention_key),
+        attention=make_attention(attention_key, query_norm=norm_of_heads(), key_norm=norm_of_heads()),
         feed_forward_norm=make_norm(config),
         feed_forward=make_network(feed_forward_key),
         cross_norm=make_norm(config) if cross_attention else None,
@@ -139,9 +172,10 @@ def make_scheme(
         case "sinusoidal_2d":
             raise ValueError("position_scheme 'sinusoidal_2d' is for images, as in ViT; expected one for sequences.")
         case "rotary":
-            return RotaryPositions(base=config.rope_theta)
+            return RotaryPositions(base=config.rope_theta, fraction=config.rotary_fraction)
         case "relative":
-            return RelativePositions(config.num_heads, causal=causal, key=key)
+            buckets = {"num_buckets": config.num_buckets, "max_distance": config.max_distance}
+            return RelativePositions(config.num_heads, **buckets, causal=causal, key=key)
         case "alibi":
             return AlibiPositions(config.num_heads)
     return NO_POSITIONS

@@ -9,10 +9,10 @@ from jaxtyping import Array, Float, Integer, PRNGKeyArray
 
 from plainformer.attention.cache import KeyValueCache, ready_to_extend
 from plainformer.attention.self_attention import causal_mask
+from plainformer.blocks.layers import Norm
 from plainformer.checks import Positive, check_fields, check_length, checked
-from plainformer.models.config import StackConfig, make_scheme
+from plainformer.models.config import StackConfig, make_norm, make_scheme
 from plainformer.models.stack import Stack, add_positions
-from plainformer.positions.positions import PositionScheme
 from plainformer.tokens.tokens import Linear, TokenEmbedding, linear
 
 
@@ -23,7 +23,8 @@ class DecoderConfig:
     Sizes of the blocks stand within: `DecoderConfig(65, 64, stack=StackConfig(d_model=128, num_layers=4))`.
 
     **Arguments** the number of tokens in the vocabulary; the longest text that the model reads, in tokens; sizes and
-    kinds of its blocks; whether the output uses the embedding's table, transposed, rather than a matrix of its own.
+    kinds of its blocks; whether the output uses the embedding's table, transposed, rather than a matrix of its own;
+    whether the output adds a bias to the logits; whether what enters the first block is normalised, as in BLOOM.
 
     **Example**: what training takes is known before there is a model.
 
@@ -36,9 +37,13 @@ class DecoderConfig:
     context_len: Positive
     stack: StackConfig = StackConfig()
     tied_embedding: bool = True
+    output_bias: bool = False
+    embedding_norm: bool = False
 
     def __post_init__(self):
         check_fields(self)
+        if self.output_bias and self.tied_embedding:
+            raise ValueError("output_bias is for an output with a matrix of its own; expected tied_embedding=False.")
 
 
 class Decoder(eqx.Module):
@@ -58,6 +63,7 @@ class Decoder(eqx.Module):
     """
 
     embedding: TokenEmbedding
+    embedding_norm: Norm | None
     stack: Stack
     output: Linear | None
     config: DecoderConfig = eqx.field(static=True)
@@ -67,11 +73,12 @@ class Decoder(eqx.Module):
         self.config, sizes = config, config.stack
         embedding_key, scheme_key, output_key, *block_keys = jax.random.split(key, 3 + sizes.num_layers)
         self.embedding = TokenEmbedding(config.vocab_size, sizes.d_model, key=embedding_key)
+        self.embedding_norm = make_norm(sizes) if config.embedding_norm else None
         scheme = make_scheme(sizes, config.context_len, causal=True, key=scheme_key)
         self.stack = Stack(sizes, scheme, keys=block_keys, small_start=True)
         self.output = None
         if not config.tied_embedding:
-            self.output = Linear(sizes.d_model, config.vocab_size, use_bias=False, key=output_key)
+            self.output = Linear(sizes.d_model, config.vocab_size, use_bias=config.output_bias, key=output_key)
 
     @checked
     def __call__(
@@ -103,8 +110,8 @@ class Decoder(eqx.Module):
 
     @property
     def can_slide(self) -> bool:
-        """Whether a window may slide over a text longer than `context_len`: not if positions are added to vectors."""
-        return type(self.stack.scheme).embed is PositionScheme.embed
+        """Whether a window may slide over a text longer than `context_len`: if the position scheme says so."""
+        return self.stack.scheme.can_slide
 
     def make_cache(
         self, capacity: int | None = None, *, batch: tuple[int, ...] = (), sliding: bool = False
@@ -137,4 +144,5 @@ class Decoder(eqx.Module):
 
     def _embed(self, tokens, positions=None) -> Float[Array, "*batch seq d_model"]:
         check_length("tokens", tokens.shape[-1], self.config.context_len, "context_len")
-        return add_positions(self.embedding(tokens), self.stack.scheme, positions)
+        x = add_positions(self.embedding(tokens), self.stack.scheme, positions)
+        return x if self.embedding_norm is None else self.embedding_norm(x)

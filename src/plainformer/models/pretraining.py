@@ -1,17 +1,19 @@
 """Learning from text without labels by guessing hidden tokens, and from few labels afterwards (chapter 07)."""
 
 import dataclasses
+from collections.abc import Callable
 from typing import Literal, NamedTuple
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Bool, Float, Integer, PRNGKeyArray
 
 from plainformer.attention.self_attention import at_least_float32
 from plainformer.blocks.layers import ACTIVATIONS, Norm, dropout, split_key
-from plainformer.checks import Natural, Positive, Rate, check_each, check_fields, checked, refuse
-from plainformer.models.config import make_norm
+from plainformer.checks import Natural, Positive, Rate, check_batch, check_each, check_fields, checked, refuse
+from plainformer.models.config import GATES, make_norm
 from plainformer.models.encoder import Encoder, EncoderConfig
 from plainformer.tokens.tokens import Linear, linear
 from plainformer.training.losses import cross_entropy
@@ -50,6 +52,7 @@ def mask_tokens(
     """
     for name, token in {"mask_token": mask_token, "first_ordinary": first_ordinary}.items():
         refuse(token, token >= vocab_size, name, f"0 to {vocab_size - 1}, as there are {vocab_size} tokens.")
+    _check_tokens(tokens, vocab_size)
     tokens = jnp.asarray(tokens, jnp.int32)
     select_key, fate_key, draw_key = jax.random.split(key, 3)
     is_selected = is_maskable & (tokens >= first_ordinary) & jax.random.bernoulli(select_key, fraction, tokens.shape)
@@ -59,11 +62,20 @@ def mask_tokens(
     return jnp.where(is_selected, changed, tokens), is_selected
 
 
+def _check_tokens(tokens, vocab_size: int) -> None:
+    """Raise `ValueError` for an id that is none; in a compiled function, the model finds it."""
+    if not isinstance(tokens, jax.core.Tracer):
+        ids = np.asarray(tokens)
+        expected = f"0 to {vocab_size - 1}, as there are {vocab_size} tokens."
+        refuse(ids, (ids < 0) | (ids >= vocab_size), "tokens", expected)
+
+
 class EncoderHead(eqx.Module):
     """A model that stands on an encoder, and shows what is inside it."""
 
     encoder: eqx.AbstractVar[Encoder]
 
+    @checked
     def residual_stream(
         self, inputs, is_token=None, segments=None, *, key: PRNGKeyArray | None = None
     ) -> list[Float[Array, "*batch rows d_model"]]:
@@ -81,8 +93,8 @@ class MaskedLanguageModel(EncoderHead):
     Implements `eq-encoder-mlm-head`; Devlin et al. (2019), section 3.1, task 1; the head as in their code. It ends in
     the transposed table of the encoder's embedding, which is thereby used twice.
 
-    **Differs from the paper** where the configuration does: the head has the encoder's activation, `"silu"` in place of
-    `"swiglu"`, its norm, and biases if `use_bias`.
+    **Differs from the paper** where the configuration does: the head has the encoder's activation, without the
+    gate where there is one, its norm, and biases if `use_bias`.
     """
 
     encoder: Encoder
@@ -113,12 +125,13 @@ class MaskedLanguageModel(EncoderHead):
         """Return logits for each token of a text; arguments and errors as for `Encoder`. A class token gets none."""
         return self.logits(self.residual_stream(inputs, is_token, segments, key=key)[-1])
 
+    @checked
     def logits(self, x: Float[Array, "*batch rows d_model"]) -> Float[Array, "*batch seq vocab_size"]:
         """Turn rows that the last block returned into logits."""
         x = self.encoder.stack.normalise(x)
         x = x[..., 1:, :] if self.config.use_class_token else x
         name = self.config.stack.activation
-        x = self.head_norm(ACTIVATIONS["silu" if name == "swiglu" else name](self.head(x)))
+        x = self.head_norm(ACTIVATIONS[GATES.get(name, name)](self.head(x)))
         return linear(x, self.encoder.embedding.weight.T, self.output_bias)
 
 
@@ -132,12 +145,14 @@ class MaskedBatch(NamedTuple):
     segments: Integer[Array, "*batch seq"] | None = None
 
 
-def masked_token_loss(model, batch: tuple, key: PRNGKeyArray | None = None) -> Float[Array, ""]:
+@checked
+def masked_token_loss(model: Callable, batch: tuple, key: PRNGKeyArray | None = None) -> Float[Array, ""]:
     r"""Mean cross-entropy of a masked language model at the selected tokens, in nats; 0 if none is selected.
 
     Implements `eq-encoder-masked-loss`; Devlin et al. (2019), section 3.1, task 1. The batch is as in `MaskedBatch`;
     with a random `key`, dropout is on.
     """
+    check_batch(batch, "tokens", "targets", "is_selected")
     tokens, targets, is_selected, *rest = batch
     return cross_entropy(model(tokens, *rest, key=key), targets, is_selected)
 
@@ -165,12 +180,14 @@ class ClassifierConfig:
     r"""All that makes a classifier what it is, but for its learned numbers.
 
     With `pooling="class"` a text is judged by its first row, which is that of the class token or, if there is none, of
-    the text's first token; with `"mean"`, by the mean of its tokens' rows.
+    the text's first token; with `"mean"`, by the mean of its tokens' rows. With a `pooler` this vector goes through
+    one more linear map and a hyperbolic tangent, as in the code of BERT.
     """
 
     encoder: EncoderConfig
     num_classes: Positive
     pooling: Pooling = "class"
+    pooler: bool = False
 
     def __post_init__(self):
         check_fields(self)
@@ -182,10 +199,11 @@ class EncoderClassifier(EncoderHead):
     Implements `eq-encoder-classifier`; Devlin et al. (2019), section 3.2. To start from an encoder that was trained on
     something else: `eqx.tree_at(lambda model: model.encoder, classifier, encoder)`.
 
-    **Differs from the paper's code**, which has one more layer with a hyperbolic tangent before the output.
+    **Differs from the paper's code** without a `pooler`, which is one more layer with a hyperbolic tangent.
     """
 
     encoder: Encoder
+    pooler: Linear | None
     output: Linear
     config: ClassifierConfig = eqx.field(static=True)
 
@@ -193,7 +211,11 @@ class EncoderClassifier(EncoderHead):
     def __init__(self, config: ClassifierConfig, *, key: PRNGKeyArray):
         self.config, sizes = config, config.encoder.stack
         encoder_key, output_key = jax.random.split(key)
+        pooler_key = jax.random.fold_in(key, 2)
         self.encoder = Encoder(config.encoder, key=encoder_key)
+        self.pooler = None
+        if config.pooler:
+            self.pooler = Linear(sizes.d_model, sizes.d_model, use_bias=sizes.use_bias, key=pooler_key)
         self.output = Linear(sizes.d_model, config.num_classes, use_bias=sizes.use_bias, key=output_key)
 
     def __call__(
@@ -212,6 +234,7 @@ class EncoderClassifier(EncoderHead):
         x = self.residual_stream(inputs, is_token, segments, key=encoder_key)[-1]
         return self.logits(x, is_token, key=key)
 
+    @checked
     def logits(
         self,
         x: Float[Array, "*batch rows d_model"],
@@ -225,14 +248,17 @@ class EncoderClassifier(EncoderHead):
             pooled = rows[..., 0, :]
         else:  # the class token, if there is one, is none of the text's own tokens
             pooled = mean_pool(rows[..., 1:, :] if config.encoder.use_class_token else rows, is_token)
+        pooled = pooled if self.pooler is None else jnp.tanh(self.pooler(pooled))
         return self.output(dropout(pooled, config.encoder.stack.dropout_rate, key=key))
 
 
-def classification_loss(model, batch: tuple, key: PRNGKeyArray | None = None) -> Float[Array, ""]:
+@checked
+def classification_loss(model: Callable, batch: tuple, key: PRNGKeyArray | None = None) -> Float[Array, ""]:
     r"""Mean cross-entropy of a classifier on a batch of labelled examples, in nats.
 
     Implements `eq-encoder-classification-loss`; Devlin et al. (2019), section 4.1. The batch is inputs, labels
     `(batch,)`, and perhaps `is_token` and `segments`, as the model takes them; with a random `key`, dropout is on.
     """
+    check_batch(batch, "inputs", "labels")
     inputs, labels, *rest = batch
     return cross_entropy(model(inputs, *rest, key=key), labels)

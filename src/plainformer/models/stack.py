@@ -12,6 +12,7 @@ from plainformer.blocks.layers import Norm, dropout, split_key
 from plainformer.models.config import StackConfig, make_block, make_norm
 from plainformer.positions.positions import PositionScheme
 from plainformer.positions.sinusoidal import SinusoidalPositions
+from plainformer.positions.window import Window
 
 
 class Stack(eqx.Module):
@@ -28,6 +29,7 @@ class Stack(eqx.Module):
     blocks: tuple[TransformerBlock, ...]
     final_norm: Norm | None
     dropout_rate: float = eqx.field(static=True)
+    window: int | None = eqx.field(static=True)
 
     def __init__(
         self,
@@ -38,10 +40,17 @@ class Stack(eqx.Module):
         cross_attention: bool = False,
         small_start: bool = False,
     ):
-        self.scheme, self.dropout_rate = scheme, config.dropout_rate
+        self.scheme, self.dropout_rate, self.window = scheme, config.dropout_rate, config.window
         blocks = [make_block(config, cross_attention=cross_attention, key=key) for key in keys]
         self.blocks = tuple(_started_small(block, len(blocks)) if small_start else block for block in blocks)
         self.final_norm = make_norm(config) if config.norm_placement == "pre" else None
+
+    @property
+    def scheme_of_blocks(self) -> PositionScheme:
+        """The position scheme, which with a `window` hides what is too far away."""
+        return (
+            self.scheme if self.window is None else Window(self.scheme, self.window, self.blocks[0].attention.num_heads)
+        )
 
     def residual_stream(
         self,
@@ -54,7 +63,7 @@ class Stack(eqx.Module):
     ) -> list[Float[Array, "*batch seq d_model"]]:
         """Return what enters the first block and what leaves each; arguments as for `TransformerBlock`."""
         first_key, *keys = split_key(key, 1 + len(self.blocks))
-        options = {"context": context, "context_mask": context_mask, "scheme": self.scheme}
+        options = {"context": context, "context_mask": context_mask, "scheme": self.scheme_of_blocks}
 
         def step(layer, block, x):
             return block(x, mask, **options, key=keys[layer])
@@ -80,7 +89,8 @@ class Stack(eqx.Module):
         self, x, mask=None, *, context=None, context_mask=None
     ) -> tuple[Float[Array, "*batch layers heads seq seq"], Float[Array, "*batch layers heads seq kv_seq"] | None]:
         """Return the weights of every self-attention, and of every cross-attention or `None`; as for a call."""
-        found, options = [], {"context": context, "context_mask": context_mask, "scheme": self.scheme}
+        found: list = []
+        options = {"context": context, "context_mask": context_mask, "scheme": self.scheme_of_blocks}
 
         def step(layer, block, x):
             found.append(block.attention_weights(x, mask, **options))
@@ -101,11 +111,11 @@ class Stack(eqx.Module):
 
         Returns the last block's rows, before the norm at the end, and the longer caches.
         """
-        longer = list(caches)
+        longer, scheme = list(caches), self.scheme_of_blocks
 
         def step(layer, block, x):
             context = None if contexts is None else contexts[layer]
-            x, longer[layer] = block.extend(x, caches[layer], positions, context=context, scheme=self.scheme)
+            x, longer[layer] = block.extend(x, caches[layer], positions, context=context, scheme=scheme)
             return x
 
         return self._through(x, step)[-1], tuple(longer)

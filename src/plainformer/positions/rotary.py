@@ -1,12 +1,16 @@
 """Positions as rotations of queries and keys (chapter 05)."""
 
+from typing import Annotated
+
 import equinox as eqx
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Integer
 
-from plainformer.checks import Even, PositiveFloat, check_each, checked
+from plainformer.checks import Even, Number, PositiveFloat, check_each, checked
 from plainformer.positions.positions import PositionScheme, positions_of
 from plainformer.positions.sinusoidal import clock_angles
+
+Fraction = Annotated[float, Number(lambda x: 0 < x <= 1, "above 0 and at most 1, such as 0.25 for a quarter")]
 
 
 @checked
@@ -33,6 +37,9 @@ class RotaryPositions(PositionScheme):
 
     Implements `eq-positions-rotary`; Su et al. (2021), section 3.2.2.
 
+    **Arguments** the base, as for `rotate_pairs`; which `fraction` of the columns, counted from the first, is turned:
+    a quarter in GPT-NeoX (Black et al., 2022, section 2.1.1).
+
     **Example**: three tokens with equal vectors; the products of the turned ones tell how far apart the tokens stand.
 
     >>> turned = pf.RotaryPositions().rotate(jnp.ones((3, 2)))
@@ -42,15 +49,19 @@ class RotaryPositions(PositionScheme):
      [-1.  1.  2.]]
     """
 
+    can_slide = True
     base: float = eqx.field(static=True)
+    fraction: float = eqx.field(static=True)
 
     @checked
-    def __init__(self, *, base: PositiveFloat = 10_000.0):
-        self.base = base
+    def __init__(self, *, base: PositiveFloat = 10_000.0, fraction: Fraction = 1.0):
+        self.base, self.fraction = base, fraction
 
     @checked
     def rotate(
         self, rows: Float[Array, "*batch seq d_k"], positions: Integer[Array, "*#batch seq"] | None = None
     ) -> Float[Array, "*batch seq d_k"]:
         """Turn queries or keys by their positions; `None` counts from 0."""
-        return rotate_pairs(rows, positions_of(rows, positions), base=self.base)
+        turned, untouched = jnp.split(rows, [int(self.fraction * rows.shape[-1])], axis=-1)
+        turned = rotate_pairs(turned, positions_of(rows, positions), base=self.base)
+        return jnp.concatenate([turned, untouched], axis=-1)

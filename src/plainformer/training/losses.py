@@ -8,9 +8,9 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Integer
 
 from plainformer.attention.self_attention import at_least_float32
-from plainformer.checks import Number, Positive, Rate, checked, refuse
+from plainformer.checks import Count, Number, Rate, checked, refuse
 
-Nats = Annotated[float, Number(lambda nats: True, "such as 1.5")]
+Nats = Annotated[float, Number(lambda nats: nats >= 0, "at least 0, such as 1.5")]
 
 
 @checked
@@ -88,7 +88,7 @@ def perplexity(nats_per_token: Nats) -> float:
 
 
 @checked
-def bits_per_character(nats_per_token: Nats, num_tokens: Positive, num_characters: Positive) -> float:
+def bits_per_character(nats_per_token: Nats, num_tokens: Count, num_characters: Count) -> float:
     r"""Return the loss in bits per character, which compares models whatever their tokens are.
 
     Implements `eq-decoder-bits`; the numbers of tokens and of characters are those of the text it was measured on.
