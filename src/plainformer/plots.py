@@ -17,6 +17,7 @@ from plainformer.data.lists import check_list, check_names, check_token_ids
 DRAW_ONE = "Of several heads, draw one: weights[0]."
 
 
+@checked
 def attention_map(
     weights,
     rows: Sequence[str] | None = None,
@@ -62,6 +63,7 @@ def attention_map(
     return ax
 
 
+@checked
 def head_grid(weights, rows: Sequence[str] | None = None, columns: Sequence[str] | None = None, *, title: str = ""):
     r"""Draw the attention weights of every head as a heat map of its own: one row of maps per layer.
 
@@ -136,6 +138,7 @@ def attention_arcs(weights, tokens: Sequence[str] | None = None, *, threshold: R
     return ax
 
 
+@checked
 def logit_lens(logits, ids, tokenizer, *, ax=None, title: str = ""):
     r"""Draw what a model would say after each block: the likeliest token and its probability, at every token read.
 
@@ -175,6 +178,7 @@ def logit_lens(logits, ids, tokenizer, *, ax=None, title: str = ""):
     return ax
 
 
+@checked
 def loss_curve(metrics, columns: Sequence[str] | None = None, *, ax=None, label: str = "", title: str = ""):
     r"""Draw how a loss, or another number that `fit` measured, went from step to step.
 
@@ -197,6 +201,8 @@ def loss_curve(metrics, columns: Sequence[str] | None = None, *, ax=None, label:
     if columns is None:
         columns = ["loss", "validation_loss"] if _measured(rows, "validation_loss") else ["loss"]
     check_names("columns", columns)
+    if not len(columns):
+        raise ValueError("columns is empty; expected at least one name, or None for the loss.")
     measured = {column: _measured(rows, column) for column in columns}
     for column in columns:
         if not measured[column]:
@@ -217,6 +223,7 @@ def loss_curve(metrics, columns: Sequence[str] | None = None, *, ax=None, label:
     return ax
 
 
+@checked
 def confusion_matrix(targets, predictions, names: Sequence[str] | None = None, *, ax=None, title: str = ""):
     r"""Draw how often a classifier took an example of one class, its row, for one of another class, its column.
 

@@ -94,6 +94,7 @@ def test_write_tokens_names_a_full_disk(tmp_path, monkeypatch):
         (np.ones((2, 3), int), ValueError, r"^After 0 ids: ids has shape \(2, 3\); expected \(seq,\)"),
         ("abc", TypeError, r"^ids is 'abc'; expected ids, or lists or arrays of them"),
         (["abc"], TypeError, r"^ids is 'abc'; expected ids, or lists or arrays of them"),
+        ("a long text " * 99, TypeError, r"^ids is .{,40}; expected ids.*Encode it first: vocabulary\.encode"),
         (3, TypeError, r"^ids is 3; expected ids, or lists"),
     ],
 )

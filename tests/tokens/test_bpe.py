@@ -56,7 +56,7 @@ def test_special_tokens_come_in_the_order_of_their_ids():
 def test_train_bad_input(unchecked):
     with pytest.raises(ValueError, match=r"text is empty; expected text to learn merges from"):
         BytePairEncoder.train("", 300)
-    with pytest.raises(TypeError, match=r"text is a bytes; expected a string"):
+    with pytest.raises(TypeError, match=r"text is of type bytes; expected a string"):
         BytePairEncoder.train(b"abc", 300)
     with pytest.raises(ValueError, match=r"vocab_size is 256; expected at least 256 bytes \+ 1 special"):
         BytePairEncoder.train("abc", 256, special=[END])

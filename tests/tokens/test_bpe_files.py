@@ -134,7 +134,7 @@ def test_from_gpt2_bad_files(encoder, tmp_path):
         (lambda c: c.update(special=[3]), "special holds 3; expected names, each a string"),
         (lambda c: c.update(special=[""]), "special holds an empty name"),
         (lambda c: c["merges"].pop(), r"x.json: no merge makes \d+ tokens"),
-        (lambda c: c.update(pattern=3), r"x.json: pattern is 3; expected a regular expression, as a string"),
+        (lambda c: c.update(pattern=3), r"x.json: pattern is of type int; expected a string"),
         (lambda c: c.update(pattern="(a"), r"x.json: pattern '\(a' is not a regular expression"),
         (lambda c: c.update(whole_pieces=None), r"x.json: whole_pieces is None; expected True or False"),
     ],

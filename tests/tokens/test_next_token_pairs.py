@@ -41,6 +41,10 @@ def test_next_token_pairs_bad_ids():
     for batch in (jnp.zeros((3, 4), dtype=jnp.int32), [[1, 2], [3]]):
         with pytest.raises(ValueError, match=r"batch"):
             next_token_pairs(batch)
+    with pytest.raises(TypeError, match=r"ids holds True or False; expected whole numbers"):
+        next_token_pairs([True, 2])
+    with pytest.raises(TypeError, match=r"ids is of type PRNGKeyArray; expected token ids"):
+        next_token_pairs(jax.random.key(0))
     with pytest.raises(TypeError, match=r"ids are float32; expected whole numbers"):
         next_token_pairs(jnp.array([1.5, 2.5]))
     with pytest.raises(TypeError, match=r"ids holds float32; expected whole numbers, such as encode"):

@@ -116,7 +116,8 @@ class KeyValueCache(eqx.Module):
 
         return eqx.tree_at(stored, self, entries)
 
-    def with_room(self, seq: int) -> "KeyValueCache":
+    @checked
+    def with_room(self, seq: Positive) -> "KeyValueCache":
         """Return the cache itself; raise, in a compiled function when it runs, without room for `seq` more tokens."""
         self._check_room(seq)
         if self.sliding or not isinstance(self.length, jax.core.Tracer):
@@ -159,6 +160,8 @@ def _on_one_axis(array: Float[Array, "*batch kv_heads rows columns"]) -> Float[A
 
 def ready_to_extend(cache, num_parts: int, tokens, positions):
     """Return a cache that is of this model and has room, and the tokens' positions, counted on if there are none."""
+    if not isinstance(cache, tuple | list):
+        raise TypeError(f"cache is of type {type(cache).__name__}; expected its parts, as make_cache() returns them.")
     if len(cache) != num_parts:
         raise ValueError(f"The cache has {len(cache)} parts; expected {num_parts}: see make_cache().")
     if cache[0].batch != tokens.shape[:-1]:

@@ -16,6 +16,7 @@ Rows = Float[Array, "*batch seq d_model"]
 NormPlacement = Literal["pre", "post"]
 
 
+@checked
 def pre_norm(x: Rows, norm: Callable[[Rows], Rows], sublayer: Callable[[Rows], Rows]) -> Rows:
     r"""Add to each token what a sublayer makes of its normalised form; the token itself passes untouched.
 
@@ -24,6 +25,7 @@ def pre_norm(x: Rows, norm: Callable[[Rows], Rows], sublayer: Callable[[Rows], R
     return x + sublayer(norm(x))
 
 
+@checked
 def post_norm(x: Rows, norm: Callable[[Rows], Rows], sublayer: Callable[[Rows], Rows]) -> Rows:
     r"""Add to each token what a sublayer makes of it, and normalise the sum.
 
@@ -58,6 +60,8 @@ class TransformerBlock(eqx.Module):
     dropout_rate: float = eqx.field(static=True, default=0.0)
 
     def __check_init__(self):
+        names = ("attention_norm", "attention", "feed_forward_norm", "feed_forward")
+        check_each(Callable, **{name: getattr(self, name) for name in names})
         check_each(NormPlacement, norm_placement=self.norm_placement)
         check_each(Rate, dropout_rate=self.dropout_rate)
         if (self.cross_attention is None) != (self.cross_norm is None):
@@ -68,6 +72,7 @@ class TransformerBlock(eqx.Module):
         """Width of a token."""
         return self.attention.d_model
 
+    @checked
     def connect(self, x: Rows, attend: Callable, read: Callable, key: PRNGKeyArray | None = None) -> Rows:
         """Send tokens through the sublayers, whichever way the two attentions, `attend` and `read`, are called."""
         add = pre_norm if self.norm_placement == "pre" else post_norm
@@ -178,6 +183,7 @@ class ParallelBlock(TransformerBlock):
         if self.norm_placement != "pre" or self.cross_attention is not None:
             raise ValueError("Sublayers side by side are for norm_placement='pre' and blocks that read no context.")
 
+    @checked
     def connect(self, x: Rows, attend: Callable, read: Callable, key: PRNGKeyArray | None = None) -> Rows:
         """Send tokens through both sublayers, and add what both return."""
         keys = split_key(key, 3)

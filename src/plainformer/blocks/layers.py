@@ -177,6 +177,7 @@ def dropout(x: Float[Array, "*shape"], rate: Rate, *, key: PRNGKeyArray | None =
     return jnp.where(keep, x / (1 - rate), 0)
 
 
+@checked
 def split_key(key: PRNGKeyArray | None, num: int):
     """Return `num` random keys, or as many times `None` if there is no key to split."""
     return [None] * num if key is None else jax.random.split(key, num)

@@ -5,11 +5,11 @@ import datetime
 import re
 import zlib
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
 import numpy as np
 
-from plainformer.checks import Natural, Positive, check_each, checked
+from plainformer.checks import Natural, Number, Positive, check_each, checked
 from plainformer.data.languages import locales, plain
 from plainformer.data.lists import check_list, check_once
 
@@ -18,6 +18,7 @@ from plainformer.data.lists import check_list, check_once
 DATE_LANGUAGES = ("ca", "cs", "da", "de", "en", "et", "fi", "fr", "hu", "id", "it", "lv", "pl", "pt", "ro", "sv", "tr")
 HELD_OUT_LANGUAGES = ("es", "nl")
 DATE_YEARS = range(1900, 2050)
+Year = Annotated[int, Number(lambda year: 1 <= year <= 9999, "from 1 to 9999", whole=True)]
 
 
 class DatePair(NamedTuple):
@@ -115,10 +116,11 @@ def _written(date: datetime.date, form: str, language: str) -> str:
 def _days_of(years: Sequence[int]) -> np.ndarray:
     """The days of the years, as ordinals."""
     check_list("years", years, "years")
+    for year in years:
+        check_each(Year, year=year)
     check_once("years", years)
     days: list[int] = []
     for year in years:
-        check_each(Positive, year=year)
         first = datetime.date(year, 1, 1).toordinal()
         days += range(first, first + 365 + calendar.isleap(year))
     return np.array(days, np.int64)

@@ -12,11 +12,14 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import BinaryIO, TypeVar
 
+from plainformer.checks import checked
+
 Name = str | os.PathLike
 Made = TypeVar("Made")
 PARTIAL = ".plainformer-"  # how the name of a file begins that is not yet written whole
 
 
+@checked
 def read_text(path: Name) -> str:
     """Read a UTF-8 file whole, line ends as they are; a byte-order mark at the start is dropped."""
     path = Path(path)
@@ -51,6 +54,7 @@ def write_bytes(path: Name, content: bytes) -> None:
 
 
 @contextmanager
+@checked
 def replacing(path: Name) -> Iterator[BinaryIO]:
     """Give a file to write to under another name; once it is written whole, flush it and give it the name `path`.
 

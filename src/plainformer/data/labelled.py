@@ -8,10 +8,12 @@ from collections.abc import Sequence
 import jax.numpy as jnp
 from jaxtyping import Array, Int
 
+from plainformer.checks import checked
 from plainformer.data.files import read_text
-from plainformer.data.lists import check_names, check_once
+from plainformer.data.lists import check_list, check_names, check_once
 
 
+@checked
 def load_labelled(path: str | os.PathLike) -> list[tuple[str, str]]:
     """Read pairs of a text and its label from a UTF-8 table of your own, of these two columns.
 
@@ -53,6 +55,7 @@ def label_ids(labels: Sequence[str], names: Sequence[str] | None = None) -> tupl
     if names is None:
         names = sorted(set(labels))
     check_names("names", names)
+    check_list("names", names, "names")
     check_once("names", names)
     numbers = {name: number for number, name in enumerate(names)}
     for place, label in enumerate(labels):

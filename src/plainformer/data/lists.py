@@ -10,9 +10,9 @@ from plainformer.checks import check_axes, refuse
 
 def check_list(name: str, given, expected: str) -> None:
     """Raise `TypeError` unless `given` is a sequence or an array, such as a list, but no set and no single number."""
-    if isinstance(given, str):
+    if isinstance(given, str | bytes):
         raise TypeError(f"{name} is a string; expected a list of {expected}. Encode it first: vocabulary.encode(…).")
-    if not isinstance(given, Sequence) and not hasattr(given, "shape"):
+    if not isinstance(given, Sequence) and not getattr(given, "shape", ()):
         raise TypeError(f"{name} is {given!r}; expected a list of {expected}.")
 
 
@@ -20,7 +20,7 @@ def check_names(what: str, names: Collection[str], *, ordered: bool = True) -> N
     """Raise `TypeError` unless `names` is a collection of strings, in an order if asked; `ValueError` for ""."""
     if isinstance(names, str):
         raise TypeError(f"{what} is the string {names!r}; expected a collection of names, such as [{names!r}].")
-    if not isinstance(names, Collection):
+    if not isinstance(names, Collection) or getattr(names, "shape", None) == ():
         raise TypeError(f"{what} is {names!r}; expected a collection of names, such as a list; an empty one for none.")
     for name in names:
         if not isinstance(name, str):
@@ -46,8 +46,12 @@ def check_token_ids(ids, vocab_size: int | None = None) -> list[int]:
     """
     if isinstance(ids, str):
         raise TypeError("ids is a string; expected token ids. Encode it first: vocabulary.encode(…).")
+    if isinstance(ids, list | tuple) and any(isinstance(number, bool) for number in ids):
+        raise TypeError("ids holds True or False; expected whole numbers, such as encode() returns.")
     try:
         array = np.asarray(ids)
+    except TypeError:  # as for a random key
+        raise TypeError(f"ids is of type {type(ids).__name__}; expected token ids, such as [1, 2].") from None
     except ValueError:
         raise ValueError("ids holds sequences of different lengths; expected one sequence, not a batch.") from None
     if array.shape == (0,):

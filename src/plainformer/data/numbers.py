@@ -4,10 +4,12 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from plainformer.checks import checked
 from plainformer.data.languages import plain
 from plainformer.data.lists import check_list
 
 
+@checked
 def number_words(numbers: Sequence[int], language: str = "en") -> list[str]:
     """Write whole numbers in words, as num2words has it: 21 is "twenty-one".
 

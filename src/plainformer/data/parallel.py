@@ -26,6 +26,7 @@ class ParallelSplits(NamedTuple):
     test: list[tuple[str, str]]
 
 
+@checked
 def load_parallel(source: str | os.PathLike, target: str | os.PathLike) -> list[tuple[str, str]]:
     """Read sentences and their translations from two UTF-8 files of your own, one per line, side by side.
 

@@ -5,10 +5,12 @@ import zlib
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
+from typing import Annotated
 
-from plainformer.checks import Positive, checked
+from plainformer.checks import Number, Positive, checked
 from plainformer.data.files import download, read_text
 
+Fraction = Annotated[float, Number(lambda share: 0 < share < 1, "more than 0 and less than 1, such as 0.9")]
 TINY_SHAKESPEARE = "https://raw.githubusercontent.com/karpathy/char-rnn/master/data/tinyshakespeare/input.txt"
 TINY_SHAKESPEARE_SHA256 = "86c4e6aa9db7c042ec79f339dcb96d42b0075e16b8fc2e86bf0ca57e2dc565ed"
 
@@ -48,10 +50,9 @@ def tiny_shakespeare() -> tuple[str, str]:
     return split_text(load_text(download(TINY_SHAKESPEARE, TINY_SHAKESPEARE_SHA256, "tiny_shakespeare.txt", hint)))
 
 
-def split_text(text: str, fraction: float = 0.9) -> tuple[str, str]:
+@checked
+def split_text(text: str, fraction: Fraction = 0.9) -> tuple[str, str]:
     """Cut a text in two: a fraction of its characters, rounded down, to train on, and the rest to validate on."""
-    if not 0 < fraction < 1:
-        raise ValueError(f"fraction is {fraction}; expected more than 0 and less than 1, such as 0.9.")
     end = int(fraction * len(text))
     if not 0 < end < len(text):
         raise ValueError(f"A text of {len(text)} characters has no {fraction:.0%} of it that leaves two parts.")

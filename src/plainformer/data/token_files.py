@@ -1,5 +1,6 @@
 """Token ids on the disk, for texts larger than memory: written as they come, read where they are wanted."""
 
+import reprlib
 from collections.abc import Iterable, Iterator
 from itertools import islice
 from pathlib import Path
@@ -44,6 +45,7 @@ def write_tokens(path: Name, ids: Iterable, vocab_size: Positive) -> np.memmap:
     return open_tokens(path)
 
 
+@checked
 def open_tokens(path: Name) -> np.memmap:
     """Open a file of `write_tokens`, to be read where it is asked for: an array that `random_windows` takes as a text.
 
@@ -67,11 +69,13 @@ def open_tokens(path: Name) -> np.memmap:
 
 def _pieces(ids) -> Iterator:
     """The ids as lists or arrays: those that were given, but of single ids and of a large array many at a time."""
-    if hasattr(ids, "shape"):
+    if getattr(ids, "shape", ()):
         yield from (ids[start : start + CHUNK] for start in range(0, len(ids), CHUNK))
         return
-    if isinstance(ids, str) or not isinstance(ids, Iterable):
-        raise TypeError(f"ids is {ids!r}; expected ids, or lists or arrays of them, one after the other.")
+    if isinstance(ids, str) or not isinstance(ids, Iterable) or getattr(ids, "shape", None) == ():
+        hint = " Encode it first: vocabulary.encode(…)." if isinstance(ids, str) else ""
+        given = reprlib.repr(ids)  # the beginning and the end of a long text
+        raise TypeError(f"ids is {given}; expected ids, or lists or arrays of them, one after the other.{hint}")
     more = iter(ids)
     for first in more:
         if isinstance(first, int | np.integer) or getattr(first, "shape", None) == ():

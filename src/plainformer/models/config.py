@@ -9,7 +9,7 @@ from jaxtyping import PRNGKeyArray
 from plainformer.attention.multi_head import IDENTITY, MultiHeadAttention, check_groups, check_width
 from plainformer.blocks.blocks import NormPlacement, ParallelBlock, TransformerBlock
 from plainformer.blocks.layers import Activation, FeedForward, LayerNorm, Norm, RMSNorm, SwiGLU
-from plainformer.checks import NonNegative, Positive, PositiveFloat, Rate, check_fields
+from plainformer.checks import NonNegative, Positive, PositiveFloat, Rate, check_fields, checked
 from plainformer.positions.alibi import AlibiPositions
 from plainformer.positions.grid import GridPositions
 from plainformer.positions.positions import NO_POSITIONS, LearnedPositions, PositionScheme
@@ -117,6 +117,7 @@ def make_norm(config: StackConfig) -> Norm:
     return LayerNorm(config.d_model, eps=config.norm_eps, use_bias=config.use_bias)
 
 
+@checked
 def make_block(config: StackConfig, *, cross_attention: bool = False, key: PRNGKeyArray) -> TransformerBlock:
     """Make one block of a configuration, with cross-attention or without."""
     attention_key, cross_key, feed_forward_key = jax.random.split(key, 3)

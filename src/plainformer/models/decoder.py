@@ -103,6 +103,7 @@ class Decoder(eqx.Module):
         """Return the attention weights of every block and head; arguments as for a call."""
         return self.stack.attention_weights(self._embed(tokens), causal_mask(tokens.shape[-1]))[0]
 
+    @checked
     def logits(self, x: Float[Array, "*batch seq d_model"]) -> Float[Array, "*batch seq vocab_size"]:
         """Turn rows that the last block returned into logits."""
         x = self.stack.normalise(x)
@@ -111,7 +112,7 @@ class Decoder(eqx.Module):
     @property
     def can_slide(self) -> bool:
         """Whether a window may slide over a text longer than `context_len`: if the position scheme says so."""
-        return self.stack.scheme.can_slide
+        return getattr(self.stack.scheme, "can_slide", False)
 
     def make_cache(
         self, capacity: int | None = None, *, batch: tuple[int, ...] = (), sliding: bool = False

@@ -12,6 +12,7 @@ from plainformer.blocks.layers import Norm
 from plainformer.checks import Natural, Positive, check_fields, check_length, checked, refuse
 from plainformer.models.config import StackConfig, make_norm, make_scheme
 from plainformer.models.stack import Stack, add_positions
+from plainformer.tokens.patches import two_sides
 from plainformer.tokens.tokens import UNIT_VARIANCE, Linear, TokenEmbedding
 
 
@@ -74,6 +75,7 @@ class Encoder(eqx.Module):
 
     @checked
     def __init__(self, config: EncoderConfig, *, grid: tuple[int, int] | None = None, key: PRNGKeyArray):
+        grid = None if grid is None else two_sides("grid", grid)
         self.config, sizes = config, config.stack
         d_model, has_class_token = sizes.d_model, config.use_class_token
         embedding_key, class_key, segment_key, scheme_key, *block_keys = jax.random.split(key, 4 + sizes.num_layers)

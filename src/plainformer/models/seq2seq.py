@@ -166,6 +166,7 @@ class Seq2Seq(eqx.Module):
         self.encoder._embed(source, is_source, None)  # names a bad value, which a compiled function cannot do
         return ConditionedSeq2Seq(self, _contexts(self, source, is_source))
 
+    @checked
     def logits(self, x: Float[Array, "*batch seq d_model"]) -> Float[Array, "*batch seq vocab_size"]:
         """Turn rows that the last block returned into logits."""
         x = self.stack.normalise(x)
@@ -248,6 +249,7 @@ class ConditionedSeq2Seq(eqx.Module):
         x, longer = model.stack.extend(x, cache[:half], positions, contexts=cache[half:])
         return x, (*longer, *cache[half:])
 
+    @checked
     def logits(self, x: Float[Array, "*batch seq d_model"]) -> Float[Array, "*batch seq vocab_size"]:
         """Turn rows that `extend` returned into logits."""
         return self.model.logits(x)

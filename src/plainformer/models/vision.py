@@ -109,6 +109,7 @@ class ViT(eqx.Module):
         """
         return self.logits(self.residual_stream(images, key=key)[-1])
 
+    @checked
     def logits(self, x: Float[Array, "*batch rows d_model"]) -> Float[Array, "*batch num_classes"]:
         """Turn rows that the last block returned into logits."""
         rows = self.encoder.stack.normalise(x)

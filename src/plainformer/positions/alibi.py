@@ -32,6 +32,7 @@ class AlibiPositions(PositionScheme):
     **Differs from the paper**, which has causal attention only: keys after the query are punished like those before it.
     """
 
+    can_slide = True
     num_heads: int = eqx.field(static=True)
 
     @checked

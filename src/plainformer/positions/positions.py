@@ -13,6 +13,9 @@ class PositionScheme(eqx.Module):
     r"""A way to tell tokens where they stand, by up to three methods; each does nothing unless a scheme says otherwise.
 
     Positions are whole numbers, `(*batch, seq)`, counted from 0.
+
+    A scheme by which only differences of positions matter says so by `can_slide = True`: a window may then slide over a
+    text that is longer than what a model reads.
     """
 
     def embed(
@@ -36,6 +39,8 @@ class PositionScheme(eqx.Module):
 
 class NoPositions(PositionScheme):
     """Tell tokens nothing of where they stand."""
+
+    can_slide = True
 
 
 NO_POSITIONS = NoPositions()

@@ -67,6 +67,7 @@ class RelativePositions(PositionScheme):
     standard deviation 0.02).
     """
 
+    can_slide = True
     table: Float[Array, "num_buckets heads"]
     max_distance: int = eqx.field(static=True)
     causal: bool = eqx.field(static=True)

@@ -1,13 +1,18 @@
 """Positions as the hands of clocks: sinusoidal codes, and the rotation that moves them on (chapter 05)."""
 
+from typing import Annotated
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-import numpy as np
 from jaxtyping import Array, Float, Integer
 
-from plainformer.checks import Even, PositiveFloat, checked
+from plainformer.checks import Even, Number, PositiveFloat, checked
 from plainformer.positions.positions import PositionScheme, positions_of
+
+Offset = Annotated[
+    int, Number(lambda n: True, "how many positions to go on, or back if negative", whole=True, traced=True)
+]
 
 
 @checked
@@ -36,7 +41,7 @@ def sinusoidal_positions(
 
 
 @checked
-def shift_matrix(offset: int, d_model: Even, *, base: PositiveFloat = 10_000.0) -> Float[Array, "d_model d_model"]:
+def shift_matrix(offset: Offset, d_model: Even, *, base: PositiveFloat = 10_000.0) -> Float[Array, "d_model d_model"]:
     r"""Return the matrix that moves every sinusoidal code on by `offset` positions, whichever position it stands for.
 
     Implements `eq-positions-shift`; Vaswani et al. (2017), section 3.5, claims that there is one. It turns each clock
@@ -44,8 +49,6 @@ def shift_matrix(offset: int, d_model: Even, *, base: PositiveFloat = 10_000.0) 
     n + offset is the code of n times the matrix. A negative offset goes back.
     """
     positions = jnp.asarray(offset)[None]
-    if positions.ndim > 1 or not jnp.issubdtype(positions.dtype, jnp.integer):
-        raise TypeError(f"offset is {offset}; expected a whole number of positions.")
     angles = clock_angles(positions, d_model, base)[0]
     sines, cosines = jnp.sin(angles), jnp.cos(angles)
     blocks = jnp.stack([jnp.stack([cosines, -sines], axis=1), jnp.stack([sines, cosines], axis=1)], axis=1)

@@ -6,7 +6,7 @@ import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
-from plainformer.checks import Positive, checked
+from plainformer.checks import Natural, Positive, checked
 from plainformer.data.files import object_from_json, read_json, read_text, write_text
 from plainformer.data.lists import check_names, check_once, check_token_ids
 from plainformer.tokens.hugging_face import parts_of_tokenizer, tokenizer_of_parts
@@ -83,7 +83,7 @@ class BytePairEncoder:
         vocab_size: Positive,
         *,
         special: Collection[str] = (),
-        min_count: int = 1,
+        min_count: Natural = 1,
         pattern: str = GPT2_PATTERN,
     ) -> "BytePairEncoder":
         """Learn merges from `text` until there are `vocab_size` tokens, or nothing is left to merge.
@@ -136,7 +136,7 @@ class BytePairEncoder:
         held back: the last piece or two of `pre_tokenise`, or the beginning of an allowed name. That is at most about
         twice as long as the longest of these, beside one of the texts.
         """
-        if not isinstance(texts, Iterable):
+        if not isinstance(texts, Iterable) or getattr(texts, "shape", None) == ():
             raise TypeError(f"texts is {texts!r}; expected texts one after the other, such as an open file.")
         return self._stream(texts, allowed_special, self._named(allowed_special))
 
@@ -237,6 +237,7 @@ class BytePairEncoder:
         return object_from_json(cls, with_newer_parts(read_json(path)), path, OTHERS_HINT)
 
     @classmethod
+    @checked
     def from_gpt2(
         cls, vocab_path: str | os.PathLike, merges_path: str | os.PathLike, *, special: Collection[str] | None = None
     ) -> "BytePairEncoder":

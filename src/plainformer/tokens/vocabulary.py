@@ -31,7 +31,11 @@ class Vocabulary:
     def __init__(
         self, tokens: Iterable[str], *, special: Collection[str] = (), unknown: str | None = None, separator: str = ""
     ):
-        tokens = list(tokens)
+        try:
+            tokens = list(tokens)
+        except TypeError:
+            what = type(tokens).__name__
+            raise TypeError(f"tokens is of type {what}; expected words or characters, such as a list.") from None
         _check_parts(tokens, special, unknown, separator)
         ordinary = sorted(set(tokens))
         self.tokens = (*special, *ordinary)
@@ -117,5 +121,5 @@ def _check_parts(tokens: list[str], special: Collection[str], unknown: str | Non
     check_names("special", special)
     if len(set(special)) < len(special) or not set(special).isdisjoint(tokens):
         raise ValueError(f"special tokens {list(special)} are repeated, or stand in the text too; rename them.")
-    if unknown is not None and unknown not in special:
+    if unknown is not None and (not isinstance(unknown, str) or unknown not in special):
         raise ValueError(f"unknown is {unknown!r}; expected one of the special tokens {list(special)}.")

@@ -1,0 +1,463 @@
+"""One right call of everything public, by name: a method's has its object as `self`."""
+
+import csv
+import json
+import types
+from pathlib import Path
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Bool, Integer, PRNGKeyArray
+from tiny_run import CONFIG, Line, batch_at, squared_error
+from toy_models import drawn
+
+import plainformer as pf
+
+KEY = jax.random.key(0)
+SEQ, SOURCE_SEQ, D_MODEL, HEADS, VOCAB = 5, 7, 12, 3, 11
+STACK = pf.StackConfig(d_model=D_MODEL, num_layers=1, num_heads=HEADS, d_ff=10, position_scheme="rotary")
+NUMBERS = np.random.default_rng(12)
+IDS = jnp.asarray([3, 1, 4, 1, 5])
+SOURCE = jnp.asarray([2, 6, 5, 3, 5, 8, 9])
+TARGET = jnp.asarray([9, 1, 4, 1, 5])
+PLACES = jnp.arange(SEQ)
+ALL = jnp.ones(SEQ, bool)
+CAUSAL = pf.causal_mask(SEQ)
+TEXT = "to be or not to be"
+
+
+def rows(*shape):
+    return jnp.asarray(NUMBERS.random(shape), jnp.float32)
+
+
+def weights(*shape):
+    """Rows of equal weights."""
+    return jnp.full(shape, 1 / shape[-1])
+
+
+# --- what an unannotated parameter may be
+
+
+def is_ids(value) -> bool:
+    """Token ids that may be in a vocabulary, as a list or an array."""
+    whole = isinstance(value, list) and all(type(each) is int and each >= 0 for each in value)
+    return whole or (hasattr(value, "dtype") and str(value.dtype).startswith("int") and value.ndim == 1)
+
+
+def is_module(value) -> bool:
+    return isinstance(value, eqx.Module)
+
+
+def is_a_tree(value) -> bool:
+    """Anything with an array in it, or with room for one."""
+    leaves = jax.tree.leaves(value)
+    return any(hasattr(leaf, "dtype") for leaf in leaves) or (not leaves and value is not None)
+
+
+def is_anything(value) -> bool:
+    return True
+
+
+def is_nothing(value) -> bool:
+    return value is None
+
+
+def has_no_such(value) -> bool:
+    """Whatever it is, none of the pool is what a model returned."""
+    return False
+
+
+INTEGERS, BOOLEANS = Integer[Array, "*batch seq"], Bool[Array, "*batch seq"] | None
+UNANNOTATED: dict[str, Any] = {
+    "ids": is_ids,
+    "tokens": is_ids,
+    "module": is_a_tree,
+    "inputs": INTEGERS,
+    "is_token": BOOLEANS,
+    "is_source": Bool[Array, "*batch source_seq"] | None,
+    "segments": INTEGERS | None,
+    "source": Integer[Array, "*batch source_seq"],
+    "target": Integer[Array, "*batch target_seq"],
+    "model": is_module,
+    "optimiser": is_nothing,
+    "tokenizer": is_nothing,
+    "texts": lambda value: isinstance(value, list) and len(value) > 0 and all(map(is_ids, value)),
+    "key": PRNGKeyArray | None,
+    "like": is_anything,
+    "tree": is_anything,
+    "state": is_anything,
+    "static": is_anything,
+    "weights": has_no_such,
+    "ax": is_nothing,
+    "dtype": is_anything,
+    "logits": has_no_such,
+    "metrics": lambda value: isinstance(value, str),
+    "targets": has_no_such,
+    "predictions": has_no_such,
+}
+
+
+# --- the calls, room by room
+
+
+def of_tokens(folder: Path) -> dict[str, dict]:
+    vocabulary = pf.Vocabulary.from_characters(TEXT, special=["<stop>"])
+    encoder = pf.BytePairEncoder.train(TEXT, 260, special=["<stop>"])
+    parts = json.loads(encoder.to_json())
+    vocabulary.save(folder / "vocabulary.json")
+    encoder.save(folder / "bpe.json")
+    encoder.save_hugging_face(folder / "tokenizer.json")
+    (folder / "vocab.json").write_text(json.dumps(parts["vocabulary"]), "utf-8")
+    (folder / "merges.txt").write_text("\n".join(" ".join(pair) for pair in parts["merges"]), "utf-8")
+    names = {"special": ["<stop>"], "unknown": "<stop>"}
+    table, image = rows(VOCAB, D_MODEL), rows(4, 6, 3)
+    embedding = pf.TokenEmbedding(VOCAB, D_MODEL, key=KEY)
+    linear = pf.Linear(D_MODEL, 7, key=KEY)
+    return {
+        "Vocabulary": {"tokens": ["a", "b"], **names, "separator": ""},
+        "Vocabulary.from_words": {"text": TEXT, **names},
+        "Vocabulary.from_characters": {"text": TEXT, **names},
+        "Vocabulary.encode": {"self": vocabulary, "text": "be"},
+        "Vocabulary.decode": {"self": vocabulary, "ids": [1, 2]},
+        "Vocabulary.to_json": {"self": vocabulary},
+        "Vocabulary.save": {"self": vocabulary, "path": folder / "saved.json"},
+        "Vocabulary.load": {"path": folder / "vocabulary.json"},
+        "BytePairEncoder": parts,
+        "BytePairEncoder.train": {"text": TEXT, "vocab_size": 260},
+        "BytePairEncoder.encode": {"self": encoder, "text": "be", "allowed_special": ["<stop>"]},
+        "BytePairEncoder.encode_stream": {"self": encoder, "texts": ["be"], "allowed_special": ["<stop>"]},
+        "BytePairEncoder.encode_bytes": {"self": encoder, "data": b"be"},
+        "BytePairEncoder.decode": {"self": encoder, "ids": [1, 2]},
+        "BytePairEncoder.decode_bytes": {"self": encoder, "ids": [1, 2]},
+        "BytePairEncoder.to_json": {"self": encoder},
+        "BytePairEncoder.save": {"self": encoder, "path": folder / "saved.json"},
+        "BytePairEncoder.save_hugging_face": {"self": encoder, "path": folder / "saved.json"},
+        "BytePairEncoder.load": {"path": folder / "bpe.json"},
+        "BytePairEncoder.from_hugging_face": {"path": folder / "tokenizer.json"},
+        "BytePairEncoder.from_gpt2": {
+            "vocab_path": folder / "vocab.json",
+            "merges_path": folder / "merges.txt",
+            "special": ["<stop>"],
+        },
+        "one_hot": {"ids": IDS, "vocab_size": VOCAB},
+        "embed": {"table": table, "ids": IDS},
+        "TokenEmbedding": {"vocab_size": VOCAB, "d_model": D_MODEL, "key": KEY},
+        "TokenEmbedding.__call__": {"self": embedding, "ids": IDS},
+        "Linear": {"d_in": D_MODEL, "d_out": 7, "key": KEY},
+        "Linear.__call__": {"self": linear, "x": rows(SEQ, D_MODEL)},
+        "next_token_pairs": {"ids": [1, 2], "start": 9, "end": 4},
+        "cosine_similarity": {"x": rows(SEQ, D_MODEL), "y": rows(7, D_MODEL)},
+        "image_to_patches": {"image": image, "patch_size": (2, 3)},
+        "patches_to_image": {"patches": rows(4, 18), "patch_size": (2, 3), "height": 4, "width": 6},
+    }
+
+
+def of_attention(_) -> dict[str, dict]:
+    queries, keys, values = rows(SEQ, D_MODEL), rows(SOURCE_SEQ, D_MODEL), rows(SOURCE_SEQ, 8)
+    mask, bias = jnp.ones((SEQ, SOURCE_SEQ), bool), rows(SEQ, SOURCE_SEQ)
+    scored = {"queries": queries, "keys": keys, "bias": bias}
+    one, several = pf.SelfAttention(D_MODEL, 4, 6, key=KEY), pf.MultiHeadAttention(D_MODEL, HEADS, key=KEY)
+    x, context = rows(SEQ, D_MODEL), rows(SOURCE_SEQ, D_MODEL)
+    per_head = {f"{name}_weights": rows(HEADS, D_MODEL, 4) for name in ("query", "key", "value")}
+    heads = {"x": x, **per_head, "output_weights": rows(HEADS, 4, D_MODEL), "mask": CAUSAL}
+    cache, read = several.make_cache(9), several.cache_context(context)
+    asked = {"self": several, "x": x, "mask": mask, "context": context}
+    kept = {"self": cache, "positions": PLACES}
+    return {
+        "weighted_average": {"weights": bias, "values": values},
+        "window_weights": {"seq_len": SEQ, "radius": 1},
+        "dot_product_scores": {"queries": queries, "keys": keys},
+        "shared_projection_scores": {"x": x, "projection": rows(D_MODEL, 4)},
+        "scaled_scores": scored,
+        "softmax": {"scores": bias, "mask": mask},
+        "attention_weights": {**scored, "mask": mask},
+        "attend": {**scored, "values": values, "mask": mask},
+        "hard_attention": {"queries": queries, "keys": keys, "values": values},
+        "causal_mask": {"seq_len": SEQ},
+        "padding_mask": {"is_token": ALL},
+        "SelfAttention": {"d_model": D_MODEL, "d_k": 4, "key": KEY},
+        "SelfAttention.__call__": {"self": one, "x": x, "mask": CAUSAL},
+        "SelfAttention.attention_weights": {"self": one, "x": x, "mask": CAUSAL},
+        "multi_head_concat": heads,
+        "multi_head_sum": heads,
+        "split_heads": {"x": x, "num_heads": HEADS},
+        "merge_heads": {"heads": rows(HEADS, SEQ, 4)},
+        "MultiHeadAttention": {"d_model": D_MODEL, "num_heads": HEADS, "key": KEY},
+        "MultiHeadAttention.__call__": asked,
+        "MultiHeadAttention.attention_weights": asked,
+        "MultiHeadAttention.make_cache": {"self": several, "capacity": 9},
+        "MultiHeadAttention.extend": {"self": several, "x": x, "cache": cache, "positions": PLACES},
+        "MultiHeadAttention.cache_context": {"self": several, "context": context},
+        "MultiHeadAttention.attend_cached": {"self": several, "x": x, "cache": read, "positions": PLACES},
+        "attention_rollout": {"weights": weights(2, HEADS, SEQ, SEQ)},
+        "class_attention": {"weights": weights(SOURCE_SEQ, SOURCE_SEQ), "grid": (2, 3)},
+        "attention.cache.KeyValueCache": {"num_kv_heads": HEADS, "capacity": 9, "d_k": 4, "d_v": 4},
+        "attention.cache.KeyValueCache.append": {**kept, "keys": rows(HEADS, SEQ, 4), "values": rows(HEADS, SEQ, 4)},
+        "attention.cache.KeyValueCache.mask": kept,
+        "attention.cache.KeyValueCache.select": {"self": several.make_cache(9, batch=(2,)), "rows": jnp.asarray([1])},
+        "attention.cache.KeyValueCache.with_room": {"self": cache, "seq": SEQ},
+    }
+
+
+def of_blocks(_) -> dict[str, dict]:
+    x, context = rows(SEQ, D_MODEL), rows(SOURCE_SEQ, D_MODEL)
+    norm, network = pf.LayerNorm(D_MODEL), pf.FeedForward(D_MODEL, 10, key=KEY)
+    block = pf.make_block(STACK, key=KEY)
+    reader = pf.make_block(STACK, cross_attention=True, key=KEY)
+    added = {"x": x, "norm": norm, "sublayer": network}
+    parts = ("attention_norm", "attention", "feed_forward_norm", "feed_forward")
+    seen = {"self": reader, "x": x, "mask": CAUSAL, "context": context, "context_mask": None}
+    cache = block.attention.make_cache(9)
+    return {
+        "standardise": {"x": x},
+        "LayerNorm": {"d_model": D_MODEL},
+        "LayerNorm.__call__": {"self": norm, "x": x},
+        "RMSNorm": {"d_model": D_MODEL},
+        "RMSNorm.__call__": {"self": pf.RMSNorm(D_MODEL), "x": x},
+        "FeedForward": {"d_model": D_MODEL, "d_ff": 10, "key": KEY},
+        "FeedForward.__call__": {"self": network, "x": x},
+        "SwiGLU": {"d_model": D_MODEL, "d_ff": 10, "key": KEY},
+        "SwiGLU.__call__": {"self": pf.SwiGLU(D_MODEL, 10, key=KEY), "x": x},
+        "dropout": {"x": x, "rate": 0.1, "key": KEY},
+        "pre_norm": added,
+        "post_norm": added,
+        "TransformerBlock": {part: getattr(block, part) for part in parts},
+        "TransformerBlock.__call__": seen,
+        "TransformerBlock.attention_weights": seen,
+        "TransformerBlock.extend": {"self": block, "x": x, "cache": cache, "positions": PLACES},
+        "TransformerBlock.connect": {"self": block, "x": x, "attend": network, "read": network},
+    }
+
+
+def of_positions(_) -> dict[str, dict]:
+    x, both = rows(SEQ, D_MODEL), {"q_positions": PLACES, "kv_positions": jnp.arange(SOURCE_SEQ)}
+    learned, sinusoidal = pf.LearnedPositions(9, D_MODEL, key=KEY), pf.SinusoidalPositions(D_MODEL)
+    relative = pf.RelativePositions(HEADS, num_buckets=8, max_distance=16, key=KEY)
+    return {
+        "sinusoidal_positions": {"positions": PLACES, "d_model": D_MODEL},
+        "shift_matrix": {"offset": 3, "d_model": D_MODEL},
+        "SinusoidalPositions": {"d_model": D_MODEL},
+        "SinusoidalPositions.embed": {"self": sinusoidal, "x": x, "positions": PLACES},
+        "LearnedPositions": {"max_len": 9, "d_model": D_MODEL, "key": KEY},
+        "LearnedPositions.embed": {"self": learned, "x": x, "positions": PLACES},
+        "rotate_pairs": {"rows": x, "positions": PLACES},
+        "RotaryPositions": {},
+        "RotaryPositions.rotate": {"self": pf.RotaryPositions(), "rows": x, "positions": PLACES},
+        "relative_buckets": {"offsets": jnp.arange(6).reshape(2, 3), "num_buckets": 8, "max_distance": 16},
+        "RelativePositions": {"num_heads": HEADS, "num_buckets": 8, "max_distance": 16, "key": KEY},
+        "RelativePositions.bias": {"self": relative, **both},
+        "alibi_slopes": {"num_heads": HEADS},
+        "AlibiPositions": {"num_heads": HEADS},
+        "AlibiPositions.bias": {"self": pf.AlibiPositions(HEADS), **both},
+        "sinusoidal_positions_2d": {"grid_height": 2, "grid_width": 3, "d_model": D_MODEL},
+    }
+
+
+TEXTS = {"vocab_size": VOCAB, "context_len": 9, "stack": STACK}
+PAIRS = {"source_len": 7, "start_token": 9, "stop_token": 4, "encoder": STACK, "decoder": STACK}
+DECODER = drawn(pf.Decoder, pf.DecoderConfig(**TEXTS))
+ENCODER_CONFIG = pf.EncoderConfig(**TEXTS, num_segments=2)
+SEQ2SEQ_CONFIG = pf.Seq2SeqConfig(VOCAB, 9, **PAIRS)
+SEQ2SEQ = drawn(pf.Seq2Seq, SEQ2SEQ_CONFIG)
+MASKED = drawn(pf.MaskedLanguageModel, ENCODER_CONFIG)
+CLASSIFIER_CONFIG = pf.ClassifierConfig(encoder=ENCODER_CONFIG, num_classes=4)
+CLASSIFIER = drawn(pf.EncoderClassifier, CLASSIFIER_CONFIG)
+VIT_CONFIG = pf.ViTConfig(image_size=(4, 6), patch_size=(2, 3), num_classes=4, channels=3, stack=STACK)
+
+
+def of_models(_) -> dict[str, dict]:
+    x, image = rows(SEQ, D_MODEL), rows(4, 6, 3)
+    vit, conditioned = drawn(pf.ViT, VIT_CONFIG), SEQ2SEQ.condition_on(SOURCE)
+    read = {"inputs": IDS, "is_token": ALL, "segments": jnp.zeros(SEQ, int)}
+    pair = {"self": SEQ2SEQ, "source": SOURCE, "target": TARGET, "is_source": jnp.ones(7, bool)}
+    source = {name: pair[name] for name in ("self", "source", "is_source")}
+    cached = {"self": DECODER, "tokens": IDS, "cache": DECODER.make_cache(), "positions": PLACES}
+    targets = {"tokens": TARGET[None], "positions": PLACES[None]}
+    return {
+        "StackConfig": {"d_model": D_MODEL, "num_heads": HEADS, "num_kv_heads": 1},
+        "make_block": {"config": STACK, "key": KEY},
+        "DecoderConfig": TEXTS,
+        "Decoder": {"config": DECODER.config, "key": KEY},
+        "Decoder.__call__": {"self": DECODER, "tokens": IDS, "key": KEY},
+        "Decoder.residual_stream": {"self": DECODER, "tokens": IDS, "key": KEY},
+        "Decoder.attention_weights": {"self": DECODER, "tokens": IDS},
+        "Decoder.logits": {"self": DECODER, "x": x},
+        "Decoder.make_cache": {"self": DECODER, "capacity": 9},
+        "Decoder.extend": cached,
+        "EncoderConfig": {**TEXTS, "num_segments": 2},
+        "Encoder": {"config": ENCODER_CONFIG, "key": KEY},
+        **_of_heads("Encoder", drawn(pf.Encoder, ENCODER_CONFIG), read),
+        "MaskedLanguageModel": {"config": ENCODER_CONFIG, "key": KEY},
+        **_of_heads("MaskedLanguageModel", MASKED, read),
+        "MaskedLanguageModel.logits": {"self": MASKED, "x": x},
+        "ClassifierConfig": {"encoder": ENCODER_CONFIG, "num_classes": 4},
+        "EncoderClassifier": {"config": CLASSIFIER_CONFIG, "key": KEY},
+        **_of_heads("EncoderClassifier", CLASSIFIER, read),
+        "EncoderClassifier.logits": {"self": CLASSIFIER, "x": x, "is_token": ALL, "key": KEY},
+        "Seq2SeqConfig": {"vocab_size": VOCAB, "context_len": 9, **PAIRS},
+        "Seq2SeqConfig.encoder_config": {"self": SEQ2SEQ_CONFIG},
+        "Seq2Seq": {"config": SEQ2SEQ_CONFIG, "key": KEY},
+        "Seq2Seq.__call__": {**pair, "key": KEY},
+        "Seq2Seq.residual_stream": {**pair, "key": KEY},
+        "Seq2Seq.attention_weights": pair,
+        "Seq2Seq.cross_attention_weights": pair,
+        "Seq2Seq.encode": {**source, "key": KEY},
+        "Seq2Seq.condition_on": source,
+        "Seq2Seq.logits": {"self": SEQ2SEQ, "x": x},
+        "models.seq2seq.ConditionedSeq2Seq.make_cache": {"self": conditioned, "capacity": 9},
+        "models.seq2seq.ConditionedSeq2Seq.extend": {
+            "self": conditioned,
+            "cache": conditioned.make_cache(batch=(1,)),
+            **targets,
+        },
+        "models.seq2seq.ConditionedSeq2Seq.logits": {"self": conditioned, "x": x},
+        "ViTConfig": {"image_size": (4, 6), "patch_size": (2, 3), "num_classes": 4, "channels": 3, "stack": STACK},
+        "ViTConfig.encoder_config": {"self": VIT_CONFIG},
+        "ViT": {"config": VIT_CONFIG, "key": KEY},
+        "ViT.__call__": {"self": vit, "images": image, "key": KEY},
+        "ViT.residual_stream": {"self": vit, "images": image, "key": KEY},
+        "ViT.attention_weights": {"self": vit, "images": image},
+        "ViT.patches": {"self": vit, "images": image},
+        "ViT.logits": {"self": vit, "x": rows(SEQ, D_MODEL)},
+        "patch_kernel": {"embedding": vit.encoder.embedding, "patch_size": (2, 3), "channels": 3},
+        "load_pretrained": {"name": "vision"},
+        "count_parameters": {"module": DECODER},
+        "training_flops": {"config": DECODER.config, "num_tokens": 10},
+        "mask_tokens": {
+            **{"tokens": IDS, "is_maskable": ALL, "mask_token": 1, "vocab_size": VOCAB, "first_ordinary": 2},
+            "key": KEY,
+        },
+        "mean_pool": {"rows": x, "is_token": ALL},
+        "masked_token_loss": {"model": MASKED, "batch": (IDS, IDS, ALL, ALL, IDS * 0), "key": KEY},
+        "classification_loss": {
+            "model": CLASSIFIER,
+            "batch": (IDS[None], IDS[:1] * 0, None, IDS[None] * 0),
+            "key": KEY,
+        },
+    }
+
+
+def _of_heads(name: str, model, read: dict) -> dict[str, dict]:
+    """The methods that all models on an encoder have."""
+    return {
+        f"{name}.__call__": {"self": model, **read, "key": KEY},
+        f"{name}.residual_stream": {"self": model, **read, "key": KEY},
+        f"{name}.attention_weights": {"self": model, **read},
+    }
+
+
+def of_generation(_) -> dict[str, dict]:
+    pairs = [([2, 7, 1], [5, 3]), ([6, 10], [8, 8, 2])]
+    batch = pf.translation_batch(pairs, SEQ2SEQ_CONFIG)
+    return {
+        "generate": {"model": DECODER, "prompts": [[1, 2]], "max_new_tokens": 2, "key": KEY},
+        "next_token_probabilities": {"logits": rows(VOCAB), "top_k": 3, "top_p": 0.5},
+        "sequence_log_probs": {"model": DECODER, "tokens": [1, 2]},
+        "beam_search": {"model": DECODER, "prompt": [1, 2], "max_new_tokens": 2, "beam_width": 2},
+        "translation_batch": {"pairs": pairs, "config": SEQ2SEQ_CONFIG},
+        "translation_loss": {"model": SEQ2SEQ, "batch": batch, "key": KEY},
+        "translate": {"model": SEQ2SEQ, "sources": [[2, 7, 1]], "max_new_tokens": 2},
+        "exact_match": {"found": ["a", "b"], "expected": ["a", "c"]},
+    }
+
+
+def of_data(folder: Path) -> dict[str, dict]:
+    (folder / "text.txt").write_text(TEXT, "utf-8")
+    with open(folder / "labelled.csv", "w", encoding="utf-8", newline="") as file:
+        csv.writer(file).writerows([["text", "label"], ["to be", "verb"]])
+    pf.data.write_tokens(folder / "ids.npy", range(9), VOCAB)
+    buckets = [(np.arange(6).reshape(3, 2), np.arange(3))]
+    cut = {"tokens": list(range(9)), "seq_len": 3}
+    return {
+        "data.consecutive_batches": {"buckets": buckets, "batch_size": 2},
+        "data.random_batches": {"buckets": buckets, "batch_size": 2},
+        "data.length_buckets": {"examples": [[1], [2, 3]], "num_buckets": 2},
+        "data.date_pairs": {"languages": ["en"], "years": [1999], "num_dates": 2},
+        "data.date_splits": {"num_training": 17, "num_held_out": 17},
+        "data.label_ids": {"labels": ["a", "b"], "names": ["a", "b"]},
+        "data.load_labelled": {"path": folder / "labelled.csv"},
+        "data.name_splits": {"languages": ["en"]},
+        "data.names_by_language": {"languages": ["en"]},
+        "data.number_words": {"numbers": [1, 2]},
+        "data.pad_texts": {"texts": [[1], [2, 3]], "length": 3},
+        "data.keep_short": {"pairs": [([1], [2])], "source_len": 2, "target_len": 2},
+        "data.load_parallel": {"source": folder / "text.txt", "target": folder / "text.txt"},
+        "data.multi30k": {},
+        "data.load_text": {"path": folder / "text.txt"},
+        "data.stream_text": {"path": folder / "text.txt"},
+        "data.split_text": {"text": TEXT},
+        "data.open_tokens": {"path": folder / "ids.npy"},
+        "data.write_tokens": {"path": folder / "written.npy", "ids": [1, 2], "vocab_size": VOCAB},
+        "data.consecutive_windows": cut,
+        "data.random_windows": {**cut, "batch_size": 2},
+        "data.stream_windows": {**cut, "batch_size": 2},
+    }
+
+
+def of_training(folder: Path) -> dict[str, dict]:
+    windows = pf.data.consecutive_windows(list(range(9)), 3)
+    batch = (windows.inputs, windows.targets)
+    measured = {"model": DECODER, "batches": [batch]}
+    saved = {"state": Line(), "metadata": {}, "step": 1}
+    pf.training.save_checkpoint(folder / "run", **saved)
+    pf.save_model(folder / "decoder.safetensors", DECODER)
+    config = pf.TrainingConfig(num_steps=1)
+    arrays = pf.training.named_arrays(Line())
+    ngrams = pf.training.NgramModel(list(range(9)), 2, VOCAB)
+    loop = {"model": Line(), "loss_function": squared_error, "batches": batch_at, "config": config}
+    text = {"texts": ["the cat"], "references": ["the cat"]}
+    return {
+        "cross_entropy": {"logits": rows(SEQ, VOCAB), "targets": IDS, "is_token": ALL},
+        "TrainingConfig": {"num_steps": 3},
+        "fit": {**loop, "progress": False},
+        "save_model": {"path": folder / "saved.safetensors", "model": DECODER},
+        "load_model": {"path": folder / "decoder.safetensors", "model_class": pf.Decoder},
+        "training.next_token_loss": {"model": DECODER, "batch": batch, "key": KEY},
+        "training.perplexity": {"nats_per_token": 1.5},
+        "training.bits_per_character": {"nats_per_token": 1.5, "num_tokens": 3, "num_characters": 9},
+        "training.NgramModel": {"tokens": list(range(9)), "order": 2, "vocab_size": VOCAB},
+        "training.NgramModel.probability": {"self": ngrams, "token": 1, "context": (1,)},
+        "training.NgramModel.loss": {"self": ngrams, "tokens": [1, 2]},
+        "training.mean_loss": {**measured, "loss_function": pf.training.next_token_loss},
+        "training.accuracy": measured,
+        "training.corpus_loss": {"model": DECODER, "windows": windows},
+        "training.corpus_bleu": text,
+        "training.corpus_chrf": text,
+        "training.learning_rate_schedule": {"config": CONFIG},
+        "training.make_optimiser": {"config": CONFIG},
+        "training.make_train_step": {"loss_function": squared_error, "static": Line(), "config": CONFIG},
+        "training.save_checkpoint": {**saved, "directory": folder / "another_run"},
+        "training.list_checkpoints": {"directory": folder / "run"},
+        "training.load_checkpoint": {"directory": folder / "run", "like": Line(), "step": 1},
+        "training.named_arrays": {"tree": Line()},
+        "training.with_arrays": {"tree": Line(), "arrays": arrays},
+        "training.log_to_tensorboard": {"directory": folder / "log"},
+    }
+
+
+def of_plots(_) -> dict[str, dict]:
+    looked = {"weights": weights(3, 3), "rows": ["a", "b", "c"], "columns": ["a", "b", "c"]}
+    vocabulary = pf.Vocabulary.from_characters("abc")
+    return {
+        "plots.attention_map": looked,
+        "plots.head_grid": {**looked, "weights": weights(2, 3, 3)},
+        "plots.attention_arcs": {"weights": weights(3, 3), "tokens": ["a", "b", "c"]},
+        "plots.logit_lens": {"logits": rows(2, 3, 3), "ids": [0, 1, 2], "tokenizer": vocabulary},
+        "plots.loss_curve": {"metrics": [{"step": 1, "loss": 2.0}, {"step": 2, "loss": 1.0}], "columns": ["loss"]},
+        "plots.confusion_matrix": {"targets": [0, 1], "predictions": [1, 1], "names": ["a", "b"]},
+        "exercises.check": {"name": "linear_columns", "function": lambda x, weight, bias: weight @ x + bias[:, None]},
+    }
+
+
+def all_right_calls(folder: Path) -> dict[str, dict]:
+    """Every right call; what they read is written into the folder."""
+    rooms = (of_tokens, of_attention, of_blocks, of_positions, of_models, of_generation, of_data, of_training, of_plots)
+    return {name: call for room in rooms for name, call in room(folder).items()}
+
+
+def stand_in_for_tensorboard() -> types.SimpleNamespace:
+    """What `log_to_tensorboard` imports, which need not be installed."""
+    return types.SimpleNamespace(Writer=lambda directory: None)
