@@ -1,6 +1,9 @@
 """Arguments held to their annotations, and values refused at once or when a compiled function runs."""
 
 import dataclasses
+import os
+from collections.abc import Callable
+from pathlib import Path
 from typing import Literal
 
 import equinox as eqx
@@ -8,7 +11,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from jaxtyping import Array, Bool, Float, Integer
+from jaxtyping import Array, Bool, Float, Integer, PRNGKeyArray
 
 from plainformer.checks import (
     Even,
@@ -18,6 +21,7 @@ from plainformer.checks import (
     PositiveFloat,
     Rate,
     check_axes,
+    check_batch,
     check_each,
     check_fields,
     checked,
@@ -321,12 +325,71 @@ def test_checked_makes_numpy_s_numbers_python_s():
     assert number(None)[0] is None
 
 
+@checked
+def tell(
+    key: PRNGKeyArray | None = None,
+    path: str | os.PathLike = "",
+    function: Callable[[int], int] | None = None,
+    title: str = "",
+    arrays: dict | None = None,
+):
+    return key, path, function, title, arrays
+
+
+def test_checked_takes_keys_paths_functions_strings_and_dictionaries():
+    assert tell() == (None, "", None, "", None)
+    key = jax.random.key(0)
+    assert tell(key, Path("a"), len, "b", {}) == (key, Path("a"), len, "b", {})
+    old = jax.random.PRNGKey(0)
+    assert tell(old)[0] is old
+    found = jax.vmap(lambda key: jax.random.normal(tell(key)[0]))(jax.random.split(key, 3))
+    assert jax.jit(lambda key: jax.random.normal(tell(key)[0]))(key).shape == ()
+    assert found.shape == (3,)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"key": 0}, r"^key is of type int; expected a single random key, such as jax\.random\.key\(0\)\.$"),
+        ({"key": jax.random.split(jax.random.key(0), 3)}, r"^key is of type .*; expected a single random key"),
+        ({"key": np.ones(2, np.float32)}, r"^key is of type ndarray; expected a single random key"),
+        ({"path": None}, r"^path is of type NoneType; expected the name of a file or folder, a string or a Path\.$"),
+        ({"path": b"x"}, r"^path is of type bytes; expected the name of a file"),
+        ({"function": [1]}, r"^function is of type list; expected a function\.$"),
+        ({"title": None}, r"^title is of type NoneType; expected a string\.$"),
+        ({"arrays": [1]}, r"^arrays is of type list; expected a dictionary\.$"),
+    ],
+)
+def test_checked_names_what_is_no_key_path_function_string_or_dictionary(unchecked, arguments, message):
+    with pytest.raises(TypeError, match=message):
+        tell(**arguments)
+
+
+def test_checked_looks_again_inside_what_runs_the_readers_own_code():
+    @checked
+    def through(x: Float[Array, "*batch seq d_model"], sublayer: Callable):
+        return sublayer(x)
+
+    with pytest.raises(ValueError, match=r"weight has shape \(5, 12\); expected \(d_model=12, d_out\)"):
+        through(X, lambda x: mix(x, X))
+
+
+def test_check_batch_names_what_is_no_tuple_and_what_is_missing():
+    check_batch((1, 2), "inputs", "targets")
+    check_batch([1, 2, 3], "inputs", "targets")
+    with pytest.raises(TypeError, match=r"^batch is 1 arrays; expected a tuple of inputs, targets\.$"):
+        check_batch((1,), "inputs", "targets")
+    with pytest.raises(TypeError, match=r"^batch is of type int; expected a tuple of inputs, targets\.$"):
+        check_batch(3, "inputs", "targets")
+
+
 @pytest.mark.parametrize(
     ("call", "error", "message"),
     [
         (lambda: number(0), ValueError, r"^count is 0; expected at least 1 and below 2\^30\.$"),
         (lambda: number(2**30), ValueError, r"^count is 1073741824; expected at least 1 and below 2\^30\.$"),
         (lambda: number(rate=None), TypeError, r"^rate is None; expected a number, at least 0 and below 1, such as 0"),
+        (lambda: number(norm=np.ones(2)), ValueError, r"^norm is array.*; expected one of 'pre'"),
         (lambda: number(norm="mid"), ValueError, r"^norm is 'mid'; expected one of 'pre', 'post'\.$"),
         (lambda: number(flag=1), TypeError, r"^flag is 1; expected True or False\.$"),
         (lambda: jax.jit(number)(3), TypeError, r"^count is traced, .* static_argnames of jax\.jit"),

@@ -37,3 +37,10 @@ def test_training_flops_by_hand():
 def test_training_flops_refuses_no_tokens():
     with pytest.raises(ValueError, match="num_tokens is 0; expected at least 1"):
         pf.training_flops(decoder_config(11, 9), 0)
+
+
+def test_count_parameters_refuses_what_holds_no_arrays():
+    assert pf.count_parameters(pf.NoPositions()) == pf.count_parameters({}) == 0
+    for bad in (None, 3, "decoder", [2.5]):
+        with pytest.raises(TypeError, match=r"^module is of type \w+; expected a module, or a tree of arrays\.$"):
+            pf.count_parameters(bad)

@@ -260,6 +260,24 @@ def hiding(tokens=None, is_maskable=ONES, **options):
             TypeError,
             r"tokens holds float32; expected whole numbers, such as enc",
         ),
+        (
+            lambda: hiding(jnp.full((2, 3), -7)),
+            ValueError,
+            r"tokens\[0, 0\] is -7; expected 0 to 10, as there are 11 tok",
+        ),
+        (lambda: hiding(jnp.full((2, 3), 999)), ValueError, r"tokens\[0, 0\] is 999; expected 0 to 10"),
+        (lambda: hiding(key=0), TypeError, r"key is of type int; expected a single random key"),
+        (lambda: pf.masked_token_loss(3, (1, 2, 3)), TypeError, r"model is of type int; expected a function"),
+        (
+            lambda: pf.masked_token_loss(len, (1, 2)),
+            TypeError,
+            r"batch is 2 arrays; expected a tuple of tokens, targets, is_selected",
+        ),
+        (
+            lambda: pf.classification_loss(len, None),
+            TypeError,
+            r"batch is of type NoneType; expected a tuple of inputs, labels",
+        ),
         (lambda: hiding([1, 2]), TypeError, r"tokens is a list; expected an array"),
         (
             lambda: hiding(is_maskable=ONES.astype(int)),

@@ -169,7 +169,7 @@ FIVE = np.arange(5)
         (
             lambda: pf.shift_matrix(jnp.arange(2), 4),
             TypeError,
-            r"offset is array\(\[0, 1\]\); expected a whole number, how many positions",
+            r"offset is Array.*; expected a whole number, how many positions",
         ),
         (lambda: pf.shift_matrix(1, 4, base=-2.0), ValueError, r"base is -2\.0; expected finite and above 0"),
         (lambda: pf.SinusoidalPositions(7), ValueError, r"d_model is 7; expected even"),

@@ -5,6 +5,7 @@ from typing import Annotated
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Float, Integer
 
 from plainformer.checks import Even, Number, PositiveFloat, checked
