@@ -65,7 +65,7 @@ def compile_time(settings: Settings) -> Section:
         for _ in range(repetitions):
             _, (train_step, *arguments) = our_step(config, new_batch(config, batch_size))
             start = time.perf_counter()
-            lowered = train_step.lower(*arguments, 0)
+            lowered = train_step.func.lower(*train_step.args, *arguments, 0)
             middle = time.perf_counter()
             lowered.compile()
             tracing.append(middle - start)

@@ -28,7 +28,7 @@ def planned_by_xla(train_step, *arguments) -> int:
 
     # The shapes are enough, and all that is left of arguments once they have been trained on.
     shapes = jax.tree.map(lambda leaf: jax.ShapeDtypeStruct(leaf.shape, leaf.dtype), arguments)
-    plan = train_step.lower(*shapes, 0).compile().memory_analysis()
+    plan = train_step.func.lower(*train_step.args, *shapes, 0).compile().memory_analysis()
     sizes = plan.argument_size_in_bytes + plan.output_size_in_bytes + plan.temp_size_in_bytes
     return sizes - plan.alias_size_in_bytes
 

@@ -1,11 +1,13 @@
 """A real process that trains is killed, interrupted, left without room on its disk; it goes on as if nothing had been.
 
-`make faults` runs these: they take minutes, since each process starts from nothing.
+`make faults` runs these: they take minutes, since each process starts from nothing. `make faults KILLS=200` kills the
+smallest of the runs 200 times.
 """
 
 import contextlib
 import os
 import random
+import re
 import signal
 import subprocess
 import sys
@@ -140,6 +142,19 @@ def test_fit_on_a_full_disk_says_so_and_keeps_what_it_saved(tmp_path, cache, who
     assert "Is the disk full, or the folder read-only? Checkpoints that are there already stay: [2, 4, 6]." in errors
     assert list_checkpoints(tmp_path) == [2, 4, 6]
     check_goes_on_to_the_same_end(cache, tmp_path, whole)
+
+
+def test_a_small_run_survives_as_many_kills_as_asked_for(tmp_path):
+    num_kills = int(os.environ.get("KILLS", "20"))
+    helpers = os.pathsep.join([str(TRAINER.parents[1] / "helpers"), os.environ.get("PYTHONPATH", "")])
+    command = [sys.executable, str(TRAINER.with_name("killer.py")), str(tmp_path), str(num_kills)]
+    done = subprocess.run(command, capture_output=True, text=True, env={**os.environ, "PYTHONPATH": helpers})
+    assert done.returncode == 0, done.stderr
+    *_, last = done.stdout.splitlines()
+    assert last.endswith("none lost")
+    counts = [int(word) for word in last.partition(":")[2].split() if word.isdecimal()]
+    assert sum(counts) == num_kills
+    assert re.search(r"\d+ while saving", last)
 
 
 def test_save_checkpoint_survives_being_killed_before_each_of_its_file_operations(tmp_path):

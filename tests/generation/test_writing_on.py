@@ -118,14 +118,17 @@ def test_what_is_drawn_does_not_depend_on_the_place_in_the_list(key):
     assert pf.generate(model, [[3]], 12, key=key)[0].tokens == found[1]
 
 
-def test_few_programs_serve_prompts_of_many_lengths(key):
-    model = decoder("learned", key, context_len=320)
-    before = sampling._generate._cached._cache_size()
-    lengths = range(1, 301)
-    for length in (*range(1, 40), *range(40, 301, 13), 300):
-        assert length in lengths
-        pf.generate(model, [[1] * length], 3, temperature=0)
-    assert sampling._generate._cached._cache_size() - before <= 6  # 16, 32, 64, 128, 256, 320
+def test_few_programs_serve_prompts_of_300_lengths(key, caplog):
+    model, programs = decoder("learned", key, context_len=320), []
+    with jax.log_compiles():
+        for lengths in (range(1, 301), range(1, 301, 13)):
+            caplog.clear()
+            for length in lengths:
+                pf.generate(model, [[1] * length], 3, temperature=0)
+            programs.append([line for line in caplog.messages if line.startswith("Compiling")])
+    assert sum("_generate" in line for line in programs[0]) == 6  # 16, 32, 64, 128, 256, 320
+    assert len(programs[0]) <= 12
+    assert programs[1] == []
 
 
 def test_padding_does_not_change_what_is_written(key):
@@ -165,18 +168,29 @@ def test_beams_of_several_prompts_are_those_of_each(key):
         np.testing.assert_allclose([each.score for each in found], [each.score for each in alone], rtol=1e-4)
 
 
-def test_scheme_of_ones_own_that_adds_nothing_may_slide(key):
-    class Mine(pf.PositionScheme):
-        """Nothing but a turn."""
+def test_a_stream_gives_the_cache_away_rather_than_copy_it(key, monkeypatch):
+    steps, compiled = [], sampling._next_step_compiled
+    monkeypatch.setattr(
+        sampling, "_next_step_compiled", lambda given, step: steps.append(step) or compiled(given, step)
+    )
+    list(pf.generate(decoder("rotary", key), [[1]], 4, temperature=0, stream=True))
+    assert [step.cache[0].key_columns.is_deleted() for step in steps] == [True] * 3
 
-    class Adding(pf.PositionScheme):
-        """Something that is added."""
 
-        def embed(self, x, positions=None):
-            return x + 1
+def test_scheme_of_ones_own_slides_only_if_it_says_that_it_may(key):
+    class Turning(pf.RotaryPositions):
+        """A turn by the difference of positions."""
+
+    class Table(pf.PositionScheme):
+        """A factor for each of the places that there are, in the method that turns."""
+
+        def rotate(self, rows, positions=None):
+            factors = jnp.arange(1.0, CONTEXT + 1)
+            return rows * factors[jnp.arange(rows.shape[-2]) if positions is None else positions][..., None]
 
     def with_scheme(scheme):
         return eqx.tree_at(lambda each: each.stack.scheme, decoder("none", key), scheme, is_leaf=lambda x: x is None)
 
-    assert with_scheme(Mine()).can_slide
-    assert not with_scheme(Adding()).can_slide
+    assert len(pf.generate(with_scheme(Turning()), [[1]], 2 * CONTEXT, temperature=0)[0].tokens) == 2 * CONTEXT
+    with pytest.raises(ValueError, match=r"expected at most context_len=6 .*says so by `can_slide = True`"):
+        pf.generate(with_scheme(Table()), [[1]], 2 * CONTEXT, temperature=0)

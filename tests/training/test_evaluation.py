@@ -1,5 +1,6 @@
 """How good a model is: means over whole data sets however they are cut into batches, and scores of translations."""
 
+import gc
 import math
 from functools import partial
 
@@ -9,6 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 import sacrebleu
+from jax.extend.backend import get_backend
 from toy_models import Bigram
 
 import plainformer as pf
@@ -147,6 +149,31 @@ def test_buckets_have_few_programs_for_many_lengths():
     assert len(own_sizes) > 3  # as many programs would batches need that are padded to their own longest
     mean_loss(model, loss, map(batch_at, range(60, 90)))
     assert len(traces) == 3  # and none again, at the next call
+
+
+def test_mean_loss_keeps_no_more_than_a_few_programs_of_losses_made_anew(model):
+    def num_programs(calls):
+        for _ in range(calls):
+            mean_loss(
+                model, lambda model, batch, key: next_token_loss(model, batch, key), [consecutive_windows(TEXT, 5)]
+            )
+        gc.collect()
+        return len(get_backend().live_executables())
+
+    few = num_programs(9)
+    assert num_programs(20) <= few
+
+
+def test_mean_loss_takes_a_loss_that_holds_arrays(model):
+    class Weighted(eqx.Module):
+        by: jnp.ndarray
+
+        def __call__(self, model, batch, key):
+            return self.by * next_token_loss(model, batch, key)
+
+    batches = [consecutive_windows(TEXT, 5)]
+    once, twice = (mean_loss(model, Weighted(jnp.asarray(by)), batches) for by in (1.0, 2.0))
+    assert twice == pytest.approx(2 * once)
 
 
 def test_mean_loss_takes_losses_and_batches_of_the_readers_own(model):

@@ -2,16 +2,18 @@
 
 import dataclasses
 import os
+import re
 from typing import Any
 
 import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
+import optax
 import pytest
 from tiny_run import CONFIG, Line, batch_at, run, without_key
 
 from plainformer.training.optimiser import make_optimiser
-from plainformer.training.saving import list_checkpoints, load_checkpoint, save_checkpoint
+from plainformer.training.saving import DamagedCheckpoint, list_checkpoints, load_checkpoint, save_checkpoint
 
 
 def spoilt(step, number):
@@ -105,8 +107,36 @@ def test_fit_names_what_differs_from_the_run_that_was_saved(finished, other, mes
 
 
 def test_fit_names_a_model_of_another_shape(finished):
-    with pytest.raises(ValueError, match=r"is of another model: 0\.bias is \(3,\) float32, expected \(4,\) float32"):
+    with pytest.raises(ValueError, match=r"of another run: 0\.bias is \(3,\) float32, expected \(4,\) float32"):
         run(dataclasses.replace(CONFIG, num_steps=4), directory=finished, model=Line(bias=[1, 2, 3, 4]))
+
+
+def test_fit_names_another_optimiser(tmp_path):
+    run(directory=tmp_path)
+    said = r"of another run: the optimiser is another one now, as it remembered 1\.0\.count, 1\.0\.mu, 1\.0\.nu,"
+    with pytest.raises(
+        ValueError, match=rf"{said} 1\.2\.count, and now 0\.trace\. Train into another .*the old optimiser"
+    ):
+        run(directory=tmp_path, optimiser=optax.sgd(0.1, momentum=0.9))
+    with pytest.raises(ValueError, match=r"1\.2\.count, and now nothing\. Train into"):
+        run(directory=tmp_path, optimiser=optax.sgd(0.1))
+
+
+@pytest.mark.parametrize(
+    ("then", "now", "message"),
+    [
+        (None, "bias", r"of another run: weight was trained and is not\. Train into .*and `trainable`"),
+        ("bias", None, r"of another run: weight was not trained and is now\. Train into"),
+        ("bias", "weight", r"of another run: bias was trained and is not, weight was not trained and is now\. Train"),
+    ],
+)
+def test_fit_names_other_trainable_parts(then, now, message, tmp_path):
+    def only(name):
+        return None if name is None else lambda place: place == name
+
+    run(directory=tmp_path, trainable=only(then))
+    with pytest.raises(ValueError, match=message):
+        run(directory=tmp_path, trainable=only(now))
 
 
 def test_fit_names_another_model_of_the_same_shapes(finished):
@@ -211,7 +241,9 @@ def test_fit_does_not_begin_anew_where_all_checkpoints_are_damaged(tmp_path):
     run(directory=tmp_path)
     for path in tmp_path.glob("*.safetensors"):
         path.write_bytes(b"")
-    with pytest.raises(ValueError, match=r"000012\.safetensors is damaged: .*there: \[8\].*delete the file"):
+    both = r"000012\.safetensors: .*header.*; 000008\.safetensors: .*header.*"
+    advice = r"To start anew, train into another directory, or delete these files\.$"
+    with pytest.raises(DamagedCheckpoint, match=rf"^All checkpoints in {tmp_path} are damaged.*{both}{advice}"):
         run(directory=tmp_path)
     assert list_checkpoints(tmp_path) == [8, 12]
 
@@ -225,10 +257,16 @@ def test_fit_names_a_directory_that_cannot_be_written(tmp_path):
     assert not steps
 
 
-@pytest.mark.parametrize("directory", ["", "gs://bucket/run"])
+def test_fit_refuses_a_directory_that_is_no_name():
+    with pytest.raises(TypeError, match=r"^directory is of type int; expected the name of a file or folder"):
+        run(directory=3)
+
+
+@pytest.mark.parametrize("directory", ["", "gs://bucket/run", "run\0"])
 def test_fit_refuses_what_is_no_folder_of_this_machine(directory, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    with pytest.raises(ValueError, match=rf"^directory is '{directory}'; expected a folder of this machine, such as"):
+    said = re.escape(f"directory is {directory!r}; expected a folder of this machine, such as")
+    with pytest.raises(ValueError, match=f"^{said}"):
         run(directory=directory)
     assert not list(tmp_path.iterdir())
 

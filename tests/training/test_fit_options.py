@@ -139,7 +139,7 @@ def test_a_loss_may_return_further_numbers(parts, tmp_path):
         (lambda model, batch, key: (model.bias.sum(), [1]), TypeError, r"expected \(loss, a dictionary of single num"),
         (lambda model, batch, key: model.bias, ValueError, r"^The loss has shape \(3,\); expected a single number"),
         (lambda model, batch: model.bias.sum(), TypeError, r"^loss_function takes other arguments than \(model, batch"),
-        ("mse", TypeError, r"^loss_function is a str; expected one such as next_token_loss"),
+        ("mse", TypeError, r"^loss_function is of type str; expected a function"),
     ],
 )
 def test_fit_says_what_a_loss_should_be(loss, error, message, unchecked):
@@ -177,17 +177,62 @@ def test_fit_keeps_what_it_learned_when_the_batches_end(tmp_path):
     ("wrong", "message"),
     [
         ({"batches": batch_at(0)}, r"^batches is a tuple; expected a function .*For a list of batches, pass iter"),
-        ({"evaluate": batch_at(0)}, r"^evaluate is a tuple; expected a function"),
-        ({"callbacks": [print, "log"]}, r"^callbacks\[1\] is a str; expected a function"),
+        ({"evaluate": batch_at(0)}, r"^evaluate is of type tuple; expected a function"),
+        ({"callbacks": [print, "log"]}, r"^callbacks\[1\] is of type str; expected a function"),
+        ({"model": Line}, r"^model is Line, which has nothing to train; expected an object such as Decoder"),
+        ({"model": squared_error, "loss_function": batch_at}, r"^model is squared_error, .*first, then loss_function"),
+        ({"loss_function": batch_at, "batches": squared_error}, r"^loss_function takes other .*It comes second, after"),
         ({"config": 3}, r"^config is of type int; expected a TrainingConfig"),
         ({"progress": 0}, r"^progress is 0; expected True or False"),
         ({"optimiser": 3}, r"^optimiser is a int; expected one of optax, such as optax\.adamw"),
     ],
 )
 def test_fit_names_an_argument_of_another_kind(wrong, message, unchecked):
-    arguments = {"config": CONFIG, "batches": batch_at, "progress": False, **wrong}
+    right = {"model": Line(), "loss_function": squared_error, "batches": batch_at, "config": CONFIG, "progress": False}
     with pytest.raises(TypeError, match=message):
-        fit(Line(), squared_error, **arguments)
+        fit(**right | wrong)
+
+
+def test_evaluate_is_called_after_the_last_step_where_batches_end_early(tmp_path):
+    calls = []
+
+    def few(directory):
+        with pytest.warns(UserWarning, match="There were batches for 8 steps only"):
+            return run(
+                batches=itertools.islice(endless(), 8),
+                evaluate=lambda model: calls.append(0) or validation(model),
+                directory=directory,
+            )
+
+    found = few(tmp_path)
+    assert [row["step"] for row in found.metrics if "validation_loss" in row] == [5, 8]
+    assert found.metrics[-1]["validation_loss"] == float(validation(found.model))
+    last = (tmp_path / "metrics.csv").read_text().splitlines()[-1]
+    assert float(last.split(",")[-1]) == found.metrics[-1]["validation_loss"]
+    assert few(tmp_path).metrics == found.metrics  # though the checkpoint of step 8 was saved before it was evaluated
+    assert len(calls) == 3
+    five = itertools.islice(endless(), 5)
+    with pytest.warns(UserWarning, match="There were batches for 5 steps only"):
+        run(batches=five, evaluate=lambda model: calls.append(0) or validation(model))
+    assert len(calls) == 4  # once after step 5, as ever
+
+
+def test_a_run_that_goes_on_does_not_warm_up_again(tmp_path):
+    short = TrainingConfig(num_steps=10, learning_rate=0.3)
+    run(short, directory=tmp_path)
+    found = run(dataclasses.replace(short, num_steps=60), directory=tmp_path).metrics
+    rates = [row["learning_rate"] for row in found[10:]]
+    assert rates == sorted(rates, reverse=True)
+    expected = learning_rate_schedule(TrainingConfig(num_steps=60, learning_rate=0.3, warmup_steps=5))
+    np.testing.assert_allclose(rates, jax.vmap(expected)(jnp.arange(10, 60)), rtol=1e-5)
+    # Nor does it when it goes on once more, and the warm-up may be named or not.
+    longer = dataclasses.replace(short, num_steps=300)
+    with pytest.warns(UserWarning, match="There were batches for 62 steps only"):
+        found = run(longer, directory=tmp_path, batches=itertools.islice(endless(), 62)).metrics
+    assert found[61]["learning_rate"] < found[60]["learning_rate"] < found[5]["learning_rate"]
+    assert run(TrainingConfig(num_steps=62, learning_rate=0.3, warmup_steps=5), directory=tmp_path).metrics == found
+    with pytest.raises(ValueError, match=r"of another run: warmup_steps was 5 and is 7\. Train into"):
+        run(dataclasses.replace(longer, warmup_steps=7), directory=tmp_path)
 
 
 def test_a_finished_run_goes_on_for_more_steps(tmp_path):
@@ -327,8 +372,8 @@ def test_metrics_that_cannot_be_written_cost_no_checkpoint(tmp_path, monkeypatch
 @pytest.mark.parametrize(
     ("wrong", "message"),
     [
-        ({"schedule": 1e-3}, r"^schedule is a float; expected a function"),
-        ({"trainable": ["weight"]}, r"^trainable is a list; expected a function"),
+        ({"schedule": 1e-3}, r"^schedule is of type float; expected a function"),
+        ({"trainable": ["weight"]}, r"^trainable is of type list; expected a function"),
         (
             {"callbacks": print},
             r"^callbacks is a builtin_function_or_method; expected a list of functions: pass \[call",

@@ -1,12 +1,15 @@
 """One step of training: in parts, in 16 bits, with a random key of its own."""
 
 import dataclasses
+from functools import partial
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
 import optax
 import pytest
+from jaxtyping import Array, Float
 from tiny_run import CONFIG, Line, batch_at, run, squared_error, without_key
 
 from plainformer.training.losses import cross_entropy
@@ -69,6 +72,15 @@ def test_fit_in_parts_counts_each_part_the_same_however_many_tokens_it_has():
 def test_fit_cuts_batches_into_equal_parts_only():
     with pytest.raises(ValueError, match=r"^A batch of 12 cannot be cut into accumulation_steps=5 equal parts"):
         run(dataclasses.replace(CONFIG, accumulation_steps=5))
+    message = r"^A batch holds a single number, which cannot be cut .*=3 equal parts; expected arrays whose first axis"
+    with pytest.raises(ValueError, match=message):
+        run(dataclasses.replace(CONFIG, accumulation_steps=3), batches=lambda step: (*batch_at(step), jnp.asarray(0.1)))
+
+
+@pytest.mark.parametrize("make", [make_optimiser, learning_rate_schedule, partial(make_train_step, without_key, None)])
+def test_what_is_made_of_a_configuration_refuses_anything_else(make):
+    with pytest.raises(TypeError, match=r"^config is of type dict; expected a TrainingConfig"):
+        make({"num_steps": 3})
 
 
 def test_fit_in_16_bits_is_near(plain):
@@ -84,6 +96,45 @@ def test_fit_in_16_bits_is_near(plain):
     losses = [[row["loss"] for row in found.metrics] for found in (plain, half)]
     np.testing.assert_allclose(*losses, rtol=0.05, atol=0.05)
     assert losses[0] != losses[1]
+
+
+class Wide(eqx.Module):
+    """A large table that is not trained, and a few numbers that are."""
+
+    table: Float[Array, "257 129"]
+    scale: Float[Array, " 129"]
+
+    def loss(self, batch, key):
+        return ((self.table * self.scale).mean() - batch) ** 2
+
+
+def test_what_is_not_trained_is_no_part_of_the_program():
+    model = Wide(jnp.ones((257, 129)), jnp.ones(129))
+    params, static = eqx.tree_at(lambda each: each.table, model, None), eqx.filter(model, Wide(True, False))
+    train_step = make_train_step(Wide.loss, static, CONFIG)
+    arguments = params, make_optimiser(CONFIG).init(params), jnp.asarray(3.0)
+    program = train_step.func.lower(*train_step.args, *arguments, 0).as_text()
+    held = [line for line in program.splitlines() if "constant" in line and "257x129" in line]
+    assert "257x129" in program
+    assert held == []
+    *_, metrics = train_step(*arguments, 0)
+    assert float(metrics["loss"]) == pytest.approx((1 - 3) ** 2)
+    assert not static.table.is_deleted()  # it is not given away, as parameters are
+
+
+@pytest.mark.parametrize("parts", [1, 3])
+def test_what_is_not_trained_is_in_16_bits_too(parts):
+    dtypes, start = set(), Line()
+
+    def noting(model, batch, key):
+        dtypes.add((model.weight.dtype.name, model.bias.dtype.name))
+        return without_key(model, batch, key)
+
+    config = dataclasses.replace(CONFIG, precision="bfloat16", accumulation_steps=parts)
+    found = run(config, loss=noting, model=start, trainable=lambda name: name == "bias")
+    assert dtypes == {("bfloat16", "bfloat16")}
+    np.testing.assert_array_equal(found.model.weight, start.weight)
+    assert found.model.weight.dtype == found.model.bias.dtype == jnp.float32
 
 
 def random_number(model, batch, key):

@@ -9,7 +9,6 @@ from collections.abc import Iterable
 from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Int
 
@@ -18,8 +17,9 @@ from plainformer.data.lists import check_list, check_token_ids
 
 SHORTEST = 16  # to how many tokens a shorter prompt is padded; longer ones to the next power of two
 NO_WINDOW = (
-    "A window slides over a longer text only in `generate`, with a Decoder whose scheme adds nothing to the token "
-    "vectors, such as rotary: with learned or sinusoidal positions, all vectors would change with every step."
+    "A window slides over a longer text only in `generate`, with a Decoder whose scheme goes by differences of "
+    "positions alone, such as rotary; a scheme of your own says so by `can_slide = True`. With learned or sinusoidal "
+    "positions, all vectors would change with every step."
 )
 
 
@@ -58,7 +58,7 @@ def check_finite(log_probs: Iterable[float]) -> None:
 def stop_ids(stop_tokens, vocab_size: int) -> Int[Array, " num_stop_tokens"]:
     """Return the stop tokens as an array."""
     check_list("stop_tokens", stop_tokens, "ids after which a text ends, such as [0]; [] for none")
-    return jnp.asarray(check_token_ids(stop_tokens, vocab_size), jnp.int32)
+    return _int32(check_token_ids(stop_tokens, vocab_size))
 
 
 class Start(NamedTuple):
@@ -92,7 +92,12 @@ def start_of(model: LanguageModel, prompts, max_new_tokens: int, *, may_slide: b
     tokens = [[0] * gap + prompt for gap, prompt in zip(gaps, prompts, strict=True)]
     positions = [[-1] * gap + list(range(length - gap)) for gap in gaps]
     room = {"capacity": context_len, "sliding": True} if slides else {"capacity": length + max_new_tokens - 1}
-    return Start(jnp.asarray(tokens, jnp.int32), jnp.asarray(positions, jnp.int32), room)
+    return Start(_int32(tokens), _int32(positions), room)
+
+
+def _int32(numbers) -> Int[Array, "*shape"]:
+    """Return an array of them, without the program that `jnp.asarray` would compile for each shape."""
+    return jax.device_put(np.asarray(numbers, np.int32))
 
 
 def _checked_prompts(prompts, vocab_size: int) -> list[list[int]]:

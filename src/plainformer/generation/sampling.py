@@ -2,7 +2,7 @@
 
 import zlib
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Annotated, Literal, NamedTuple, TypedDict, Unpack, overload
 
 import equinox as eqx
@@ -88,7 +88,8 @@ def keep_top_p(logits: Logits, top_p) -> Logits:
     return jnp.where(logits >= smallest, logits, -jnp.inf)
 
 
-def sequence_log_probs(model, tokens) -> Float[Array, " seq_minus_1"]:
+@checked
+def sequence_log_probs(model: Callable, tokens) -> Float[Array, " seq_minus_1"]:
     r"""Return the log-probability that a model gives to each token of a text, after those before it.
 
     Implements `eq-decoder-factorisation`: their sum is the log-probability of the text, given its first token.
@@ -283,7 +284,12 @@ def _generate(model, start: Start, max_new_tokens: int, draw: _Draw):
 
 
 _first_step_compiled = eqx.filter_jit(_first_step)
-_next_step_compiled = eqx.filter_jit(_next_step)
+
+
+@eqx.filter_jit(donate="all-except-first")  # so that a token is written into the cache where it lies
+def _next_step_compiled(given: tuple, step: _Step) -> _Step:
+    model, start, draw = given
+    return _next_step(model, start, step, draw)
 
 
 def _streamed(model, start: Start, max_new_tokens: int, draw: _Draw) -> Iterator[list[int | None]]:
@@ -291,9 +297,9 @@ def _streamed(model, start: Start, max_new_tokens: int, draw: _Draw) -> Iterator
     step = _first_step_compiled(model, start, draw)
     ended = np.zeros(len(start.tokens), bool)
     for number in range(max_new_tokens):
-        step = step if number == 0 else _next_step_compiled(model, start, step, draw)
+        step = step if number == 0 else _next_step_compiled((model, start, draw), step)
         check_finite(np.asarray(step.log_probs)[~ended].tolist())
         yield [None if over else token for token, over in zip(step.tokens.tolist(), ended, strict=True)]
-        ended = np.asarray(step.stopped)
+        ended = np.array(step.stopped)  # a copy: the next step takes the place of this one
         if ended.all():
             return

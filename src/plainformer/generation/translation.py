@@ -1,6 +1,6 @@
 """Pairs of texts to learn from, the loss on them, and translating many sources at once (chapter 08)."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import jax
@@ -8,7 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
 
-from plainformer.checks import Positive, check_each, check_length, refuse
+from plainformer.checks import Positive, Rate, check_batch, check_length, checked, refuse
 from plainformer.data.lists import check_list, check_token_ids
 from plainformer.data.padding import pad_texts
 from plainformer.generation.beam import search_all
@@ -27,12 +27,13 @@ class TranslationBatch(NamedTuple):
     is_target: Bool[Array, "batch target_seq"]
 
 
+@checked
 def translation_batch(
     pairs: Sequence[tuple[Sequence[int], Sequence[int]]],
     config: Seq2SeqConfig,
     *,
-    source_len: int | None = None,
-    target_len: int | None = None,
+    source_len: Positive | None = None,
+    target_len: Positive | None = None,
 ) -> TranslationBatch:
     r"""Turn pairs of texts into the arrays that teacher forcing needs.
 
@@ -73,8 +74,9 @@ def _check_ids(ids, vocab_size: int, name: str) -> None:
     refuse(ids, (ids < 0) | (ids >= vocab_size), name, f"0 to {vocab_size - 1}, as there are {vocab_size} tokens.")
 
 
+@checked
 def translation_loss(
-    model, batch: tuple, key: PRNGKeyArray | None = None, *, label_smoothing: float = 0.0
+    model: Callable, batch: tuple, key: PRNGKeyArray | None = None, *, label_smoothing: Rate = 0.0
 ) -> Float[Array, ""]:
     r"""Mean cross-entropy of an encoder–decoder on pairs of texts, in nats per token of the targets.
 
@@ -82,19 +84,19 @@ def translation_loss(
 
     **Arguments** a model such as a `Seq2Seq`; what `translation_batch` makes; a random key for dropout, or `None`.
     """
-    if len(batch) != 5:
-        raise TypeError(f"batch is {len(batch)} arrays; expected 5: see translation_batch.")
+    check_batch(batch, "source", "is_source", "inputs", "targets", "is_target")
     source, is_source, inputs, targets, is_target = batch
     return cross_entropy(model(source, inputs, is_source, key=key), targets, is_target, label_smoothing=label_smoothing)
 
 
+@checked
 def translate(
     model: Seq2Seq,
     sources: Sequence[Sequence[int]],
-    max_new_tokens: int | None = None,
+    max_new_tokens: Positive | None = None,
     *,
-    beam_width: int | None = None,
-    batch_size: int = 64,
+    beam_width: Positive | None = None,
+    batch_size: Positive = 64,
     **options,
 ) -> list[list[int]]:
     r"""Write a target for each source, all of them of any length: padded, so that one program serves them all.
@@ -116,10 +118,9 @@ def translate(
     >>> tokenizer.decode(target)
     '1987-07-17'
     """
-    if not hasattr(model, "condition_on"):
-        raise TypeError(f"model is of type {type(model).__name__}; expected one that reads a source: a Seq2Seq.")
-    check_each(Positive, batch_size=batch_size)
     check_list("sources", sources, "sources, each a list of ids")
+    if not len(sources):
+        raise ValueError("There are no sources; expected at least one.")
     config = model.config
     source, is_source = pad_texts(sources)
     _check_sources(config, source)  # all of them, before the first is translated

@@ -2,9 +2,11 @@
 
 from collections.abc import Callable
 
+from plainformer.checks import checked
 from plainformer.training.saving import Location
 
 
+@checked
 def log_to_tensorboard(directory: Location) -> Callable[[dict, int], None]:
     r"""Return a callback that writes a step's metrics where TensorBoard finds them: `tensorboard --logdir DIRECTORY`.
 

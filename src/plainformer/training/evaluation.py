@@ -1,9 +1,11 @@
 """How good a model is: its mean loss and its accuracy on whole data sets, BLEU and chrF of what it translated."""
 
+import functools
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Literal
 
 import equinox as eqx
+import jax
 import jax.numpy as jnp
 import numpy as np
 
@@ -14,13 +16,15 @@ from plainformer.training.losses import next_token_loss
 Cut = Literal["13a", "intl", "char", "zh", "none"]
 
 
+@checked
 def mean_loss(
     model, loss_function: Callable, batches: Iterable, *, num_targets: Callable | None = None, progress: bool = False
 ) -> float:
     r"""Return the mean of a loss over all targets of all batches, however many each of them has.
 
     Batches weigh as much as targets of theirs count. One program is compiled for each shape that occurs, and kept for
-    the next call with the same `loss_function`; a function that is made anew each time is compiled anew.
+    the next call with the same `loss_function`; one that is made anew each time is compiled anew, and the programs of
+    the last eight are kept.
 
     **Arguments**
 
@@ -39,11 +43,15 @@ def mean_loss(
     >>> round(pf.training.perplexity(loss), 3)
     4.0
     """
-    count = _num_targets if num_targets is None else num_targets
-    return _mean(lambda batch: _loss_and_count(model, loss_function, count, batch), batches, progress)
+    parts = model, loss_function, _num_targets if num_targets is None else num_targets
+    arrays, rest = eqx.partition(parts, eqx.is_array)
+    leaves, structure = jax.tree.flatten(rest)
+    measure = _loss_and_count(tuple(leaves), structure)
+    return _mean(lambda batch: measure(arrays, batch), batches, progress)
 
 
-def accuracy(model, batches: Iterable, *, progress: bool = False) -> float:
+@checked
+def accuracy(model: Callable, batches: Iterable, *, progress: bool = False) -> float:
     r"""Return the share of targets to which the model gives the largest of its logits.
 
     For classifiers of texts and images that is the share of labels found; for language models and masked ones, and for
@@ -60,17 +68,17 @@ def accuracy(model, batches: Iterable, *, progress: bool = False) -> float:
     return _mean(lambda batch: _share_and_count(model, batch), batches, progress)
 
 
-def corpus_loss(model, windows: tuple, *, batch_size: int = 64) -> float:
+@checked
+def corpus_loss(model, windows: tuple, *, batch_size: Positive = 64) -> float:
     r"""Return the mean cross-entropy of a language model on a whole text, in nats per token.
 
     **Arguments** the model; windows as `consecutive_windows` returns them; how many of them to read at a time. For a
     text larger than memory: `mean_loss(model, next_token_loss, stream_windows(…))`.
     """
-    if len(windows) != 3:
-        raise TypeError(
-            f"windows are {len(windows)} arrays; expected inputs, targets, is_token: see consecutive_windows."
-        )
-    check_each(Positive, windows=len(windows[0]), batch_size=batch_size)
+    if not isinstance(windows, tuple | list) or len(windows) != 3:
+        what = f"{len(windows)} arrays" if isinstance(windows, tuple | list) else f"a {type(windows).__name__}"
+        raise TypeError(f"windows are {what}; expected inputs, targets, is_token: see consecutive_windows.")
+    check_each(Positive, windows=len(windows[0]))
     return mean_loss(model, next_token_loss, consecutive_batches([tuple(windows)], batch_size))
 
 
@@ -103,15 +111,24 @@ def corpus_chrf(texts: Sequence, references: Sequence, *, word_order: Natural = 
     """
     import sacrebleu
 
-    return sacrebleu.corpus_chrf(list(texts), _reference_streams(texts, references), word_order=word_order).score
+    streams = _reference_streams(texts, references)
+    return sacrebleu.corpus_chrf(list(texts), streams, word_order=word_order).score
 
 
-@eqx.filter_jit
-def _loss_and_count(model, loss_function, num_targets, batch):
-    loss = loss_function(model, batch, None)
-    if jnp.shape(loss) != ():
-        raise TypeError(f"The loss has shape {jnp.shape(loss)}; expected a single number, the mean over the targets.")
-    return loss, num_targets(batch)
+@functools.lru_cache(maxsize=8)  # no more, or the programs of functions that are made anew at each call would pile up
+def _loss_and_count(leaves: tuple, structure) -> Callable:
+    """The compiled function of arrays and batch, for a model, a loss and a count, of which all but arrays is given."""
+    rest = jax.tree.unflatten(structure, leaves)
+
+    @jax.jit
+    def measure(arrays, batch):
+        model, loss_function, num_targets = eqx.combine(arrays, rest)
+        loss = loss_function(model, batch, None)
+        if shape := jnp.shape(loss):
+            raise TypeError(f"The loss has shape {shape}; expected a single number, the mean over the targets.")
+        return loss, num_targets(batch)
+
+    return measure
 
 
 @eqx.filter_jit
@@ -163,7 +180,7 @@ def _mean(measure: Callable, batches: Iterable, progress: bool) -> float:
 def _each(batches: Iterable, progress: bool) -> Iterator:
     from tqdm import tqdm
 
-    if callable(batches) or not isinstance(batches, Iterable):
+    if callable(batches) or not isinstance(batches, Iterable) or getattr(batches, "shape", None) == ():
         raise TypeError(
             f"batches is of type {type(batches).__name__}; expected batches, such as consecutive_batches returns. "
             "Of a function from a step to a batch: map(batch_at, range(20))."

@@ -14,7 +14,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 
-from plainformer.checks import checked
+from plainformer.checks import check_each, checked
 from plainformer.training.optimiser import TrainingConfig, chosen_optimiser
 from plainformer.training.run import Run, plain_fields
 from plainformer.training.saving import Location, digest, named_arrays, place_of
@@ -75,13 +75,15 @@ def fit(
     - `trainable`: from the place of an array in the model, such as `"stack.final_norm.scale"`, to
       whether it is trained; `None` for all. What is not, is not saved in checkpoints either.
     - `evaluate`: from model to a loss on fixed data that the model is not trained on, or to a dictionary of numbers.
+      It comes after the last step, too; where an iterator of batches has ended early, after the callbacks.
     - `callbacks`: functions of a step's metrics and its number, called after every step, such as `log_to_tensorboard`
       makes; they come after saving, so that an error of theirs costs no step that was to be saved.
     - `directory`: where to save checkpoints and `metrics.csv`. If it holds checkpoints of this very run, with the same
       model, configuration and first batch, training goes on from the newest, and ends as if it had never been
       interrupted, to the last bit on the same number of processor cores; the weights of `model` do not matter then. If
       the newest is damaged, it goes on from the newest that is not, and warns. A larger `num_steps` lets a run go on
-      beyond its end, at the learning rate that the schedule has there. `None` saves nothing.
+      beyond its end, at the learning rate that the schedule has there, without a second warm-up: `warmup_steps` that
+      is `None` stays what it was when the run began. `None` saves nothing.
 
     **Returns** the trained model and the metrics of every step: `step` (steps done), `loss` (on its batch, before it),
     `gradient_norm` (before clipping), `learning_rate` and, where evaluated, `validation_loss` (after it).
@@ -105,64 +107,70 @@ def fit(
     """
     from tqdm import tqdm  # not tqdm.auto, which warns in notebooks without widgets
 
-    functions = {"evaluate": evaluate, "schedule": schedule, "trainable": trainable}
-    _check_arguments(loss_function, batches, optimiser, functions, callbacks)
+    _check_arguments(model, loss_function, batches, callbacks)
     params, static = eqx.partition(model, _is_trained(model, trainable))
     batch_at, end = _numbered(batches), config.num_steps
     described = {} if directory is None else _described(model, static, batch_at(0))
-    train_step = make_train_step(loss_function, static, config, optimiser=optimiser, schedule=schedule)
-    optimiser, _ = chosen_optimiser(config, optimiser, schedule)
     # Copied, since a step writes its results where its arguments lay: the caller's model stays as it is.
-    state = jax.tree.map(jnp.copy, (params, optimiser.init(params)))
+    state = jax.tree.map(jnp.copy, (params, chosen_optimiser(config, optimiser, schedule)[0].init(params)))
     with Run(directory, config, described) as run, _sigint_flag() as interrupted:
         state = run.resume(state)
+        train_step = make_train_step(loss_function, static, run.config, optimiser=optimiser, schedule=schedule)
         with tqdm(initial=len(run.metrics), total=end, disable=not progress, unit="step") as bar:
             for done in range(len(run.metrics) + 1, end + 1):
                 if (batch := batch_at(done - 1)) is None:
                     warnings.warn(f"There were batches for {done - 1} steps only; expected {end}.", stacklevel=3)
+                    if evaluate is not None and (done - 1) % config.evaluate_every:  # the last step after all
+                        _evaluate(evaluate, run, state, static)
                     break
                 with _told_plainly(loss_function, model, batch):
                     *state, measured = train_step(*state, batch, done - 1)
                     run.note(done, measured)
                 if evaluate is not None and (done % config.evaluate_every == 0 or done == end):
-                    # A copy, since the next step writes over the weights, and whoever evaluates may keep the model.
-                    copy = eqx.combine(jax.tree.map(jnp.copy, state[0]), static)
-                    with run.saved_if_this_fails(state):
-                        run.note_evaluation(evaluate(copy))
+                    _evaluate(evaluate, run, state, static)
                 bar.set_postfix(loss=f"{measured['loss']:.3f}", tokens_per_s=_rate(bar, batch), refresh=False)
                 bar.update()
-                stop = interrupted.is_set()
-                if stop or done == end or done % config.checkpoint_every == 0:
+                if interrupted.is_set() or done == end or done % config.checkpoint_every == 0:
                     run.save(state)
                 for callback in callbacks:
                     callback(dict(run.metrics[-1]), done)
-                if stop:
-                    raise TrainingInterrupted(run.farewell(), FitResult(eqx.combine(state[0], static), run.metrics))
+                if interrupted.is_set():
+                    break
         run.save(state)
-    return FitResult(eqx.combine(state[0], static), run.metrics)
+    result = FitResult(eqx.combine(state[0], static), run.metrics)
+    if interrupted.is_set():  # asked once more here, where Ctrl-C acts as ever again
+        raise TrainingInterrupted(run.farewell(), result)
+    return result
 
 
-def _check_arguments(loss_function, batches, optimiser, functions: dict, callbacks) -> None:
-    if not callable(loss_function):
-        raise TypeError(f"loss_function is a {type(loss_function).__name__}; expected one such as next_token_loss.")
+def _evaluate(evaluate: Callable, run: Run, state, static) -> None:
+    """Note what is found of a copy: the next step writes over the weights, and whoever evaluates may keep the model."""
+    copy = eqx.combine(jax.tree.map(jnp.copy, state[0]), static)
+    with run.saved_if_this_fails(state):
+        run.note_evaluation(evaluate(copy))
+
+
+def _check_arguments(model, loss_function, batches, callbacks) -> None:
+    if isinstance(model, type) or not jax.tree.leaves(eqx.filter(model, eqx.is_inexact_array)):
+        raise TypeError(
+            f"model is {getattr(model, '__name__', f'a {type(model).__name__}')}, which has nothing to train; expected "
+            "an object such as Decoder(…), first, then loss_function and batches."
+        )
     with suppress(ValueError):  # of some functions nobody knows which arguments they take
         try:
             inspect.signature(loss_function).bind("model", "batch", "key")
         except TypeError as error:
-            raise TypeError(f"loss_function takes other arguments than (model, batch, key): {error}.") from None
+            raise TypeError(
+                f"loss_function takes other arguments than (model, batch, key): {error}. It comes second, after the "
+                "model and before the batches."
+            ) from None
     if not callable(batches) and not isinstance(batches, Iterator):
         hint = "For a list of batches, pass iter(…); for one and the same, lambda step: batch."
         expected = "expected a function from the number of steps done to a batch, or an iterator of batches"
         raise TypeError(f"batches is a {type(batches).__name__}; {expected}. {hint}")
-    if optimiser is not None and not (hasattr(optimiser, "init") and hasattr(optimiser, "update")):
-        what = type(optimiser).__name__
-        raise TypeError(f"optimiser is a {what}; expected one of optax, such as optax.adamw(1e-3).")
     if not isinstance(callbacks, Sequence):
         raise TypeError(f"callbacks is a {type(callbacks).__name__}; expected a list of functions: pass [callback].")
-    named = {**functions, **{f"callbacks[{number}]": callback for number, callback in enumerate(callbacks)}}
-    for name, function in named.items():
-        if not callable(function) and (function is not None or name.startswith("callbacks")):
-            raise TypeError(f"{name} is a {type(function).__name__}; expected a function.")
+    check_each(Callable, **{f"callbacks[{number}]": callback for number, callback in enumerate(callbacks)})
 
 
 def _is_trained(model, trainable: Callable[[str], bool] | None):

@@ -1,14 +1,15 @@
 """How wrong a model is: cross-entropy and what is made of it (chapter 06)."""
 
 import math
+from collections.abc import Callable
 from typing import Annotated
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Bool, Float, Integer
+from jaxtyping import Array, Bool, Float, Integer, PRNGKeyArray
 
 from plainformer.attention.self_attention import at_least_float32
-from plainformer.checks import Count, Number, Rate, checked, refuse
+from plainformer.checks import Count, Number, Rate, check_batch, checked, refuse
 
 Nats = Annotated[float, Number(lambda nats: nats >= 0, "at least 0, such as 1.5")]
 
@@ -62,7 +63,8 @@ def _in_range(targets, is_token, vocab_size: int):
     return jnp.where(is_token, refuse(targets, outside, "targets", expected), 0)
 
 
-def next_token_loss(model, batch: tuple, key=None) -> Float[Array, ""]:
+@checked
+def next_token_loss(model: Callable, batch: tuple, key: PRNGKeyArray | None = None) -> Float[Array, ""]:
     r"""Return the mean cross-entropy of a language model on a batch of texts, in nats per token.
 
     Implements `eq-decoder-loss`; Radford et al. (2018), equation 1, as a mean.
@@ -70,6 +72,7 @@ def next_token_loss(model, batch: tuple, key=None) -> Float[Array, ""]:
     **Arguments** a model from tokens to logits, such as a `Decoder`; a batch of inputs and targets, each
     `(batch, seq)`, and perhaps `is_token`, `False` where the target is padding; a random key for dropout, or `None`.
     """
+    check_batch(batch, "inputs", "targets")
     inputs, *rest = batch
     return cross_entropy(model(inputs, key=key), *rest)
 

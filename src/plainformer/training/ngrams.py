@@ -6,7 +6,7 @@ from typing import Annotated
 import numpy as np
 
 from plainformer.checks import Number, Positive, checked
-from plainformer.data.lists import check_token_ids
+from plainformer.data.lists import check_list, check_token_ids
 
 Discount = Annotated[float, Number(lambda discount: 0 < discount < 1, "above 0 and below 1")]
 
@@ -43,6 +43,9 @@ class NgramModel:
 
     def probability(self, token: int, context: tuple[int, ...]) -> float:
         """Return the probability of `token` after `context`, of which the last `order - 1` tokens count."""
+        check_list("context", context, "token ids")
+        if not isinstance(token, int | np.integer) or not 0 <= token < self.vocab_size:
+            raise ValueError(f"token is {token!r}; expected 0 to {self.vocab_size - 1}, an id of the vocabulary.")
         context = tuple(context)[-(self.order - 1) :] if self.order > 1 else ()
         probability = 1 / self.vocab_size
         for length in range(len(context) + 1):

@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 
 import jax
 
-from plainformer.checks import Natural, NonNegative, Number, Positive, PositiveFloat, check_fields
+from plainformer.checks import Natural, NonNegative, Number, Positive, PositiveFloat, check_fields, checked
 
 Beta = Annotated[float, Number(lambda beta: 0 <= beta < 1, "at least 0 and below 1, such as 0.9")]
 Fraction = Annotated[float, Number(lambda share: 0 <= share <= 1, "from 0 to 1")]
@@ -71,6 +71,7 @@ def num_warmup_steps(config: TrainingConfig) -> int:
     return min(100, config.num_steps // 2) if config.warmup_steps is None else config.warmup_steps
 
 
+@checked
 def learning_rate_schedule(config: TrainingConfig) -> Callable:
     r"""Return the function from the number of steps done to the learning rate of the next.
 
@@ -89,6 +90,7 @@ def learning_rate_schedule(config: TrainingConfig) -> Callable:
     return _promoting(schedule)
 
 
+@checked
 def make_optimiser(config: TrainingConfig, schedule: Callable | None = None):
     r"""Return the optimiser that `fit` uses: gradients are clipped, then AdamW follows the schedule.
 
@@ -112,6 +114,9 @@ def chosen_optimiser(config: TrainingConfig, optimiser=None, schedule: Callable 
     import optax
 
     if optimiser is not None:
+        if not (hasattr(optimiser, "init") and hasattr(optimiser, "update")):
+            what = type(optimiser).__name__
+            raise TypeError(f"optimiser is a {what}; expected one of optax, such as optax.adamw(1e-3).")
         return optax.with_extra_args_support(optimiser), schedule  # some want to know the loss; the others leave it
     schedule = learning_rate_schedule(config) if schedule is None else schedule
     return make_optimiser(config, schedule), schedule

@@ -155,6 +155,7 @@ def save_checkpoint(directory: Location, step: Natural, state, metadata: dict, *
     return path
 
 
+@checked
 def list_checkpoints(directory: Location) -> list[int]:
     r"""Return the steps of the checkpoints in a folder, in order; of damaged ones, too; none if there is no folder."""
     target = Path(directory).absolute()
@@ -163,7 +164,8 @@ def list_checkpoints(directory: Location) -> list[int]:
     return sorted(int(path.stem) for path in target.iterdir() if _is_checkpoint(path))
 
 
-def load_checkpoint(directory: Location, like, *, step: int | None = None) -> tuple[Any, dict, int]:
+@checked
+def load_checkpoint(directory: Location, like, *, step: Natural | None = None) -> tuple[Any, dict, int]:
     r"""Load the state of a training run.
 
     **Arguments**
@@ -175,25 +177,36 @@ def load_checkpoint(directory: Location, like, *, step: int | None = None) -> tu
     **Returns** the state, the metadata and the step. **Raises** `FileNotFoundError` if there is none,
     `DamagedCheckpoint`, a `ValueError`, if it is damaged; `ValueError` if it is of another model.
     """
+    arrays, metadata, step = read_checkpoint(directory, step)
+    if wrong := differences(arrays, named_arrays(like)):
+        path, others = Path(directory).absolute() / file_name(step), _others(directory, step)
+        raise ValueError(
+            f"The checkpoint {path} is of another model: {wrong}. Train into another directory, or make the model that "
+            f"it was saved from. Other checkpoints there: {others or 'none'}."
+        )
+    return with_arrays(like, arrays), metadata, step
+
+
+def read_checkpoint(directory: Location, step: int | None = None) -> tuple[dict, dict, int]:
+    """The arrays of a checkpoint by name, its metadata and its step; as for `load_checkpoint`, of whichever model."""
     target, steps = Path(directory).absolute(), list_checkpoints(directory)
     which = "" if step is None else f" of step {step}"
     step = max(steps, default=None) if step is None else step
     if step not in steps:
         raise FileNotFoundError(f"There is no checkpoint{which} in {target}; found {steps or 'none'}.")
-    path, others = target / file_name(step), [other for other in steps if other != step]
-    there = f"Other checkpoints there: {others or 'none'}."
+    path, others = target / file_name(step), _others(directory, step)
     try:
         arrays, header = _read(path, "metadata")
-        metadata = parse_json(header["metadata"], "its metadata")
+        return arrays, parse_json(header["metadata"], "its metadata"), step
     except ValueError as error:
         advice = f"To go back to one, delete the file {path}." if others else "Start anew elsewhere."
-        raise DamagedCheckpoint(f"The checkpoint {path} is damaged: {error}. {there} {advice}") from error
-    if wrong := differences(arrays, named_arrays(like)):
-        raise ValueError(
-            f"The checkpoint {path} is of another model: {wrong}. "
-            f"Train into another directory, or make the model that it was saved from. {there}"
-        )
-    return with_arrays(like, arrays), metadata, step
+        raise DamagedCheckpoint(
+            f"The checkpoint {path} is damaged: {error}. Other checkpoints there: {others or 'none'}. {advice}"
+        ) from error
+
+
+def _others(directory: Location, step: int) -> list[int]:
+    return [other for other in list_checkpoints(directory) if other != step]
 
 
 def file_name(step: int) -> str:
@@ -213,6 +226,7 @@ def named_arrays(tree) -> dict:
     return arrays
 
 
+@checked
 def with_arrays(tree, arrays: dict):
     """Return the tree with other arrays, by the names that `named_arrays` gives them; what is no array stays.
 

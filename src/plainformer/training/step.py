@@ -7,11 +7,13 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 
+from plainformer.checks import checked
 from plainformer.training.optimiser import TrainingConfig, chosen_optimiser
 
 MEASURED = {"step", "loss", "gradient_norm", "learning_rate", "validation_loss"}
 
 
+@checked
 def make_train_step(
     loss_function: Callable, static, config: TrainingConfig, *, optimiser=None, schedule: Callable | None = None
 ) -> Callable:
@@ -28,17 +30,18 @@ def make_train_step(
 
     optimiser, schedule = chosen_optimiser(config, optimiser, schedule)
     key = jax.random.key(config.seed)
+    frozen, rest = eqx.partition(static, eqx.is_array)  # handed over, since others would be a part of the program
 
-    def loss_of(params, batch, key):
-        if config.precision == "bfloat16":
-            params = jax.tree.map(lambda leaf: leaf.astype(jnp.bfloat16), params)
-        return _with_measurements(loss_function(eqx.combine(params, static), batch, key))
+    def loss_of(params, frozen, batch, key):
+        model = eqx.combine(params, frozen, rest)
+        model = _in_16_bits(model) if config.precision == "bfloat16" else model
+        return _with_measurements(loss_function(model, batch, key))
 
     loss_and_grads = _mean_over_parts(jax.value_and_grad(loss_of, has_aux=True), config.accumulation_steps)
 
-    @partial(jax.jit, donate_argnums=(0, 1))
-    def train_step(params, opt_state, batch, step):
-        (loss, measured), grads = loss_and_grads(params, batch, jax.random.fold_in(key, step))
+    @partial(jax.jit, donate_argnums=(1, 2))
+    def train_step(frozen, params, opt_state, batch, step):
+        (loss, measured), grads = loss_and_grads(params, frozen, batch, jax.random.fold_in(key, step))
         updates, opt_state = optimiser.update(grads, opt_state, params, value=loss)
         params = optax.apply_updates(params, updates)
         metrics = {"loss": loss, "gradient_norm": optax.tree.norm(grads), **measured}
@@ -46,7 +49,11 @@ def make_train_step(
             metrics["learning_rate"] = schedule(step)
         return params, opt_state, metrics
 
-    return train_step
+    return partial(train_step, frozen)
+
+
+def _in_16_bits(model):
+    return jax.tree.map(lambda leaf: leaf.astype(jnp.bfloat16) if eqx.is_inexact_array(leaf) else leaf, model)
 
 
 def _with_measurements(found):
@@ -68,13 +75,14 @@ def _mean_over_parts(loss_and_grads: Callable, accumulation_steps: int) -> Calla
     if accumulation_steps == 1:
         return loss_and_grads
 
-    def accumulated(params, batch, key):
+    def accumulated(params, frozen, batch, key):
         def add(total, part_and_number):
             part, number = part_and_number
-            return jax.tree.map(jnp.add, total, loss_and_grads(params, part, jax.random.fold_in(key, number))), None
+            found = loss_and_grads(params, frozen, part, jax.random.fold_in(key, number))
+            return jax.tree.map(jnp.add, total, found), None
 
         parts = jax.tree.map(partial(_split, parts=accumulation_steps), batch)
-        shapes = jax.eval_shape(loss_and_grads, params, jax.tree.map(lambda array: array[0], parts), key)
+        shapes = jax.eval_shape(loss_and_grads, params, frozen, jax.tree.map(lambda array: array[0], parts), key)
         zero = jax.tree.map(lambda leaf: jnp.zeros(leaf.shape, leaf.dtype), shapes)
         total, _ = jax.lax.scan(add, zero, (parts, jnp.arange(accumulation_steps)))
         return jax.tree.map(lambda leaf: leaf / accumulation_steps, total)
@@ -83,6 +91,11 @@ def _mean_over_parts(loss_and_grads: Callable, accumulation_steps: int) -> Calla
 
 
 def _split(array, parts: int):
+    if not jnp.ndim(array):
+        raise ValueError(
+            f"A batch holds a single number, which cannot be cut into accumulation_steps={parts} equal parts; expected "
+            "arrays whose first axis is the batch."
+        )
     if array.shape[0] % parts:
         raise ValueError(f"A batch of {array.shape[0]} cannot be cut into accumulation_steps={parts} equal parts.")
     return array.reshape(parts, array.shape[0] // parts, *array.shape[1:])
