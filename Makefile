@@ -3,7 +3,7 @@
 # Candidates for the interpreter that makes the environment: the first usable one is taken.
 PYTHON ?= python3 python3.13 python3.12 python3.11
 PORT ?= 8000
-# For `make bench`: the path of Tiny Shakespeare, and further options of benchmarks.run.
+# For `make bench`: the path of Tiny Shakespeare, and further options of benchmarks.run, such as --multi30k FOLDER.
 TEXT ?=
 BENCH ?=
 

@@ -16,12 +16,14 @@ PACKAGES = ("plainformer", "jax", "jaxlib", "equinox", "optax", "torch", "transf
 
 
 class Settings(NamedTuple):
-    """How long to measure: `rounds` of everything in turn; `steps` and `seeds` of each training on `text`, a path."""
+    """How long to measure: `rounds` of everything in turn; `steps` and `seeds` of each training, on `text`, the path of
+    a file, and on `multi30k`, that of a folder."""
 
     rounds: int = 15
     steps: int = 2000
     seeds: int = 3
     text: str | None = None
+    multi30k: str | None = None
 
 
 class Goal(NamedTuple):

@@ -29,6 +29,7 @@ PARTS = {
     "length": ("growth", "growth_with_length"),
     "depth": ("growth", "compile_time"),
     "shakespeare": ("shakespeare", "shakespeare"),
+    "multi30k": ("multi30k", "multi30k"),
 }
 
 
@@ -55,6 +56,7 @@ def arguments(words=None) -> argparse.Namespace:
     )
     parser.add_argument("--parts", nargs="+", choices=PARTS, default=list(PARTS), help="only these, in this order")
     parser.add_argument("--text", help="path of Tiny Shakespeare, for the part of that name")
+    parser.add_argument("--multi30k", help="folder of Multi30k, for the part of that name")
     parser.add_argument("--rounds", type=int, default=usual.rounds, help="of everything in turn (%(default)s)")
     parser.add_argument("--steps", type=int, default=usual.steps, help="of each training (%(default)s)")
     parser.add_argument("--seeds", type=int, default=usual.seeds, help="of each training (%(default)s)")
@@ -70,12 +72,14 @@ def output_of(chosen: argparse.Namespace) -> Path:
     """Where the report goes: only a whole run, with the usual settings, replaces the one in the repository."""
     if chosen.output is not None:
         return chosen.output
-    usual = Settings(text=chosen.text) == settings_of(chosen) and set(chosen.parts) == set(PARTS)
+    usual = Settings(text=chosen.text, multi30k=chosen.multi30k) == settings_of(chosen) and set(chosen.parts) == set(
+        PARTS
+    )
     return ROOT / ("benchmarks" if usual else "build/benchmarks") / "RESULTS.md"
 
 
 def settings_of(chosen: argparse.Namespace) -> Settings:
-    return Settings(chosen.rounds, chosen.steps, chosen.seeds, chosen.text)
+    return Settings(chosen.rounds, chosen.steps, chosen.seeds, chosen.text, chosen.multi30k)
 
 
 def main() -> int:

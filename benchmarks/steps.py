@@ -36,16 +36,7 @@ def our_training(model, loss_function, batch):
 
 def torch_training(model, loss_of, batch, compiled: bool):
     """The same for a PyTorch model: `loss_of` takes the tensors of the batch."""
-    optimiser = torch.optim.AdamW(
-        [
-            {"params": [weight for weight in model.parameters() if weight.ndim >= 2]},
-            {"params": [weight for weight in model.parameters() if weight.ndim < 2], "weight_decay": 0.0},
-        ],
-        lr=TRAINING.learning_rate,
-        betas=(TRAINING.beta_1, TRAINING.beta_2),
-        weight_decay=TRAINING.weight_decay,
-        fused=True,
-    )
+    optimiser = torch_optimiser(model, TRAINING)
     schedule = torch.optim.lr_scheduler.CosineAnnealingLR(optimiser, TRAINING.num_steps)
     loss_of = torch.compile(loss_of) if compiled else loss_of
     model.train()
@@ -60,6 +51,20 @@ def torch_training(model, loss_of, batch, compiled: bool):
         return loss.item()
 
     return run
+
+
+def torch_optimiser(model, training: pf.TrainingConfig) -> torch.optim.Optimizer:
+    """PyTorch's AdamW as ours is: weight decay of matrices, none of vectors."""
+    return torch.optim.AdamW(
+        [
+            {"params": [weight for weight in model.parameters() if weight.ndim >= 2]},
+            {"params": [weight for weight in model.parameters() if weight.ndim < 2], "weight_decay": 0.0},
+        ],
+        lr=training.learning_rate,
+        betas=(training.beta_1, training.beta_2),
+        weight_decay=training.weight_decay,
+        fused=True,
+    )
 
 
 def those_that_run(runs: dict) -> tuple[dict[str, float], list[str]]:

@@ -20,14 +20,15 @@ class TorchSeq2Seq(nn.Module):
         self.embedding = nn.Embedding(config.vocab_size, d_model)
         self.source_positions = nn.Embedding(config.source_len, d_model)
         self.target_positions = nn.Embedding(config.context_len, d_model)
+        self.dropout = nn.Dropout(config.decoder.dropout_rate)
         warnings.filterwarnings("ignore", "enable_nested_tensor is True", UserWarning)  # not with pre-norm: we know
         self.transformer = nn.Transformer(
             d_model,
             config.decoder.num_heads,
             config.encoder.num_layers,
             config.decoder.num_layers,
-            4 * d_model,
-            dropout=0.0,
+            config.decoder.inner_width,
+            dropout=config.decoder.dropout_rate,
             activation="gelu",
             batch_first=True,
             norm_first=True,
@@ -40,8 +41,8 @@ class TorchSeq2Seq(nn.Module):
         read = self.embedding(sources) + self.source_positions(torch.arange(sources.shape[1]))
         written = self.embedding(targets) + self.target_positions(torch.arange(num_targets))
         rows = self.transformer(
-            read,
-            written,
+            self.dropout(read),
+            self.dropout(written),
             tgt_mask=nn.Transformer.generate_square_subsequent_mask(num_targets),
             src_key_padding_mask=is_padding,
             memory_key_padding_mask=is_padding,

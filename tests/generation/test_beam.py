@@ -4,6 +4,7 @@ import itertools
 import math
 
 import equinox as eqx
+import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
@@ -11,6 +12,7 @@ from flat import decoder_config
 from toy_models import Bigram, drawn
 
 import plainformer as pf
+from plainformer.generation.beam import _top_k
 
 VOCAB, NEW, PROMPT = 3, 4, [1, 0]
 
@@ -144,3 +146,38 @@ def test_beam_search_is_traced_once_for_each_shape():
     once = model.traces.count
     pf.beam_search(model, [3, 2], 3, beam_width=2, stop_tokens=[1], length_power=0.5)
     assert model.traces.count == once
+
+
+@pytest.mark.parametrize(("columns", "k"), [(4000, 4), (129, 4), (128, 4), (300, 1), (5, 5)])
+def test_the_largest_of_a_long_row_are_those_of_jax(columns, k):
+    random = np.random.default_rng(columns)
+    numbers = random.integers(0, 40, size=(3, 2, columns)).astype(np.float32)  # many are equal
+    numbers[0, 0] = -np.inf
+    numbers[0, 1, : columns - 2] = -np.inf
+    numbers[1, 0, 3] = np.nan
+    for found, expected in zip(_top_k(jnp.asarray(numbers), k), jax.lax.top_k(numbers, k), strict=True):
+        np.testing.assert_array_equal(found, expected)
+
+
+def test_beam_search_log_probs_are_those_of_the_whole_text_where_distance_counts():
+    sizes = {"d_model": 8, "num_layers": 2, "num_heads": 4, "d_ff": 5, "position_scheme": "relative"}
+    model = drawn(pf.Decoder, decoder_config(200, 12, **sizes), seed=7)  # more tokens than are looked at one by one
+    found = pf.beam_search(model, [3, 1, 2], 9, beam_width=5)
+    assert len(found) == 5
+    texts = jnp.asarray([[3, 1, 2, *each.tokens] for each in found])
+    log_probs = eqx.filter_jit(jax.vmap(pf.sequence_log_probs, in_axes=(None, 0)))(model, texts)[:, 2:].sum(axis=1)
+    np.testing.assert_allclose([each.log_prob for each in found], log_probs, rtol=1e-4)
+
+
+def test_beam_search_names_a_cache_that_cannot_be_shared():
+    class Counting(Bigram):
+        """With a cache that is a single number."""
+
+        def make_cache(self, capacity=None, *, batch=()):
+            return (jnp.zeros(()),)
+
+        def extend(self, tokens, cache, positions):
+            return super().extend(tokens, cache, positions)[0], (cache[0] + 1,)
+
+    with pytest.raises(TypeError, match=r"A part of the cache is a \w+; expected a KeyValueCache"):
+        pf.beam_search(Counting(np.eye(3)), [0], 3, beam_width=2)

@@ -139,7 +139,9 @@ def test_searches_of_a_16_bit_model_give_32_bit_log_probs(model, dtype):
     (greedy,) = pf.generate(model, [[1, 5]], NEW, temperature=0.0)
     (found,) = pf.beam_search(model, [1, 5], NEW, beam_width=1)
     assert found.tokens == greedy.tokens
-    np.testing.assert_allclose(found.log_prob, sum(greedy.log_probs), rtol=1e-5)
+    # XLA may keep more than 16 bits of a logit between two operations, and does so differently in the two programs:
+    # far less than one rounding to 16 bits, which is 4e-3 in bfloat16.
+    np.testing.assert_allclose(found.log_prob, sum(greedy.log_probs), rtol=1e-4)
     log_probs = log_probs_of(model, jnp.array([1, 5, *greedy.tokens]))
     assert log_probs.dtype == jnp.float32
     assert any(float(jnp.asarray(each, dtype)) != each for each in greedy.log_probs)

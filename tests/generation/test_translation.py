@@ -268,9 +268,9 @@ def test_exact_match_counts_what_is_the_same_throughout():
         (
             lambda m: pf.translation_loss(m, pf.translation_batch(PAIRS, m.config)[:4]),
             TypeError,
-            r"batch is 4 arrays; expected 5: see translation_batch",
+            r"batch is 4 arrays; expected a tuple of source, is_source, inputs, targets, is_target",
         ),
-        (lambda m: pf.translate(m, []), ValueError, r"texts is empty; expected at least one"),
+        (lambda m: pf.translate(m, []), ValueError, r"^There are no sources; expected at least one\."),
         (lambda m: pf.translate(m, [[1], []]), ValueError, r"texts\[1\] is empty"),
         (
             lambda m: pf.translate(m, [[1], [2], [1, 99]], batch_size=1),
@@ -280,7 +280,7 @@ def test_exact_match_counts_what_is_the_same_throughout():
         (
             lambda m: pf.translate(m.encoder, [[1]]),
             TypeError,
-            r"model is of type Encoder; expected one that reads",
+            r"model is of type Encoder; expected a Seq2Seq",
         ),
         (lambda m: pf.translate(m, [1, 2]), ValueError, r"texts\[0\]: ids has shape \(\); expected \(seq,\)"),
         (lambda m: pf.translate(m, "ab"), TypeError, r"sources is a string; expected a list"),

@@ -1,6 +1,7 @@
 """What the benchmarks compute from their times, and how they report it. Nothing is timed here."""
 
 import ast
+import gzip
 import importlib
 import re
 import time
@@ -181,3 +182,35 @@ def test_requirements_are_those_of_the_environment_that_the_benchmarks_share():
     ours, parity = pins("benchmarks/requirements.txt"), pins("tests/parity/requirements.txt")
     assert set(ours) == {"torch", "transformers"}
     assert ours.items() <= parity.items()
+
+
+def test_multi30k_says_which_files_it_wants(module, tmp_path):
+    multi30k = module("multi30k")
+    for folder in (None, "", str(tmp_path)):
+        with pytest.raises(FileNotFoundError, match=r"There is no file .*train\.de\.gz: .* by --multi30k"):
+            multi30k.read_corpus(folder)
+
+
+def test_multi30k_keeps_the_short_pairs(module, tmp_path, monkeypatch):
+    multi30k = module("multi30k")
+    monkeypatch.setattr(multi30k, "VOCAB_SIZE", 258)  # a token for each byte
+    lines = {"de": ["ein Hund", "eine Katze schläft", "zwei"], "en": ["a dog", "a cat", "two of them are here"]}
+    for part in ("train", "val", "test_2016_flickr"):
+        for language, sentences in lines.items():
+            (tmp_path / f"{part}.{language}.gz").write_bytes(gzip.compress("\n".join([*sentences, ""]).encode()))
+    corpus = multi30k.read_corpus(str(tmp_path))
+    assert corpus.training == corpus.validation
+    assert [corpus.tokenizer.decode(ids) for pair in corpus.training for ids in pair] == ["ein Hund", "a dog"]
+    assert (corpus.sources, corpus.references) == ([corpus.training[0][0]], ["a dog"])
+    assert corpus.config.context_len == corpus.batch(corpus.training).inputs.shape[1] == 16
+
+
+def test_multi30k_goals_by_hand(module):
+    multi30k = module("multi30k")
+    times = {"greedy": [1.0, 2.0], "beam": [1.4, 2.8]}
+    ours = [multi30k.Found(seconds, 2.3, {}, {}, times) for seconds in (10.0, 20.0)]
+    theirs = [multi30k.Found(seconds, 2.3, {}, {}, {}) for seconds in (13.0, 26.0)]
+    scores = {"Plainformer": [{"greedy": 25.0}, {"greedy": 27.0}], "PyTorch": [{"greedy": 26.0}, {"greedy": 27.5}]}
+    goals = multi30k.goals_of({"Plainformer": ours, "PyTorch": theirs}, scores)
+    assert [round(goal.value, 6) for goal in goals] == [-0.75, 1.3, 1.4]
+    assert [goal.reached for goal in goals] == [True, True, True]

@@ -32,7 +32,7 @@ class LanguageModel(Protocol):
         """With `vocab_size` and `context_len`."""
 
     def make_cache(self, capacity: int | None = None, *, batch: tuple[int, ...] = ()):
-        """Make an empty cache."""
+        """Make an empty cache: a tuple, for beam search of `KeyValueCache`, which the texts of a beam share."""
 
     def extend(self, tokens, cache, positions):
         """Read further tokens; return a row for each, and the longer cache."""

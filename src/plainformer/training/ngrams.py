@@ -1,6 +1,7 @@
 """What a language model has to beat: counting how often tokens followed the last few (chapter 06)."""
 
 from collections import Counter
+from collections.abc import Sequence
 from typing import Annotated
 
 import numpy as np
@@ -41,12 +42,14 @@ class NgramModel:
                 self.totals[ngram[:-1]] += count
                 self.kinds[ngram[:-1]] += 1
 
-    def probability(self, token: int, context: tuple[int, ...]) -> float:
+    def probability(self, token: int, context: Sequence[int]) -> float:
         """Return the probability of `token` after `context`, of which the last `order - 1` tokens count."""
         check_list("context", context, "token ids")
-        if not isinstance(token, int | np.integer) or not 0 <= token < self.vocab_size:
-            raise ValueError(f"token is {token!r}; expected 0 to {self.vocab_size - 1}, an id of the vocabulary.")
-        context = tuple(context)[-(self.order - 1) :] if self.order > 1 else ()
+        token, *context = check_token_ids([token, *context], self.vocab_size)
+        return self._probability(token, tuple(context))
+
+    def _probability(self, token: int, context: tuple[int, ...]) -> float:
+        context = context[-(self.order - 1) :] if self.order > 1 else ()
         probability = 1 / self.vocab_size
         for length in range(len(context) + 1):
             history = context[len(context) - length :]
@@ -64,4 +67,4 @@ class NgramModel:
             raise ValueError(f"The text has {len(ids)} tokens; expected at least 2, a token and the next one.")
         window = self.order - 1
         contexts = (tuple(ids[max(end - window, 0) : end]) for end in range(1, len(ids)))
-        return -float(np.mean([np.log(self.probability(*pair)) for pair in zip(ids[1:], contexts, strict=True)]))
+        return -float(np.mean([np.log(self._probability(*pair)) for pair in zip(ids[1:], contexts, strict=True)]))
