@@ -34,6 +34,12 @@ def test_training_flops_by_hand():
         assert pf.training_flops(config, 1000, seq_len) == 6 * 1000 * (weights + scores_and_averages)
 
 
+def test_training_flops_go_by_the_widths_of_keys_and_values():
+    config = decoder_config(11, 9, d_model=24, num_layers=5, num_heads=6, d_k=3, d_v=7, d_ff=10)
+    weights = 5 * (2 * 24 * 6 * 3 + 2 * 24 * 6 * 7 + 2 * 24 * 10) + 24 * 11
+    assert pf.training_flops(config, 1000) == 6 * 1000 * (weights + 5 * 6 * (3 + 7) * 9)
+
+
 def test_training_flops_refuses_no_tokens():
     with pytest.raises(ValueError, match="num_tokens is 0; expected at least 1"):
         pf.training_flops(decoder_config(11, 9), 0)
