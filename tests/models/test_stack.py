@@ -151,16 +151,18 @@ def test_make_norm_takes_eps_and_bias_of_the_configuration():
 
 
 def test_make_scheme_makes_what_the_configuration_names():
-    config = pf.StackConfig(**SIZES, rope_theta=500.0)
+    fields = {"rope_theta": 500.0, "rotary_fraction": 0.5, "num_buckets": 8, "max_distance": 5}
+    config = pf.StackConfig(**SIZES, **fields)
 
     def scheme(name, **options):
         return new_scheme(dataclasses.replace(config, position_scheme=name), **options)
 
     assert scheme("learned").table.shape == (9, D_MODEL)
     assert scheme("sinusoidal").d_model == D_MODEL
-    assert scheme("rotary").base == 500.0
+    assert (scheme("rotary").base, scheme("rotary").fraction) == (500.0, 0.5)
     relative = scheme("relative", causal=False)
-    assert (relative.table.shape[1], relative.causal, scheme("relative").causal) == (HEADS, False, True)
+    assert (relative.table.shape, relative.max_distance) == ((8, HEADS), 5)
+    assert (relative.causal, scheme("relative").causal) == (False, True)
     assert scheme("alibi").num_heads == HEADS
     assert type(scheme("none")) is pf.NoPositions
     grid = scheme("sinusoidal_2d", grid=(2, 4), class_token=True)
