@@ -31,13 +31,13 @@ class LanguageModel(Protocol):
     def config(self) -> Any:
         """With `vocab_size` and `context_len`."""
 
-    def make_cache(self, capacity: int | None = None, *, batch: tuple[int, ...] = ()):
+    def make_cache(self, capacity: int | None = None, *, batch: tuple[int, ...] = ()) -> tuple:
         """Make an empty cache: a tuple, for beam search of `KeyValueCache`, which the texts of a beam share."""
 
-    def extend(self, tokens, cache, positions):
+    def extend(self, tokens: Array, cache: Any, positions: Array) -> tuple[Array, Any]:
         """Read further tokens; return a row for each, and the longer cache."""
 
-    def logits(self, x):
+    def logits(self, x: Array) -> Array:
         """Turn such rows into logits."""
 
 
