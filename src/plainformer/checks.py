@@ -44,9 +44,13 @@ class Number(NamedTuple):
 
     def read(self, name: str, number) -> Any:
         """Return the number as Python's own; raise `TypeError` if it is none, `ValueError` if it is not allowed."""
-        if isinstance(number, jax.core.Tracer):
-            if self.traced and number.ndim == 0:
+        if self.traced and isinstance(number, jax.Array) and np.ndim(number) == 0:
+            if self.whole and not jnp.issubdtype(number.dtype, jnp.integer):
+                raise TypeError(f"{name} holds {number.dtype}; expected a whole number, {self.expected}.")
+            if isinstance(number, jax.core.Tracer):
                 return number
+            number = number.item()
+        if isinstance(number, jax.core.Tracer):
             raise TypeError(
                 f"{name} is traced, so that it has no value yet; expected a number known before compiling. "
                 "Write it into the function, or name it in static_argnames of jax.jit."

@@ -97,6 +97,11 @@ def test_stack_config_inner_width_is_four_times_the_outer_one_unless_given():
         ({"d_k": 0}, ValueError, r"d_k is 0; expected at least 1"),
         ({"d_v": -1}, ValueError, r"d_v is -1; expected at least 1"),
         ({"window": 0}, ValueError, r"window is 0; expected at least 1"),
+        (
+            {"parallel": True, "norm_placement": "post"},
+            ValueError,
+            r"norm_placement is 'post'; expected 'pre' for para",
+        ),
         ({"parallel": 1}, TypeError, r"parallel is 1; expected True or False"),
         ({"qk_norm": "rms"}, TypeError, r"qk_norm is 'rms'; expected True or False"),
         ({"num_buckets": 0}, ValueError, r"num_buckets is 0; expected at least 1"),
@@ -136,13 +141,9 @@ def test_make_block_gives_every_part_what_the_configuration_says(cross_attention
     assert (block.cross_norm is None) == (block.cross_attention is None) == (not cross_attention)
 
 
-@pytest.mark.parametrize(
-    ("fields", "cross_attention"), [({"norm_placement": "post"}, False), ({"norm_placement": "pre"}, True)]
-)
-def test_make_block_puts_sublayers_side_by_side_with_pre_norm_and_without_a_context_only(fields, cross_attention):
-    config = pf.StackConfig(**SIZES, parallel=True, **fields)
+def test_make_block_puts_sublayers_side_by_side_only_without_a_context():
     with pytest.raises(ValueError, match="side by side are for norm_placement='pre' and blocks that read no context"):
-        pf.make_block(config, cross_attention=cross_attention, key=KEY)
+        pf.make_block(pf.StackConfig(**SIZES, parallel=True), cross_attention=True, key=KEY)
 
 
 def test_make_norm_takes_eps_and_bias_of_the_configuration():

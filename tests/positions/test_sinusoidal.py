@@ -121,6 +121,7 @@ def test_shift_matrix_is_a_group_of_rotations(x64):
         np.testing.assert_allclose(shift(k) @ shift(m), shift(k + m), rtol=0, atol=1e-12)
         np.testing.assert_allclose(shift(-k), shift(k).T, rtol=0, atol=1e-14)
     np.testing.assert_array_equal(shift(0), np.eye(D_MODEL))
+    np.testing.assert_array_equal(shift(jnp.asarray(3)), shift(3))
 
 
 @pytest.mark.equation("eq-positions-embed")
@@ -165,6 +166,7 @@ FIVE = np.arange(5)
         ),
         (lambda: pf.sinusoidal_positions(FIVE, 4, base=0), ValueError, r"base is 0; expected finite and above 0"),
         (lambda: pf.shift_matrix(1, 3), ValueError, r"d_model is 3; expected even"),
+        (lambda: jax.jit(lambda o: pf.shift_matrix(o, 4))(1.5), TypeError, r"offset holds float32; expected a whole n"),
         (lambda: pf.shift_matrix(1.5, 4), TypeError, r"offset is 1\.5; expected a whole number, how many positions"),
         (
             lambda: pf.shift_matrix(jnp.arange(2), 4),

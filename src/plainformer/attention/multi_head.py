@@ -100,7 +100,7 @@ class MultiHeadAttention(eqx.Module):
     - `d_k`, `d_v`: width of a key and of a value in one head; `None` for `d_model / num_heads`.
     - `use_bias`: whether each of the four maps adds a bias, which starts at zero.
     - `query_norm`, `key_norm`: what every query and every key goes through before positions turn them, such as
-      `RMSNorm(d_k)` (Dehghani et al., 2023, section 2); nothing by default.
+      `RMSNorm(d_k)`, as in Qwen3 (Yang et al., 2025, section 2); nothing by default.
     - `key`: random key for the weight matrices (Glorot normal).
 
     **Differs from the paper** only in layout: the matrices of all heads stand side by side in one, so that one

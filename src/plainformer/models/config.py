@@ -42,7 +42,8 @@ class StackConfig:
     - `position_scheme`: of chapter 05; `"sinusoidal_2d"` is for images (chapter 09). `rope_theta`: the base of rotary
       positions; `rotary_fraction`: which part of a key's columns they turn. `num_buckets`, `max_distance`: of relative
       positions, as for `relative_buckets`.
-    - `window`: how many tokens each one sees to either side, itself included; `None` for all.
+    - `window`: with 3, a token sees itself and two neighbours on each side, in a decoder the two before it; `None` for
+      all. All scores are computed and all keys are kept nevertheless.
     - `dropout_rate`: the probability with which an entry is dropped while training, after the embedding and in blocks.
     - `use_bias`: whether linear maps and layer norms have a bias.
 
@@ -84,6 +85,8 @@ class StackConfig:
         if self.d_k is None or self.d_v is None:
             check_width(self.d_model, self.num_heads)
         check_groups(self.num_heads, self.num_kv_heads)
+        if self.parallel and self.norm_placement == "post":
+            raise ValueError("norm_placement is 'post'; expected 'pre' for parallel=True, sublayers side by side.")
         scheme, width = self.position_scheme, self.d_model
         turned = int(self.rotary_fraction * self.key_width)
         if scheme == "rotary" and (turned % 2 or turned == 0):

@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 
 import jax
 
-from plainformer.checks import Natural, NonNegative, Number, Positive, PositiveFloat, check_fields, checked
+from plainformer.checks import Count, Natural, NonNegative, Number, Positive, PositiveFloat, check_fields, checked
 
 Beta = Annotated[float, Number(lambda beta: 0 <= beta < 1, "at least 0 and below 1, such as 0.9")]
 Fraction = Annotated[float, Number(lambda share: 0 <= share <= 1, "from 0 to 1")]
@@ -44,7 +44,7 @@ class TrainingConfig:
     [0.0009, 0.01, 0.0055, 0.001]
     """
 
-    num_steps: Positive
+    num_steps: Count
     learning_rate: PositiveFloat = 1e-3
     warmup_steps: Natural | None = None
     min_lr_ratio: Fraction = 0.1
@@ -55,9 +55,9 @@ class TrainingConfig:
     accumulation_steps: Positive = 1
     precision: Literal["float32", "bfloat16"] = "float32"
     seed: Natural = 0
-    evaluate_every: Positive = 250
-    checkpoint_every: Positive = 250
-    max_to_keep: Positive = 3
+    evaluate_every: Count = 250
+    checkpoint_every: Count = 250
+    max_to_keep: Count = 3
 
     def __post_init__(self):
         check_fields(self)
