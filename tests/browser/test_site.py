@@ -105,6 +105,7 @@ def test_search_works_without_network(open_page):
     visit.page.wait_for_url("**/search.html?q=softmax*")
     result = visit.page.locator("#search-results li a").first
     result.wait_for()
+    visit.page.wait_for_load_state("networkidle")  # each result fetches its page for an excerpt
     result.click()
     visit.page.wait_for_load_state("networkidle")
     assert "softmax" in visit.page.locator("main").inner_text().lower()
