@@ -166,7 +166,7 @@ def test_beam_search_log_probs_are_those_of_the_whole_text_where_distance_counts
     assert len(found) == 5
     texts = jnp.asarray([[3, 1, 2, *each.tokens] for each in found])
     log_probs = eqx.filter_jit(jax.vmap(pf.sequence_log_probs, in_axes=(None, 0)))(model, texts)[:, 2:].sum(axis=1)
-    np.testing.assert_allclose([each.log_prob for each in found], log_probs, rtol=1e-4)
+    np.testing.assert_allclose([each.log_prob for each in found], log_probs, rtol=1e-5)
 
 
 def test_beam_search_names_a_cache_that_cannot_be_shared():

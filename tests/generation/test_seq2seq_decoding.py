@@ -95,19 +95,18 @@ def test_condition_on_keeps_the_keys_and_values_of_its_sources_as_they_are(monke
     def read(model):
         conditioned = model.condition_on(source, is_source)
         cache = conditioned.make_cache(batch=(3,))
-        assert len(cache) == 2 * LAYERS
+        assert len(cache) == LAYERS
         for token in range(2):
             rows, cache = conditioned.extend(target[:, token : token + 1], cache)
-            assert all(part is kept for part, kept in zip(cache[LAYERS:], conditioned.contexts, strict=True))
         of_last, whole = conditioned.logits(rows)[:, 0], model(source, target, is_source)
-        return cache, model.encode(source, is_source), of_last, whole[:, 1]
+        return conditioned.contexts, model.encode(source, is_source), of_last, whole[:, 1]
 
     model = new_model(d_ff=14)  # a size that no other test has: it has to be traced for its calls to be seen
-    cache, encoded, of_last, expected = read(model)
+    contexts, encoded, of_last, expected = read(model)
     assert_close(of_last, expected)
     assert len(calls) == LAYERS  # once for each layer, however many tokens are read
-    assert [int(part.length) for part in cache] == [2] * LAYERS + [SOURCE_LEN] * LAYERS
-    for part, block in zip(cache[LAYERS:], model.stack.blocks, strict=True):
+    assert [int(part.length) for part in contexts] == [SOURCE_LEN] * LAYERS
+    for part, block in zip(contexts, model.stack.blocks, strict=True):
         # Position 0 is everyone's past; -1 is nobody's.
         assert (part.positions == jnp.where(is_source, 0, -1)).all()
         weight, bias = map(np.asarray, (block.cross_attention.key.weight, block.cross_attention.key.bias))
@@ -260,3 +259,19 @@ def test_beam_search_keeps_what_has_ended_though_worse_beginnings_go_on(small):
     for logs, each in zip(log_probs, found, strict=False):
         assert 2 not in each.tokens[:-1]
         np.testing.assert_allclose(each.log_prob, log_prob_of(logs, each.tokens), rtol=1e-5, atol=1e-5)
+
+
+def test_beam_search_takes_a_model_that_hands_on_a_copy_of_its_cache():
+    class Copying(eqx.Module):
+        inner: eqx.Module
+
+        def __getattr__(self, name):
+            return getattr(self.inner, name)
+
+        def extend(self, tokens, cache, positions):
+            return self.inner.extend(tokens, jax.tree.map(jnp.copy, cache), positions)
+
+    new = SOURCE_LEN - 1  # as many slots as the source has tokens
+    one = new_model().condition_on(padded()[0][:1])
+    found, copied = (pf.beam_search(each, [START], new, beam_width=2) for each in (one, Copying(one)))
+    assert found == copied

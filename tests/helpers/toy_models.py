@@ -30,7 +30,7 @@ class Bigram(eqx.Module):
     traces: Traces = eqx.field(static=True)
 
     def __init__(self, table, context_len=9):
-        self.table = jnp.asarray(table, jnp.float32)
+        self.table = jnp.asarray(table)
         self.config, self.traces = Sizes(len(table), context_len), Traces()
 
     def __call__(self, tokens):
@@ -41,7 +41,7 @@ class Bigram(eqx.Module):
 
     def extend(self, tokens, cache, positions):
         self.traces.count += 1
-        return jax.nn.one_hot(tokens, self.config.vocab_size), cache
+        return jax.nn.one_hot(tokens, self.config.vocab_size, dtype=self.table.dtype), cache
 
     def logits(self, rows):
         return rows @ self.table

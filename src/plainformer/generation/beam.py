@@ -161,8 +161,8 @@ class _BranchingCache(KeyValueCache):
 
 
 def _seen(cache: tuple, visible) -> tuple:
-    """The cache, of which the texts see other slots."""
-    return tuple(_BranchingCache(part, visible) if isinstance(part, _BranchingCache) else part for part in cache)
+    """The cache, of which the texts of each beam see these slots."""
+    return tuple(_BranchingCache(part, visible) for part in cache)
 
 
 def _read(model, tokens, cache: tuple, positions, visible):
@@ -199,26 +199,14 @@ def _top_k(rows: Float[Array, "*batch columns"], k: int, block: int = 32):
     return largest, jnp.take_along_axis(best, places // block, axis=-1) * block + places % block
 
 
-def _branching(cache: tuple, empty: tuple, is_prompt, shape: tuple[int, int, int]) -> tuple:
-    """The cache of what was read of the prompts, for the texts of each beam to share, and which slots these see.
-
-    What reading has not changed, such as the keys of a source, all of them see anyway.
-    """
-    *_, capacity = shape
-    visible = jnp.pad(is_prompt, [(0, 0), (0, capacity - is_prompt.shape[1])])
-    visible = jnp.broadcast_to(visible[:, None], shape)
-    parts = zip(cache, empty, strict=True)
-    return tuple(part if part is before else _BranchingCache(part, visible) for part, before in parts), visible
-
-
 @eqx.filter_jit
 def _search(model, start: Start, max_new_tokens, beam_width, length_power, stop) -> _Beam:
     """The beams of all prompts after the last step; the model reads the texts of all of them at once."""
     batch, prompt_len = start.tokens.shape
     capacity = prompt_len + beam_width * (max_new_tokens - 1)
-    empty = model.make_cache(capacity, batch=(batch,))
-    x, cache = model.extend(start.tokens, empty, start.positions)
-    cache, visible = _branching(cache, empty, start.positions >= 0, (batch, beam_width, capacity))
+    x, cache = model.extend(start.tokens, model.make_cache(capacity, batch=(batch,)), start.positions)
+    is_prompt = jnp.pad(start.positions >= 0, [(0, 0), (0, capacity - prompt_len)])
+    visible = jnp.broadcast_to(is_prompt[:, None], (batch, beam_width, capacity))
     in_all = jax.vmap(_advance, in_axes=(None, 0, 0, 0, None, None))
 
     def going_on(state):
@@ -238,5 +226,5 @@ def _search(model, start: Start, max_new_tokens, beam_width, length_power, stop)
     log_probs, likeliest = (jnp.repeat(each, beam_width, axis=1) for each in found)
     beams = _empty_beams(batch, beam_width, max_new_tokens)
     _, tokens, beams = in_all(0, beams, log_probs, likeliest, length_power, stop)
-    *_, beams = jax.lax.while_loop(going_on, go_on, (jnp.asarray(1), tokens, cache, visible, beams))
+    *_, beams = jax.lax.while_loop(going_on, go_on, (jnp.asarray(1), tokens, _seen(cache, visible), visible, beams))
     return beams

@@ -219,21 +219,24 @@ class ConditionedSeq2Seq(eqx.Module):
         return self.model.config
 
     def make_cache(self, capacity: int | None = None, *, batch: tuple[int, ...] = ()) -> tuple[KeyValueCache, ...]:
-        """Make a cache for `capacity` tokens of each target, `None` for `context_len`: a part per block, empty, and
-        then a part per block with what cross-attention reads, which stays as it is.
+        """Make an empty cache for `capacity` tokens of each target, a part per block; `None` for `context_len`.
 
         There must be as many texts as sources; with one source, any number: it is the source of all.
         """
-        own = self.model.stack.make_cache(self.config.context_len if capacity is None else capacity, batch=batch)
+        self._contexts_of(batch)
+        return self.model.stack.make_cache(self.config.context_len if capacity is None else capacity, batch=batch)
+
+    def _contexts_of(self, batch: tuple[int, ...]) -> tuple[KeyValueCache, ...]:
+        """What cross-attention reads for texts of these axes."""
         sources = self.contexts[0].batch
         if sources == batch:
-            return *own, *self.contexts
+            return self.contexts
         if sources != (1,):
             raise ValueError(
                 f"There are {sources[0]} sources and texts of batch={batch}; expected one text for each source. "
                 "Beam search reads one source at a time; translate() takes several."
             )
-        return *own, *(part.select(jnp.zeros(batch, int)) for part in self.contexts)
+        return tuple(part.select(jnp.zeros(batch, int)) for part in self.contexts)
 
     @checked
     def extend(
@@ -243,11 +246,9 @@ class ConditionedSeq2Seq(eqx.Module):
         positions: Integer[Array, "*batch seq"] | None = None,
     ) -> tuple[Float[Array, "*batch seq d_model"], tuple[KeyValueCache, ...]]:
         """Read further tokens of targets of which the cache holds the beginnings, as `Decoder.extend` does."""
-        model, half = self.model, len(self.contexts)
-        cache, positions = ready_to_extend(cache, 2 * half, tokens, positions)
-        x = model._embed(tokens, positions)
-        x, longer = model.stack.extend(x, cache[:half], positions, contexts=cache[half:])
-        return x, (*longer, *cache[half:])
+        cache, positions = ready_to_extend(cache, len(self.contexts), tokens, positions)
+        contexts = self._contexts_of(tokens.shape[:-1])
+        return self.model.stack.extend(self.model._embed(tokens, positions), cache, positions, contexts=contexts)
 
     @checked
     def logits(self, x: Float[Array, "*batch seq d_model"]) -> Float[Array, "*batch seq vocab_size"]:
