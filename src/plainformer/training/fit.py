@@ -93,6 +93,10 @@ def fit(
     run; `BlockingIOError` if another process trains into the directory; `OSError` if it cannot be written, found out
     before the first step.
 
+    **Speed** on Linux: with `MALLOC_TRIM_THRESHOLD_=4294967296 MALLOC_MMAP_THRESHOLD_=1073741824` in the environment
+    that Python starts in, memory that a step has freed stays for the next one. A step of an encoder–decoder of width
+    128 took 140 ms of processor time with it, and 182 without.
+
     **Example**: a small decoder learns a text by heart.
 
     >>> text = "to be or not to be, " * 9

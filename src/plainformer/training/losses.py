@@ -46,12 +46,13 @@ def cross_entropy(
     """
     is_token = jnp.ones(targets.shape, bool) if is_token is None else is_token
     targets = _in_range(targets, is_token, logits.shape[-1])
-    # Cleared before, not after: a NaN times a gradient of 0 would be NaN.
-    logits = jnp.where(is_token[..., None], at_least_float32(logits), 0)
-    log_probs = jax.nn.log_softmax(logits)
-    surprise = -jnp.take_along_axis(log_probs, targets[..., None], axis=-1)[..., 0]
+    logits = at_least_float32(logits)
+    # Nothing goes back to what is padding: there a gradient of 0 times a NaN would be NaN.
+    logits = jnp.where(is_token[..., None], logits, jax.lax.stop_gradient(logits))
+    log_sum = jax.nn.logsumexp(logits, axis=-1)  # less a logit, it is that token's surprise
+    surprise = log_sum - jnp.take_along_axis(logits, targets[..., None], axis=-1)[..., 0]
     if label_smoothing:
-        surprise = (1 - label_smoothing) * surprise - label_smoothing * log_probs.mean(axis=-1)
+        surprise = (1 - label_smoothing) * surprise + label_smoothing * (log_sum - logits.mean(axis=-1))
     return surprise.sum(where=is_token) / jnp.maximum(is_token.sum(), 1).astype(surprise.dtype)
 
 
