@@ -32,7 +32,7 @@ unexport MPLBACKEND
 SHELL := /bin/bash
 
 .DEFAULT_GOAL := help
-.PHONY: help book serve test faults lint parity browser bench models notebooks clean distclean
+.PHONY: help book serve test faults lint parity browser bench models notebooks drawings clean distclean
 
 help:  ## list these commands
 	@echo "Plainformer: an executable book on the transformer, and its package."
@@ -74,6 +74,9 @@ lint: $(READY)  ## format, style, types, import floors, spelling, workflow files
 
 notebooks: $(READY)  ## write the executed .ipynb beside each chapter
 	$(BIN)/python tools/notebooks/sync_notebooks.py
+
+drawings: $(READY)  ## write the schematics, drawings/*.svg
+	$(BIN)/python -m drawings.draw
 
 parity: $(PARITY_READY)  ## compare with PyTorch and Hugging Face (installs them into .venv-parity)
 	$(PARITY)/bin/pytest tests/parity

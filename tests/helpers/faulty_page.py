@@ -12,6 +12,10 @@ A {strange}`x`, {eq}`eq-nowhere`, {cite:t}`nobody`, {numref}`fig-nowhere`, {doc}
 ```{listing} triple
 ```
 
+```{drawing} nowhere
+It is not there.
+```
+
 ```{eval-rst}
 | a verse
 ```

@@ -161,6 +161,12 @@ $ make
 It stands still.
 ```
 
+```{drawing} boxes
+:name: fig-boxes
+
+Boxes, see {eq}`eq-small-one`.
+```
+
 ```{epigraph}
 ![A dot](../toy.svg)
 
@@ -335,6 +341,7 @@ def write_toy_book(root: Path) -> None:
         "appendix/sources.md": SOURCES,
         "references.bib": BIB,
         "src/toy/sums.py": MODULE,
+        "drawings/boxes.svg": '<svg xmlns="http://www.w3.org/2000/svg"><title>three boxes</title></svg>',
         "toy.svg": '<svg xmlns="http://www.w3.org/2000/svg"/>',
         "widgets/toy.mjs": "export function mount() {}",
     }

@@ -46,7 +46,7 @@ def test_numbers_are_those_of_the_executed_site(root, book):
     (root / "conf.py").write_text(
         f"import sys; sys.path.insert(0, {str(ROOT / '_ext')!r})\n"
         "extensions = ['myst_nb', 'sphinx_external_toc', 'sphinx_exercise', 'sphinx_proof', 'sphinxcontrib.bibtex',"
-        " 'listing', 'live_figure']\n"
+        " 'drawing', 'listing', 'live_figure']\n"
         "bibtex_bibfiles = ['references.bib']; external_toc_path = '_toc.yml'; nb_execution_mode = 'force'\n"
         "myst_enable_extensions = ['colon_fence', 'dollarmath', 'amsmath', 'deflist']\n"
         "html_theme_options = {'repository_url': 'https://github.com/owner/name'}\n"
@@ -110,10 +110,14 @@ def test_figures_become_words_and_a_link(text):
     assert f"> *A dot* ([shown on the page]({SITE}/chapters/01_small.html))\n>\n> — Somebody" in text
 
 
+def test_drawing_is_seen_before_anything_has_run(text):
+    assert "![three boxes](../drawings/boxes.svg)\n\n> **Figure 1.3.** Boxes, see (1.1)." in text
+
+
 def test_a_cell_that_draws_is_followed_by_its_caption(notebook):
     drawing, caption = notebook.cells[-2:]
     assert drawing.source.startswith("from IPython.display import SVG")
-    assert caption.source == "> **Figure 1.3.** Drawn, see (1.1).\n>\n> *What it shows:* a line"
+    assert caption.source == "> **Figure 1.4.** Drawn, see (1.1).\n>\n> *What it shows:* a line"
 
 
 def test_listing_shows_what_computes_and_leads_to_the_source(text):
@@ -185,6 +189,7 @@ def test_what_cannot_be_shown_or_found_is_an_error_at_its_line(tmp_path):
         "{doc}`99_none`": "unknown document: '99_none'",
         "[b](99_none.md)": "cross-reference target not found: '99_none.md'",
         "```{listing} triple": "the package defines no triple",
+        "```{drawing} nowhere": "drawing: there is no drawings/nowhere.svg",
         "| a verse": "a notebook cannot show this line_block yet",
         "## Again": "duplicate label sec-small",
         "$$ a $$": "duplicate label of equation eq-small-one",

@@ -29,6 +29,7 @@ EXTENSIONS = [
     "sphinxcontrib.bibtex",
     "addresses",
     "citations",
+    "drawing",
     "listing",
     "live_figure",
     "notebook_builder",

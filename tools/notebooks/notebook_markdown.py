@@ -175,9 +175,14 @@ class Markdown:
         """Name and caption a figure, and say what it shows."""
         picture, *caption = node.children
         where = "to be moved" if type(picture).__name__ == "live_figure" else "shown"
-        place = ".**" if drawn_above else f"**, {where} [on the page]({self.page}#{node['ids'][0]})."
+        is_drawing = picture.get("uri", "").startswith("drawings/")
+        place = ".**" if drawn_above or is_drawing else f"**, {where} [on the page]({self.page}#{node['ids'][0]})."
+        text = f"**{self.name('figure', node) or 'A figure'}{place} {join(map(self.show, caption))}"
+        if is_drawing:
+            # Seen before anything has run: from the file beside the notebooks.
+            return join([f"![{picture['alt']}](../{picture['uri']})", quote(text)])
         alt = f"*What it shows:* {picture.get('alt') or self.blocks(picture)}"
-        return quote(join([f"**{self.name('figure', node) or 'A figure'}{place} {join(map(self.show, caption))}", alt]))
+        return quote(join([text, alt]))
 
     def show_admonition(self, node: nodes.Element) -> str:
         """Quote a note or an aside, a theorem or a proof."""

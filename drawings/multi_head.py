@@ -1,0 +1,65 @@
+"""The schematics of chapter 03."""
+
+from drawings.sketch import Picture, arrow, box, caption, column, matrix, row, space, words
+
+N, D, D_V = 66.0, 66.0, 22.0
+HEADS = ("one", "two", "three")  # three heads, told apart by colour
+
+
+def two_forms() -> Picture:
+    """Two ways to write the same sum. On the left the outputs of three heads, H1, H2 and H3, stand side by side as one
+    wide matrix and are multiplied once by W1, W2 and W3, which stand one above the other. On the right each head's
+    output is multiplied by its own matrix, and the three products are added.
+    """
+    heads = row(*(matrix(f"y{h}", f"H_{{{h}}}", kind, N, D_V) for h, kind in enumerate(HEADS, 1)), gap=0)
+    maps = column(*(matrix(f"w{h}", f"W_{{{h}}}", kind, D_V, D) for h, kind in enumerate(HEADS, 1)), gap=0)
+    together = caption(row(heads, words("·", 22), maps, gap=8), "side by side: one product")
+    terms: list[Picture] = []
+    for h, kind in enumerate(HEADS, 1):
+        head, own = matrix("z", f"H_{{{h}}}", kind, N, D_V), matrix("v", f"W_{{{h}}}", kind, D_V, D)
+        terms += [words("+", 22)] * (h > 1) + [row(head, words("·", 22), own, gap=6)]
+    return row(together, words("=", 26), caption(row(*terms, gap=10), "one product for each head, added"), gap=34)
+
+
+def grouped() -> Picture:
+    """Three ways for eight query heads to share keys and values. Multi-head: each query head has a key head and a value
+    head of its own. Grouped: four query heads share one key head and one value head. Multi-query: all eight share one.
+    """
+    kinds = ((8, "multi-head"), (2, "grouped"), (1, "multi-query"))
+    return row(*(_sharing(*kind) for kind in kinds), gap=46)
+
+
+def _sharing(num_kv_heads: int, name: str) -> Picture:
+    side, tall = 14.0, 30.0
+    queries = row(*(box(f"q{h}", "", "queries", width=side, height=tall) for h in range(8)), gap=6)
+    edge = (queries.width / num_kv_heads - side) / 2
+
+    def shared(letter: str, kind: str) -> Picture:
+        heads = (box(f"{letter}{g}", "", kind, width=side, height=tall) for g in range(num_kv_heads))
+        return row(*(row(space(edge), head, space(edge), gap=0) for head in heads), gap=0)
+
+    picture = column(shared("v", "values"), shared("k", "keys"), queries, gap=30)
+    for h in range(8):
+        picture = arrow(picture, f"q{h}.top", f"k{h * num_kv_heads // 8}.bottom", head=False)
+    for g in range(num_kv_heads):
+        picture = arrow(picture, f"k{g}.top", f"v{g}.bottom", head=False)
+    return column(picture, words(name), gap=8)
+
+
+def cross() -> Picture:
+    """Cross-attention. The queries Q come from one sequence, X, of two tokens; keys K and values V from another, C, of
+    four. The weights A are 2 by 4: one row per token that asks, one column per token that is read. The outputs Y are as
+    many as the tokens of X.
+    """
+    asking = row(matrix("x", "X", "stream", 60, 90, "2 × D"), matrix("q", "Q", "queries", 60, 54, "2 × d_{k}"), gap=60)
+    keys, values = matrix("k", "K", "keys", 110, 54, "4 × d_{k}"), matrix("v", "V", "values", 110, 72, "4 × d_{v}")
+    read = row(matrix("z", "C", "stream", 110, 90, "4 × D"), row(keys, values, gap=26), gap=60)
+    weights = matrix("a", "A", "plain", 60, 110, "2 × 4")
+    outputs = row(weights, matrix("y", "Y", "stream", 60, 72, "2 × d_{v}"), gap=60)
+    picture = row(column(asking, read, gap=30, align=0), outputs, gap=60, align=0)
+    picture = arrow(picture, "x.right", "q.left")
+    picture = arrow(picture, "z.right", "k.left")
+    picture = arrow(picture, "q.right", "a.left", label="softmax (Q K^{T} / √d_{k})")
+    picture = arrow(picture, "k.top.0.8", "a.bottom.0.2")
+    picture = arrow(picture, "a.right", "y.left", label="A V")
+    return arrow(picture, "v.right", "y.bottom.0.1", bend="across")

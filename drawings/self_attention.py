@@ -1,0 +1,109 @@
+"""The schematics of chapter 02."""
+
+from drawings.sketch import (
+    SMALL,
+    SOFT,
+    Picture,
+    arc,
+    arrow,
+    box,
+    caption,
+    column,
+    grid,
+    matrix,
+    over,
+    row,
+    space,
+    words,
+)
+
+TOKEN, FEATURE = 14.0, 7.0  # points per token, and per feature
+N, D, D_K, D_V = 6 * TOKEN, 10 * FEATURE, 6 * FEATURE, 8 * FEATURE
+
+
+def attention() -> Picture:
+    """Self-attention from left to right. The tokens X, N by D, are multiplied by three learned matrices, which gives
+    queries Q and keys K, N by d_k, and values V, N by d_v. Queries and keys give the scores S, N by N; a softmax along
+    each row gives the weights A, of the same shape; weights times values give the outputs Y, N by d_v.
+    """
+    tokens = matrix("x", "X", "stream", N, D, "N × D")
+    projected = column(
+        matrix("q", "Q", "queries", N, D_K, "N × d_{k}"),
+        matrix("k", "K", "keys", N, D_K, "N × d_{k}"),
+        matrix("v", "V", "values", N, D_V, "N × d_{v}"),
+        gap=16,
+    )
+    scores, weights = matrix("s", "S", "plain", N, N, "N × N"), matrix("a", "A", "plain", N, N, "N × N")
+    outputs = matrix("y", "Y", "stream", N, D_V, "N × d_{v}")
+    picture = row(row(tokens, projected, gap=54), row(scores, weights, outputs, gap=62), gap=88)
+    for name in "qkv":
+        picture = arrow(picture, "x.right", f"{name}.left", label=f"W^{{({name})}}")
+    picture = arrow(picture, "q.right", "s.left.0.2")
+    picture = arrow(picture, "k.right", "s.left", label="Q K^{T} / √d_{k}")
+    picture = arrow(picture, "s.right", "a.left", label="softmax")
+    picture = arrow(picture, "a.right", "y.left", label="A V")
+    return arrow(picture, "v.right", "y.bottom.0.03", bend="across")
+
+
+def neighbours() -> Picture:
+    """Two phrases. In the first, the word bark takes half of its new vector from dog and half from itself; in the
+    second, half from oak and half from itself. The same word ends as two different vectors.
+    """
+    return row(_phrase("dog", "(2, ½)"), _phrase("oak", "(½, 2)"), gap=80)
+
+
+def _phrase(neighbour: str, vector: str) -> Picture:
+    before = row(box("left", neighbour), box("right", "bark", "stream"), gap=70)
+    after = row(box("new", "bark", "marked"), words(vector), gap=8)
+    after = row(space(before.parts["right"].x), after, gap=0)
+    picture = column(before, after, gap=64, align=0)
+    picture = arrow(picture, "left.bottom", "new.top.0.3", width=3, label="½")
+    return arrow(picture, "right.bottom", "new.top.0.6", width=3, label="½")
+
+
+def masks() -> Picture:
+    """Three grids in which a filled cell says that the token of its row may look at the token of its column. Full:
+    every token looks at all. Triangle: each looks at itself and at those before it. Rectangle: five tokens of one
+    sequence look at seven of another.
+    """
+
+    def one(rows: int, columns: int, seen, below: str) -> Picture:
+        cells = [["stream" if seen(n, m) else "plain" for m in range(columns)] for n in range(rows)]
+        return caption(grid("grid", cells), below)
+
+    return row(
+        one(5, 5, lambda n, m: True, "every token sees all"),
+        one(5, 5, lambda n, m: m <= n, "none sees what follows"),
+        one(5, 7, lambda n, m: True, "five tokens see seven others"),
+        gap=46,
+    )
+
+
+def causal_graph() -> Picture:
+    """The causal mask as a graph: four tokens in a row, and from each an arc to every token that comes after it."""
+    tokens = row(*(box(f"t{n}", f"{n}", "stream", width=34, height=34, round_by=17) for n in range(4)), gap=56)
+    picture = column(space(10, 76), tokens)
+    for n in range(4):
+        for m in range(n):
+            picture = arc(picture, f"t{m}.top.0.6", f"t{n}.top.0.4", 1.5, SOFT, 0.35)
+    return column(picture, words("each token reads itself and what stands before it", SMALL, SOFT))
+
+
+def paths() -> Picture:
+    """How far the first of eight tokens is from the last. Through a convolution that sees one neighbour on each side:
+    seven layers. Through a recurrence: seven steps, one after the other. Through attention: one step, whatever the
+    distance.
+    """
+    kinds = (("convolution, radius 1", True), ("recurrence", True), ("attention", False))
+    return column(*(_path(*kind) for kind in kinds), gap=22, align=1)
+
+
+def _path(name: str, step_by_step: bool) -> Picture:
+    tokens = row(*(box(f"t{n}", "", "stream", width=22, height=22, round_by=11) for n in range(8)), gap=24)
+    picture = column(space(10, 30), tokens, gap=0)
+    for n in range(7) if step_by_step else ():
+        picture = arrow(picture, f"t{n}.right", f"t{n + 1}.left")
+    if not step_by_step:
+        picture = arc(picture, "t0.top", "t7.top", 2.0, SOFT, 0.11)
+    steps = "7 layers" if name[0] == "c" else "7 steps" if step_by_step else "1 step"
+    return row(words(name, SMALL, SOFT), picture, over(space(60), words(steps, SMALL)), gap=18, align=1)

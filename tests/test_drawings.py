@@ -1,0 +1,76 @@
+"""The schematics: the files are what the code draws, nothing is cut off, and each stands on a page with its words."""
+
+import re
+from xml.etree import ElementTree
+
+import pytest
+from book import ROOT
+
+from drawings.draw import drawn
+from drawings.sketch import Picture, arrow, box, column, row, svg, words
+
+FILES = drawn()
+SVG = "{http://www.w3.org/2000/svg}"
+
+
+def test_files_are_what_the_code_draws():
+    there = {file.name: file.read_text("utf-8") for file in (ROOT / "drawings").glob("*.svg")}
+    wrong = sorted(name for name in FILES | there if FILES.get(name) != there.get(name))
+    assert not wrong, f"run `make drawings`: {wrong}"
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_nothing_reaches_over_the_edge(name):
+    root = ElementTree.fromstring(FILES[name])
+    _, _, width, height = map(float, root.attrib["viewBox"].split())
+    for part in root:
+        numbers = [float(part.attrib.get(name, 0)) for name in ("x", "y", "width", "height")]
+        assert 0 <= numbers[0] <= numbers[0] + numbers[2] <= width
+        assert 0 <= numbers[1] <= numbers[1] + numbers[3] <= height
+        for across, down in re.findall(r"(-?[\d.]+),(-?[\d.]+)", part.attrib.get("points", "")):
+            assert 0 <= float(across) <= width
+            assert 0 <= float(down) <= height
+
+
+def test_each_is_shown_once():
+    pages = "".join(page.read_text("utf-8") for page in (ROOT / "chapters").glob("*.md"))
+    shown = re.findall(r"^```{drawing} (\w+)$", pages, re.MULTILINE)
+    assert sorted(f"{name}.svg" for name in shown) == sorted(FILES)
+
+
+def test_each_says_in_words_what_it_shows():
+    titles = [ElementTree.fromstring(text).find(f"{SVG}title").text for text in FILES.values()]
+    assert min(map(len, titles)) > 100
+    assert len(set(titles)) == len(titles)
+
+
+def test_row_and_column_put_parts_where_they_belong():
+    first, second = box("first", "", width=30, height=30), box("second", "", width=20, height=40)
+    beside = row(first, second, gap=5)
+    assert (beside.width, beside.height) == (55, 40)
+    assert (beside.at("first.left"), beside.at("second.top")) == ((0, 20), (45, 0))
+    below = column(first, second, gap=5, align=0)
+    assert (below.width, below.height) == (30, 75)
+    assert below.at("second.right.0.25") == (20, 45)
+
+
+def test_words_stand_lower_and_higher():
+    raised = ElementTree.fromstring(svg(words("W_{h}^{T} x"), "letters"))
+    spans = raised.findall(f"{SVG}text/{SVG}tspan")
+    assert [span.text for span in spans] == ["W", "h", "T", " x"]
+    shifts = [float(span.attrib["dy"]) for span in spans]
+    assert shifts[1] > 0 > shifts[2]
+    assert sum(shifts) == pytest.approx(0, abs=0.2)
+
+
+def test_arrow_ends_at_its_place():
+    picture = arrow(
+        row(box("a", "", width=30, height=30), box("b", "", width=30, height=30), gap=30), "a.right", "b.left"
+    )
+    tip = ElementTree.fromstring(svg(picture, "two")).find(f"{SVG}polygon").attrib["points"].split()[0]
+    assert tip == "66.0,21.0"  # 6 of margin, 30 of the first box, 30 between them
+
+
+def test_unknown_part_is_named():
+    with pytest.raises(KeyError, match="nowhere"):
+        arrow(Picture(1, 1), "nowhere.left", "nowhere.right")
