@@ -13,13 +13,12 @@ from pathlib import Path
 from drawings.sketch import svg
 
 FOLDER = Path(__file__).parent
-CHAPTERS = ["tokens", "self_attention", "multi_head", "blocks", "positions", "decoder", "encoder", "seq2seq", "vision"]
 
 
 def drawn() -> dict[str, str]:
     """Every schematic by the name of its file; what it shows, for those who cannot see it, is its docstring."""
     found = {}
-    for chapter in CHAPTERS:
+    for chapter in sorted({file.stem for file in FOLDER.glob("*.py")} - {"__init__", "draw", "sketch"}):
         module = importlib.import_module(f"drawings.{chapter}")
         for name, draw in inspect.getmembers(module, inspect.isfunction):
             if draw.__module__ == module.__name__ and not name.startswith("_"):
