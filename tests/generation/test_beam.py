@@ -140,6 +140,11 @@ def test_beam_search_returns_no_more_texts_than_there_are():
     assert sorted(each.tokens for each in found) == [[0], [1]]
 
 
+def test_beam_wider_than_its_prompt_writes_a_single_token(model):
+    found = pf.beam_search(model, PROMPT, 1, beam_width=40)
+    assert sorted(text.tokens[0] for text in found) == list(range(model.config.vocab_size))
+
+
 def test_beam_search_is_traced_once_for_each_shape():
     model = Bigram(np.eye(5))
     pf.beam_search(model, [0, 1], 3, beam_width=2, stop_tokens=[4])

@@ -282,10 +282,14 @@ def test_exact_match_counts_what_is_the_same_throughout():
             TypeError,
             r"model is of type Encoder; expected a Seq2Seq",
         ),
-        (lambda m: pf.translate(m, [1, 2]), ValueError, r"texts\[0\]: ids has shape \(\); expected \(seq,\)"),
+        (lambda m: pf.translate(m, [1, 2]), TypeError, r"^sources is a single source; expected a list of them"),
         (lambda m: pf.translate(m, "ab"), TypeError, r"sources is a string; expected a list"),
         (lambda m: pf.translate(m, [[1] * 7]), ValueError, r"A source has 7 tokens; expected 1 to source_len=6"),
-        (lambda m: pf.translate(m, [[1]], 9), ValueError, r"9 shall follow; expected at most context_len=8"),
+        (
+            lambda m: pf.translate(m, [[1]], 9),
+            ValueError,
+            r"A target of max_new_tokens has 9 tokens; expected 1 to context_len=8",
+        ),
         (lambda m: pf.translate(m, [[1]], batch_size=0), ValueError, r"batch_size is 0; expected at least 1"),
         (lambda m: pf.translate(m, [[1]], 3, beam_width=0), ValueError, r"beam_width is 0; expected at least 1"),
         (lambda m: pf.translate(m, [[1]], 3, temperature=1.0), TypeError, r"key is None; expected a random key"),
@@ -299,6 +303,14 @@ def test_exact_match_counts_what_is_the_same_throughout():
             r"top_k is for drawing, and beam_width for",
         ),
         (lambda m: pf.exact_match("ab", ["a", "b"]), TypeError, r"found is a string; expected a list of texts"),
+        (lambda m: pf.translate(m, [[3]], 99), ValueError, r"^A target of max_new_tokens has 99 tokens; expected 1 to"),
+        (lambda m: m.condition_on([[3, 4], [5]]), TypeError, r"unequal length: pad them by pf\.data\.pad_texts"),
+        (
+            lambda m: pf.generate(m.condition_on(jnp.array([3, 4])), [[START], [4]], 2, temperature=0.0),
+            ValueError,
+            rf"^prompts\[1\] begins with 4; expected the start token, {START}\. Put it first",
+        ),
+        (lambda m: pf.generate(m, [[START]], 2), TypeError, r"type Seq2Seq; expected .*condition_on of an encoder"),
     ],
 )
 def test_bad_input_is_named(model, call, error, message):
@@ -330,3 +342,10 @@ def test_translate_stops_at_its_own_stop_token_beside_others(model, beam_width):
     (plain,) = pf.translate(model, [[3, 4]], beam_width=beam_width)
     (found,) = pf.translate(model, [[3, 4]], beam_width=beam_width, stop_tokens=[STOP])
     assert found == plain
+
+
+def test_translate_leaves_out_whichever_stop_token_ended_a_target(model):
+    (whole,) = pf.translate(model, [[3, 4]])
+    other = whole[-1]
+    (found,) = pf.translate(model, [[3, 4]], stop_tokens=[other])
+    assert found == whole[: whole.index(other)]

@@ -203,7 +203,7 @@ def _top_k(rows: Float[Array, "*batch columns"], k: int, block: int = 32):
 def _search(model, start: Start, max_new_tokens, beam_width, length_power, stop) -> _Beam:
     """The beams of all prompts after the last step; the model reads the texts of all of them at once."""
     batch, prompt_len = start.tokens.shape
-    capacity = prompt_len + beam_width * (max_new_tokens - 1)
+    capacity = prompt_len + beam_width * max(max_new_tokens - 1, 1)  # the loop is compiled even if it never runs
     x, cache = model.extend(start.tokens, model.make_cache(capacity, batch=(batch,)), start.positions)
     is_prompt = jnp.pad(start.positions >= 0, [(0, 0), (0, capacity - prompt_len)])
     visible = jnp.broadcast_to(is_prompt[:, None], (batch, beam_width, capacity))

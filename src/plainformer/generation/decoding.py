@@ -76,8 +76,12 @@ def start_of(model: LanguageModel, prompts, max_new_tokens: int, *, may_slide: b
     Where more is to be read than `context_len`, a window slides over the text, if it may and the model can do that.
     """
     if not isinstance(model, LanguageModel):
-        raise TypeError(f"model is of type {type(model).__name__}; expected one that writes, such as a Decoder.")
+        raise TypeError(
+            f"model is of type {type(model).__name__}; expected one that writes, such as a Decoder, or what the "
+            "condition_on of an encoder–decoder returns."
+        )
     prompts, context_len = _checked_prompts(prompts, model.config.vocab_size), model.config.context_len
+    _check_start(prompts, getattr(model, "start_token", None))
     longest = max(map(len, prompts))
     slides = longest + max_new_tokens - 1 > context_len
     if slides and not (may_slide and getattr(model, "can_slide", False)):
@@ -93,6 +97,15 @@ def start_of(model: LanguageModel, prompts, max_new_tokens: int, *, may_slide: b
     positions = [[-1] * gap + list(range(length - gap)) for gap in gaps]
     room = {"capacity": context_len, "sliding": True} if slides else {"capacity": length + max_new_tokens - 1}
     return Start(_int32(tokens), _int32(positions), room)
+
+
+def _check_start(prompts: list[list[int]], start: int | None) -> None:
+    """Raise `ValueError` unless each prompt begins with the token that the model's texts begin with."""
+    for place, prompt in enumerate(prompts):
+        if start is not None and prompt[0] != start:
+            raise ValueError(
+                f"prompts[{place}] begins with {prompt[0]}; expected the start token, {start}. Put it first."
+            )
 
 
 def _int32(numbers) -> Int[Array, "*shape"]:

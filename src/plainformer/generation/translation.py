@@ -106,7 +106,8 @@ def translate(
     - `max_new_tokens`: how many tokens to write at most, with the stop token; `None` for as many as the model can read.
     - `beam_width`: search with a beam of this width; `None` to write by `generate`.
     - `batch_size`: how many sources at a time.
-    - `options`: further ones of `generate` or `beam_search`, such as `temperature` and `key`; greedy without.
+    - `options`: further ones of `generate` or `beam_search`, such as `temperature` and `key`; greedy without. Where
+      `stop_tokens` are given, a target ends at these, too.
 
     **Returns** for each source the ids of the target, without the start token given and the stop token; the best found,
     with a beam. What is drawn depends on the key and on `batch_size`.
@@ -121,12 +122,15 @@ def translate(
     check_list("sources", sources, "sources, each a list of ids")
     if not len(sources):
         raise ValueError("There are no sources; expected at least one.")
+    if not hasattr(sources[0], "__len__"):
+        raise TypeError("sources is a single source; expected a list of them: pass [source].")
     config = model.config
     source, is_source = pad_texts(sources)
     _check_sources(config, source)  # all of them, before the first is translated
     room = [(0, 0), (0, config.source_len - source.shape[1])]
     source, is_source = jnp.pad(source, room), jnp.pad(is_source, room)
     max_new_tokens = config.context_len if max_new_tokens is None else max_new_tokens
+    check_length("A target of max_new_tokens", max_new_tokens, config.context_len, "context_len")
     if beam_width is None:
         options = {"temperature": 0.0, **options}
     elif sampled := sorted({"temperature", "top_k", "top_p", "key"} & options.keys()):
@@ -147,7 +151,7 @@ def translate(
             searched = search_all(conditioned, prompts, max_new_tokens, beam_width, **stop)
             found = [best.tokens for best, *_ in searched]
         written += found[: len(source) - first]
-    return [tokens[:-1] if tokens[-1] == config.stop_token else tokens for tokens in written]
+    return [tokens[:-1] if tokens[-1] in stop_tokens else tokens for tokens in written]
 
 
 def exact_match(found: Sequence, expected: Sequence) -> float:

@@ -159,7 +159,19 @@ class Seq2Seq(eqx.Module):
     ) -> "ConditionedSeq2Seq":
         """Return the model that writes targets of these sources, for `generate` and `beam_search`; as for a call.
 
-        The encoder runs once, here, and so do the keys and values that cross-attention makes of what it returns.
+        The encoder runs once, here, and so do the keys and values that cross-attention makes of what it returns. Each
+        source needs a prompt, which begins with the start token, and writing ends at the stop token if it is among
+        `stop_tokens`. Several sources are padded by `pf.data.pad_texts`; beam search reads one. `pf.translate` does all
+        of this.
+
+        **Example**: the date of `pf.translate`.
+
+        >>> model, tokenizer = pf.load_pretrained("seq2seq")
+        >>> conditioned = model.condition_on(jnp.asarray(tokenizer.encode("17 July 1987")))
+        >>> start, stop = model.config.start_token, model.config.stop_token
+        >>> (text,) = pf.generate(conditioned, [[start]], 11, temperature=0.0, stop_tokens=[stop])
+        >>> tokenizer.decode(text.tokens[:-1])
+        '1987-07-17'
         """
         source, is_source = jnp.atleast_2d(source), None if is_source is None else jnp.atleast_2d(is_source)
         check_length("source", source.shape[-1], self.config.source_len, "source_len")
@@ -217,6 +229,11 @@ class ConditionedSeq2Seq(eqx.Module):
     def config(self) -> Seq2SeqConfig:
         """The model's configuration."""
         return self.model.config
+
+    @property
+    def start_token(self) -> int:
+        """The id that every target, and so every prompt, begins with."""
+        return self.config.start_token
 
     def make_cache(self, capacity: int | None = None, *, batch: tuple[int, ...] = ()) -> tuple[KeyValueCache, ...]:
         """Make an empty cache for `capacity` tokens of each target, a part per block; `None` for `context_len`.

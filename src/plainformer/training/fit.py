@@ -71,7 +71,8 @@ def fit(
     - `optimiser`: one of optax, but for those that search along a line; `None` for `make_optimiser(config)`. A
       checkpoint holds what it remembers, not what it is: hand over the same when a run goes on.
     - `schedule`: from the number of steps done to the learning rate; `None` for `learning_rate_schedule(config)`. With
-      an `optimiser`, which has its own, it is only written into the metrics.
+      an `optimiser`, which has its own, it is only written into the metrics; nor do `clip_norm`, `weight_decay` and the
+      betas of `config` reach such an optimiser.
     - `trainable`: from the place of an array in the model, such as `"stack.final_norm.scale"`, to
       whether it is trained; `None` for all. What is not, is not saved in checkpoints either.
     - `evaluate`: from model to a loss on fixed data that the model is not trained on, or to a dictionary of numbers.
@@ -86,7 +87,8 @@ def fit(
       is `None` stays what it was when the run began. `None` saves nothing.
 
     **Returns** the trained model and the metrics of every step: `step` (steps done), `loss` (on its batch, before it),
-    `gradient_norm` (before clipping), `learning_rate` and, where evaluated, `validation_loss` (after it).
+    `gradient_norm` (before clipping), `learning_rate` if a schedule says it and, where evaluated, `validation_loss`
+    (after it).
 
     **Raises** `TrainingInterrupted` on Ctrl-C, after the step and after saving; a second Ctrl-C stops at once.
     `FloatingPointError` as soon as a loss or a gradient is NaN or infinite; `ValueError` if a checkpoint is of another

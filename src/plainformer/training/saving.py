@@ -101,9 +101,10 @@ def load_model(path: Location, model_class: type[Model], *, tokenizer: bool | No
     try:
         arrays, header = _read(path, "config")
     except ValueError as error:
-        raise ValueError(
-            f"{path} is damaged, or no file of save_model: {error}. Is it cut short, or a web page? Get it again."
-        ) from error
+        hint = "Is it cut short, or a web page? Get it again."
+        if _is_checkpoint(path):
+            hint = "It is a checkpoint of fit: let fit go on from it, or read it by load_checkpoint."
+        raise ValueError(f"{path} is damaged, or no file of save_model: {error}. {hint}") from error
     name = model_class.__name__
     if header.get("model") != name:
         raise ValueError(f"{path} holds the model {header.get('model')}; expected {name}.")

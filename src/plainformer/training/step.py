@@ -67,7 +67,7 @@ def _with_measurements(found):
         raise ValueError(
             f"The loss function returned {taken[0]!r}, which training itself measures; choose another name."
         )
-    return loss.astype(jnp.float32), {name: jnp.asarray(number, jnp.float32) for name, number in measured.items()}
+    return jnp.asarray(loss, jnp.float32), {name: jnp.asarray(number, jnp.float32) for name, number in measured.items()}
 
 
 def _mean_over_parts(loss_and_grads: Callable, accumulation_steps: int) -> Callable:
