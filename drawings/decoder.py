@@ -8,15 +8,15 @@ WIDE = 190.0
 
 
 def whole() -> Picture:
-    """The whole decoder, from the bottom to the top: ids of N tokens; for each its row of the table E, and its
-    position; three blocks, each with attention and a network; a norm; the table E once more, transposed; and logits,
-    a row of V numbers per token.
+    """The whole decoder, from the bottom to the top: ids of N tokens; for each its row of the table E, to which some
+    schemes add a position; three blocks, each with attention and a network; a norm; the table E once more, transposed;
+    and logits, a row of V numbers per token.
     """
     chain = [
         ("output", "E^{T}", "weights"),
         ("norm", "norm", "norm"),
         *((f"block{n}", f"block {n}", "weights") for n in (2, 1, 0)),
-        ("embed", "row of E, position", "weights"),
+        ("embed", "row of E (+ position)", "weights"),
     ]
     boxes = [box(name, label, kind, width=WIDE) for name, label, kind in chain]
     picture = column(words("logits, N × V").named("logits"), *boxes, words("ids, N").named("ids"), gap=20)

@@ -1,13 +1,7 @@
-"""Write every schematic as SVG: the function `masks` of `self_attention.py` gives `self_attention_masks.svg`.
+"""Write every schematic as SVG: the function `masks` of `self_attention.py` gives `self_attention_masks.svg`."""
 
-python -m drawings.draw             write them
-python -m drawings.draw --check     only compare with the files
-"""
-
-import argparse
 import importlib
 import inspect
-import sys
 from pathlib import Path
 
 from drawings.sketch import svg
@@ -26,28 +20,8 @@ def drawn() -> dict[str, str]:
     return found
 
 
-def differences(expected: dict[str, str]) -> list[str]:
-    """The files that are missing, are too many, or are not as the code draws them."""
-    there = {file.name: file.read_text("utf-8") for file in FOLDER.glob("*.svg")}
-    return sorted(name for name in expected | there if expected.get(name) != there.get(name))
-
-
-def main() -> int:
-    """Write or check."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--check", action="store_true", help="only say which files are not as the code draws them")
-    found = drawn()
-    if parser.parse_args().check:
-        wrong = differences(found)
-        print("\n".join(f"drawings/{name} is not what the code draws: run `make drawings`." for name in wrong))
-        return bool(wrong)
-    for file in FOLDER.glob("*.svg"):
-        if file.name not in found:
-            file.unlink()
-    for name, text in found.items():
-        (FOLDER / name).write_text(text, "utf-8")
-    return 0
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    for file in FOLDER.glob("*.svg"):
+        file.unlink()
+    for name, text in drawn().items():
+        (FOLDER / name).write_text(text, "utf-8")

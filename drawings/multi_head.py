@@ -12,11 +12,11 @@ def two_forms() -> Picture:
     output is multiplied by its own matrix, and the three products are added.
     """
     heads = row(*(matrix(f"y{h}", f"H_{{{h}}}", kind, N, D_V) for h, kind in enumerate(HEADS, 1)), gap=0)
-    maps = column(*(matrix(f"w{h}", f"W_{{{h}}}", kind, D_V, D) for h, kind in enumerate(HEADS, 1)), gap=0)
+    maps = column(*(matrix(f"w{h}", f"W_{{{h}}}^{{(o)}}", kind, D_V, D) for h, kind in enumerate(HEADS, 1)), gap=0)
     together = caption(row(heads, words("·", 22), maps, gap=8), "side by side: one product")
     terms: list[Picture] = []
     for h, kind in enumerate(HEADS, 1):
-        head, own = matrix("z", f"H_{{{h}}}", kind, N, D_V), matrix("v", f"W_{{{h}}}", kind, D_V, D)
+        head, own = matrix("z", f"H_{{{h}}}", kind, N, D_V), matrix("v", f"W_{{{h}}}^{{(o)}}", kind, D_V, D)
         terms += [words("+", 22)] * (h > 1) + [row(head, words("·", 22), own, gap=6)]
     return row(together, words("=", 26), caption(row(*terms, gap=10), "one product for each head, added"), gap=34)
 

@@ -80,12 +80,14 @@ def masks() -> Picture:
 
 
 def causal_graph() -> Picture:
-    """The causal mask as a graph: four tokens in a row, and from each an arc to every token that comes after it."""
+    """The causal mask as a graph: four tokens in a row, numbered 0 to 3, and an arc from each of them to every token on
+    its right. So each reads what stands before it, and itself.
+    """
     tokens = row(*(box(f"t{n}", f"{n}", "stream", width=34, height=34, round_by=17) for n in range(4)), gap=56)
     picture = column(space(10, 76), tokens)
     for n in range(4):
         for m in range(n):
-            picture = arc(picture, f"t{m}.top.0.6", f"t{n}.top.0.4", 1.5, SOFT, 0.35)
+            picture = arc(picture, f"t{m}.top.0.6", f"t{n}.top.0.4", 0.35)
     return column(picture, words("each token reads itself and what stands before it", SMALL, SOFT))
 
 
@@ -104,6 +106,6 @@ def _path(name: str, step_by_step: bool) -> Picture:
     for n in range(7) if step_by_step else ():
         picture = arrow(picture, f"t{n}.right", f"t{n + 1}.left")
     if not step_by_step:
-        picture = arc(picture, "t0.top", "t7.top", 2.0, SOFT, 0.11)
+        picture = arc(picture, "t0.top", "t7.top", 0.11)
     steps = "7 layers" if name[0] == "c" else "7 steps" if step_by_step else "1 step"
     return row(words(name, SMALL, SOFT), picture, over(space(60), words(steps, SMALL)), gap=18, align=1)

@@ -1,7 +1,7 @@
 """The schematics' one visual language: boxes in the proportions of their shapes, one colour for each kind of thing.
 
-A picture is put together from smaller ones by `row`, `column` and `over`; `arrow`, `line` and `arc` then join parts by
-their names. Nothing has coordinates but what is computed. `svg` writes a picture on a transparent ground: in the site's
+A picture is put together from smaller ones by `row`, `column` and `over`; `arrow` and `arc` then join parts by their
+names. Nothing has coordinates but what is computed. `svg` writes a picture on a transparent ground: in the site's
 dark mode the style sheet turns lightness round and keeps the hues.
 """
 
@@ -91,11 +91,11 @@ def element(tag: str, /, text: str | None = None, **attributes: Any) -> ElementT
 # --- what a picture is made of --------------------------------------------------------------------------------------
 
 
-def words(text: str, size: float = SIZE, colour: str = INK, weight: str = "normal") -> Picture:
+def words(text: str, size: float = SIZE, colour: str = INK) -> Picture:
     """One line of text, in which `_{k}` stands lower, and `^{T}` higher."""
 
     def mark(x: float, y: float) -> ElementTree.Element:
-        line = element("text", x=x, y=y + 1.05 * size, font_size=size, fill=colour, font_weight=weight)
+        line = element("text", x=x, y=y + 1.05 * size, font_size=size, fill=colour)
         shift = 0.0
         for part, level in _levels(text):
             now = -0.3 * size * level
@@ -124,9 +124,11 @@ def _width(text: str) -> float:
     return font.get_width_height()[0] / 6400
 
 
-def box(name: str, label: str | Picture = "", kind: str = "plain", *, width=0.0, height=0.0, round_by=4.0) -> Picture:
+def box(
+    name: str, label: str = "", kind: str = "plain", *, size: float = SIZE, width=0.0, height=0.0, round_by=4.0
+) -> Picture:
     """A part: a box of a certain size, or as large as its label needs, which stands in its middle."""
-    inside = words(label) if isinstance(label, str) else label
+    inside = words(label, size)
     width, height = width or inside.width + 2 * GAP, height or inside.height + GAP
     outline, ground = COLOURS[kind]
 
@@ -150,7 +152,7 @@ def grid(
     texts = labels or [[""] * len(line) for line in cells]
 
     def cell(kind: str, text: str) -> Picture:
-        return box("", words(text, SMALL), kind, width=size, height=size, round_by=1.5)
+        return box("", text, kind, size=SMALL, width=size, height=size, round_by=1.5)
 
     lines = [row(*map(cell, *pair), gap=2) for pair in zip(cells, texts, strict=True)]
     return dataclasses.replace(column(*lines, gap=2), parts={}).named(name)
@@ -216,24 +218,18 @@ def over(*pictures: Picture) -> Picture:
     return place(width, height, [(each, (width - each.width) / 2, (height - each.height) / 2) for each in pictures])
 
 
-def padded(picture: Picture, by: float = GAP) -> Picture:
-    """A picture with room on all sides."""
-    return place(picture.width + 2 * by, picture.height + 2 * by, [(picture, by, by)])
-
-
 # --- joining parts ---------------------------------------------------------------------------------------------------
 
 
 def arrow(
-    picture: Picture, *places: str, label: str = "", bend: str = "", colour: str = SOFT, head: bool = True, width=1.5
+    picture: Picture, start: str, end: str, *, label: str = "", bend: str = "", head: bool = True, width: float = 1.5
 ) -> Picture:
-    """An arrow through places such as `"scores.right"`, with a label over its middle, or left of it.
+    """An arrow between places such as `"scores.right"`, with a label over its middle, or left of it.
 
-    With `bend`, the way from the first to the last goes `"across"` and then down, or `"down"` and then across.
+    With `bend`, it goes `"across"` and then down, or `"down"` and then across.
     """
-    spots = [picture.at(each) for each in places]
+    (x0, y0), (x1, y1) = spots = [picture.at(start), picture.at(end)]
     if bend:
-        (x0, y0), (x1, y1) = spots[0], spots[-1]
         spots.insert(1, (x1, y0) if bend == "across" else (x0, y1))
     (x0, y0), (x1, y1) = spots[-2:]
     length = math.hypot(x1 - x0, y1 - y0) or 1.0
@@ -244,12 +240,12 @@ def arrow(
 
     def line(x: float, y: float) -> ElementTree.Element:
         path = " L".join(f"{x + across:.1f},{y + down:.1f}" for across, down in spots)
-        return element("path", d=f"M{path}", fill="none", stroke=colour, stroke_width=float(width))
+        return element("path", d=f"M{path}", fill="none", stroke=SOFT, stroke_width=float(width))
 
     def point(x: float, y: float) -> ElementTree.Element:
         back = tip[0] - 8 * along[0], tip[1] - 8 * along[1]
         corners = [tip, *((back[0] - side * along[1], back[1] + side * along[0]) for side in (4, -4))]
-        return element("polygon", points=" ".join(f"{x + a:.1f},{y + d:.1f}" for a, d in corners), fill=colour)
+        return element("polygon", points=" ".join(f"{x + a:.1f},{y + d:.1f}" for a, d in corners), fill=SOFT)
 
     picture = picture.drawn(line, point) if head else picture.drawn(line)
     if not label:
@@ -262,8 +258,8 @@ def arrow(
     return picture.drawn(lambda x, y: text.marks[0](x + left, y + top))
 
 
-def arc(picture: Picture, start: str, end: str, width: float, colour: str, rise: float = 0.6) -> Picture:
-    """An arc over the words, as wide as a weight is large; downwards if `rise` is below 0."""
+def arc(picture: Picture, start: str, end: str, rise: float) -> Picture:
+    """An arc between two places, which rises above them by a share of their distance."""
     (x0, y0), (x1, y1) = picture.at(start), picture.at(end)
     high = min(y0, y1) - rise * abs(x1 - x0)
 
@@ -271,14 +267,14 @@ def arc(picture: Picture, start: str, end: str, width: float, colour: str, rise:
         bends = [(x0, y0), (x0, high), (x1, high), (x1, y1)]
         first, *others = (f"{x + across:.1f},{y + down:.1f}" for across, down in bends)
         path = f"M{first} C{' '.join(others)}"
-        return element("path", d=path, fill="none", stroke=colour, stroke_width=float(width), stroke_linecap="round")
+        return element("path", d=path, fill="none", stroke=SOFT, stroke_width=1.5)
 
     return picture.drawn(mark)
 
 
 def svg(picture: Picture, title: str) -> str:
     """The picture as a file; its title is read out by screen readers."""
-    picture = padded(picture, 6)
+    picture = place(picture.width + 12, picture.height + 12, [(picture, 6, 6)])
     size = f"0 0 {picture.width:.1f} {picture.height:.1f}"
     root = element("svg", xmlns="http://www.w3.org/2000/svg", viewBox=size, role="img", font_family=FONTS)
     root.attrib |= {"width": f"{picture.width:.1f}", "height": f"{picture.height:.1f}"}

@@ -15,7 +15,7 @@ def whole() -> Picture:
         caption(rows, "patches"),
         caption(grid("tokens", [["weights"] * 5, *([["stream"] * 5] * 4)], 17), "tokens"),
         box("encoder", "encoder", "weights", height=100.0),
-        caption(grid("found", [["weights"] * 5, *([["plain"] * 5] * 4)], 17), "first row"),
+        caption(grid("found", [["marked"] * 5, *([["plain"] * 5] * 4)], 17), "first row"),
         caption(grid("logits", [["stream"] * 4], 17), "logits"),
         gap=36,
     )

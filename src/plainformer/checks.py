@@ -244,8 +244,8 @@ def _sized(name: str, array, axes: list[str], sizes: dict, dtypes=(), hint: str 
     if not isinstance(array, jax.Array | np.ndarray | np.generic):
         expected = MASK if "mask" in name else f"an array with axes {_spell(axes, sizes)}."
         hint = "Encode it first: vocabulary.encode(…)." if isinstance(array, str) else f"Try jnp.asarray({name})."
-        if isinstance(array, list | tuple) and len({np.size(row) for row in array}) > 1:
-            hint = "Its rows are of unequal length: pad them by pf.data.pad_texts(…), which also returns the mask."
+        if isinstance(array, list | tuple) and len({len(row) for row in array if isinstance(row, list | tuple)}) > 1:
+            hint = "Its rows are of unequal length: pad them; of texts, pf.data.pad_texts(…) returns the mask, too."
         raise TypeError(f"{name} is a {type(array).__name__}; expected {expected} {hint}")
     if dtypes and str(array.dtype) not in dtypes:
         raise TypeError(_wrong_numbers(name, array.dtype, dtypes))

@@ -113,7 +113,7 @@ class Visit:
         self.page.set_default_timeout(15_000)
         self.page.on("console", lambda message: message.type == "error" and self.errors.append(message.text))
         self.page.on("pageerror", lambda error: self.errors.append(str(error)))
-        self.page.on("requestfailed", self._record_failure)
+        self.page.on("requestfailed", lambda request: self.errors.append(f"{request.url}: {request.failure}"))
         self.page.on("response", self._record)
         host = urlsplit(site).netloc
         self.page.route(lambda url: urlsplit(url).netloc != host, self._refuse)
@@ -125,10 +125,6 @@ class Visit:
             return route.continue_()
         self.foreign.append(route.request.url)
         return route.abort()
-
-    def _record_failure(self, request):
-        if request.failure != "net::ERR_ABORTED":  # the browser gives up what a page still loads when one leaves it
-            self.errors.append(f"{request.url}: {request.failure}")
 
     def _record(self, response):
         self.weights[response.url] = self._bytes_as_sent(response)

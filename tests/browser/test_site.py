@@ -109,7 +109,8 @@ def test_search_works_without_network(open_page):
     result.click()
     visit.page.wait_for_load_state("networkidle")
     assert "softmax" in visit.page.locator("main").inner_text().lower()
-    assert visit.errors == []
+    # What the search page still fetched when it was left, the browser has given up.
+    assert [error for error in visit.errors if not error.endswith("net::ERR_ABORTED")] == []
     assert visit.foreign == []
 
 

@@ -283,6 +283,8 @@ def test_exact_match_counts_what_is_the_same_throughout():
             r"model is of type Encoder; expected a Seq2Seq",
         ),
         (lambda m: pf.translate(m, [1, 2]), TypeError, r"^sources is a single source; expected a list of them"),
+        (lambda m: pf.translate(m, jnp.array([1, 2])), TypeError, r"^sources is a single source; expected a list of"),
+        (lambda m: m.condition_on([[[3], [4, 5]], [[3]]]), TypeError, r"source is a list; expected .*unequal length"),
         (lambda m: pf.translate(m, "ab"), TypeError, r"sources is a string; expected a list"),
         (lambda m: pf.translate(m, [[1] * 7]), ValueError, r"A source has 7 tokens; expected 1 to source_len=6"),
         (
@@ -304,7 +306,11 @@ def test_exact_match_counts_what_is_the_same_throughout():
         ),
         (lambda m: pf.exact_match("ab", ["a", "b"]), TypeError, r"found is a string; expected a list of texts"),
         (lambda m: pf.translate(m, [[3]], 99), ValueError, r"^A target of max_new_tokens has 99 tokens; expected 1 to"),
-        (lambda m: m.condition_on([[3, 4], [5]]), TypeError, r"unequal length: pad them by pf\.data\.pad_texts"),
+        (
+            lambda m: m.condition_on([[3, 4], [5]]),
+            TypeError,
+            r"unequal length: .*pf\.data\.pad_texts",
+        ),
         (
             lambda m: pf.generate(m.condition_on(jnp.array([3, 4])), [[START], [4]], 2, temperature=0.0),
             ValueError,

@@ -447,9 +447,9 @@ def test_bad_calls_of_methods_are_named(call, error, message):
         call()
 
 
-def test_generate_finds_a_prompt_without_a_start_token_when_it_runs():
+def test_a_prompt_without_the_start_token_is_named():
     shallow = new_model(num_decoder_layers=1).condition_on(SOURCE)
-    with pytest.raises(RuntimeError, match=r"An entry of target is not allowed; expected the start token, 9"):
+    with pytest.raises(ValueError, match=r"prompts\[0\] begins with 3; expected the start token, 9"):
         pf.generate(shallow, [[3]], 2, temperature=0.0)
-    with pytest.raises(RuntimeError, match=r"An entry of target is not allowed; expected the start token, 9"):
+    with pytest.raises(ValueError, match=r"begins with 3; expected the start token, 9"):
         pf.beam_search(shallow, [3], 2, beam_width=2, stop_tokens=[STOP])

@@ -81,7 +81,7 @@ def start_of(model: LanguageModel, prompts, max_new_tokens: int, *, may_slide: b
             "condition_on of an encoder–decoder returns."
         )
     prompts, context_len = _checked_prompts(prompts, model.config.vocab_size), model.config.context_len
-    _check_start(prompts, getattr(model, "start_token", None))
+    _check_start(prompts, getattr(model.config, "start_token", None))
     longest = max(map(len, prompts))
     slides = longest + max_new_tokens - 1 > context_len
     if slides and not (may_slide and getattr(model, "can_slide", False)):

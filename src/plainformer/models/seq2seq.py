@@ -230,11 +230,6 @@ class ConditionedSeq2Seq(eqx.Module):
         """The model's configuration."""
         return self.model.config
 
-    @property
-    def start_token(self) -> int:
-        """The id that every target, and so every prompt, begins with."""
-        return self.config.start_token
-
     def make_cache(self, capacity: int | None = None, *, batch: tuple[int, ...] = ()) -> tuple[KeyValueCache, ...]:
         """Make an empty cache for `capacity` tokens of each target, a part per block; `None` for `context_len`.
 
