@@ -122,7 +122,7 @@ def translate(
     check_list("sources", sources, "sources, each a list of ids")
     if not len(sources):
         raise ValueError("There are no sources; expected at least one.")
-    if np.ndim(sources[0]) == 0 and type(sources[0]) is not str:
+    if np.ndim(sources[0]) == 0 and hasattr(sources[0], "__index__"):
         raise TypeError("sources is a single source; expected a list of them: pass [source].")
     config = model.config
     source, is_source = pad_texts(sources)
