@@ -2,7 +2,7 @@
 
 from itertools import pairwise
 
-from drawings.sketch import SMALL, SOFT, Picture, arrow, box, caption, column, grid, row, words
+from drawings.sketch import SMALL, SOFT, Picture, arrow, box, column, row, words
 
 WIDE = 190.0
 
@@ -42,43 +42,4 @@ def shift() -> Picture:
     picture = column(expected, read, gap=40, align=1)
     for n in range(len(text) - 1):
         picture = arrow(picture, f"x{n}.top", f"t{n}.bottom")
-    return picture
-
-
-def cached_step() -> Picture:
-    """One step of writing with a cache. The new token gives one query, one key and one value. The key and the value are
-    put behind the six that are stored. The query meets all seven keys, which gives seven weights; with these the seven
-    values are added to one output.
-    """
-    stored, cell = 6, 26.0
-
-    def kept(name: str, kind: str, text: str) -> Picture:
-        return caption(grid(name, [["plain"] * stored + [kind]], cell), text, gap=2)
-
-    token = column(box("q", "query", "queries"), box("k", "key", "keys"), box("v", "value", "values"), gap=28)
-    weights = caption(grid("a", [["stream"] * (stored + 1)], cell), "weights", gap=2)
-    cache = column(weights, kept("ks", "keys", "keys"), kept("vs", "values", "values"), gap=18)
-    picture = row(box("x", "new token", "stream"), token, cache, box("y", "output", "stream"), gap=50)
-    for name, room in (("q", "a"), ("k", "ks"), ("v", "vs")):
-        picture = arrow(picture, "x.right", f"{name}.left")
-        picture = arrow(picture, f"{name}.right", f"{room}.left")
-    picture = arrow(picture, "a.right", "y.top", bend="across")
-    return arrow(picture, "vs.right", "y.bottom", bend="across")
-
-
-def beam() -> Picture:
-    """A tree of continuations, with the probability of each whole text. From the start go a, 0.6, and b, 0.4; the beam
-    of two keeps both. From a go aa and ab, 0.30 each, from b go ba, 0.36, and bb, 0.04. The beam keeps ba and aa. The
-    likeliest text, ba, does not begin with the likeliest token.
-    """
-    levels = [
-        {"start": "stream"},
-        {"a: 0.6": "marked", "b: 0.4": "marked"},
-        {"aa: 0.30": "marked", "ab: 0.30": "plain", "ba: 0.36": "marked", "bb: 0.04": "plain"},
-    ]
-    columns = [column(*(box(text[:2], text, kind) for text, kind in level.items()), gap=16) for level in levels]
-    picture = row(*columns, gap=70)
-    for before, following in {"st": ("a:", "b:"), "a:": ("aa", "ab"), "b:": ("ba", "bb")}.items():
-        for after in following:
-            picture = arrow(picture, f"{before}.right", f"{after}.left")
     return picture

@@ -1,4 +1,4 @@
-"""The schematics of chapter 07."""
+"""The schematics of chapter 08."""
 
 from drawings.sketch import SMALL, SOFT, Picture, arrow, box, column, row, words
 

@@ -46,10 +46,10 @@ def attention() -> Picture:
 
 
 def neighbours() -> Picture:
-    """Two phrases. In the first, the word bark takes half of its new vector from dog and half from itself; in the
-    second, half from oak and half from itself. The same word ends as two different vectors.
+    """Two phrases. In the first, the word bark takes three quarters of its new vector from dog and one
+    quarter from itself; in the second, three quarters from oak. The same word ends as two different vectors.
     """
-    return row(_phrase("dog", "(2, ½)"), _phrase("oak", "(½, 2)"), gap=80)
+    return row(_phrase("dog", "(2½, −¼)"), _phrase("oak", "(¼, 2)"), gap=80)
 
 
 def _phrase(neighbour: str, vector: str) -> Picture:
@@ -57,8 +57,8 @@ def _phrase(neighbour: str, vector: str) -> Picture:
     after = row(box("new", "bark", "marked"), words(vector), gap=8)
     after = row(space(before.parts["right"].x), after, gap=0)
     picture = column(before, after, gap=64, align=0)
-    picture = arrow(picture, "left.bottom", "new.top.0.3", width=3, label="½")
-    return arrow(picture, "right.bottom", "new.top.0.6", width=3, label="½")
+    picture = arrow(picture, "left.bottom", "new.top.0.3", width=4, label="¾")
+    return arrow(picture, "right.bottom", "new.top.0.6", width=1.5, label="¼")
 
 
 def masks() -> Picture:

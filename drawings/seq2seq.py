@@ -1,4 +1,4 @@
-"""The schematics of chapter 08."""
+"""The schematics of chapter 09."""
 
 from itertools import pairwise
 

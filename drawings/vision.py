@@ -1,4 +1,4 @@
-"""The schematics of chapter 09."""
+"""The schematics of chapter 10."""
 
 from itertools import pairwise
 

@@ -19,15 +19,15 @@ from words_kept import words_lost
 BOOK = Book()
 CHAPTERS = BOOK.chapters
 PAGES = ["index", *CHAPTERS, *(f"appendix/{file.stem}" for file in sorted((ROOT / "appendix").glob("*.md")))]
-# The notation chapter is about the symbols that the others share: it has no module of its own.
-WITH_MODULE = [name for name in CHAPTERS if not name.endswith("_notation")]
+# The primer and the notation are about what the others share: they have no module of their own.
+WITH_MODULE = [name for name in CHAPTERS if not name.endswith(("_primer", "_notation"))]
 
 each_chapter = pytest.mark.parametrize("name", CHAPTERS)
 each_page = pytest.mark.parametrize("name", PAGES)
 
 
 def stem_of(name: str) -> str:
-    return Path(name).name[3:]
+    return Path(name).name.partition("_")[2]
 
 
 def found(name: str, *kinds: str) -> list[nodes.Element]:
@@ -80,16 +80,18 @@ def test_page_has_a_title_and_a_chapter_a_label(name):
 @pytest.mark.parametrize("name", WITH_MODULE)
 def test_chapter_has_its_module_and_tests(name):
     stem = stem_of(name)
-    modules = list((ROOT / "src/plainformer").rglob(f"{stem}.py"))
-    modules = [file for file in modules if "exercises" not in file.parts]
-    assert len(modules) == 1, f"{name}.md wants one src/plainformer/**/{stem}.py; there are {modules}"
-    assert list((ROOT / "tests").rglob(f"test_{stem}.py")), f"{name}.md has no tests/**/test_{stem}.py"
+    modules = [*(ROOT / "src/plainformer").rglob(f"{stem}.py"), *(ROOT / "src/plainformer").glob(f"{stem}/")]
+    modules = [file for file in modules if "exercises" not in file.parts and file.stem != file.parent.name]
+    assert len(modules) == 1, f"{name}.md wants one src/plainformer/**/{stem}.py, or a room {stem}; there are {modules}"
+    tests = [*(ROOT / "tests").rglob(f"test_{stem}.py"), *(ROOT / f"tests/{stem}").glob("test_*.py")]
+    assert tests, f"{name}.md has no tests/**/test_{stem}.py"
 
 
 @pytest.mark.parametrize("name", WITH_MODULE)
 def test_chapter_shows_the_code_of_its_module(name):
-    shown = {Path(find(ROOT, shown).place.file).name for shown in names_listed(ROOT / f"{name}.md")}
-    assert f"{stem_of(name)}.py" in shown, f"{name}.md shows nothing of its module in a {{listing}}"
+    files = [Path(find(ROOT, shown).place.file) for shown in names_listed(ROOT / f"{name}.md")]
+    shown = {place for file in files for place in (file.stem, file.parent.name)}
+    assert stem_of(name) in shown, f"{name}.md shows nothing of its module in a {{listing}}"
 
 
 # --- Notebooks ------------------------------------------------------------------------------------------------

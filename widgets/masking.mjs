@@ -1,4 +1,4 @@
-// A masked language model's guess at a hidden letter (chapter 07), from both sides and from the left alone.
+// A masked language model's guess at a hidden letter (chapter 08), from both sides and from the left alone.
 // `masking.json` holds probabilities of the book's own model; tools/models/masking_figure.py writes it.
 import { choice, format, frame, html, slider } from "./common.mjs";
 

@@ -1,4 +1,4 @@
-// One small self-attention, written in the two conventions of the literature (chapter 00): tokens as rows or columns.
+// One small self-attention, written in the two conventions of the literature (appendix A): tokens as rows or columns.
 import { checkbox, choice, format, frame, html, matmul, matrixTable, scaled, softmax, transpose } from "./common.mjs";
 
 const TOKENS = ["tea", "is", "hot"];

@@ -1,4 +1,4 @@
-// What a vision transformer looks at (chapter 09): the class token's attention over the patches of a digit, and what the
+// What a vision transformer looks at (chapter 10): the class token's attention over the patches of a digit, and what the
 // model says if a patch is painted blank. `patches.json` holds what the book's own model made of each digit, whole and
 // with each patch hidden; tools/models/patches_figure.py writes it.
 import { choice, format, frame, heat, html, matrixTable } from "./common.mjs";

@@ -1,4 +1,4 @@
-// The next token's distribution (chapter 06): temperature, top-k and top-p act on real logits, and tokens are drawn.
+// The next token's distribution (chapter 07): temperature, top-k and top-p act on real logits, and tokens are drawn.
 // `sampling.json` holds the logits of the book's own model; tools/models/sampling_figure.py writes it.
 import { choice, format, frame, html, slider, softmax } from "./common.mjs";
 

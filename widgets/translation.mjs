@@ -1,4 +1,4 @@
-// Cross-attention as alignment (chapter 08): which letters of a date are read while each character of it is written.
+// Cross-attention as alignment (chapter 09): which letters of a date are read while each character of it is written.
 // `translation.json` holds weights of the book's own model; tools/models/translation_figure.py writes it.
 import { choice, format, frame, heat, html, slider } from "./common.mjs";
 

@@ -44,9 +44,10 @@ from plainformer.positions.rotary import rotate_pairs as rotate_pairs, RotaryPos
 from plainformer.positions.relative import relative_buckets as relative_buckets, RelativePositions as RelativePositions
 from plainformer.positions.alibi import alibi_slopes as alibi_slopes, AlibiPositions as AlibiPositions
 from plainformer.positions.grid import sinusoidal_positions_2d as sinusoidal_positions_2d
-# Models (06 to 09), and texts that they write
+# Models (06 to 10), and texts that they write
 from plainformer.models.decoder import Decoder as Decoder, DecoderConfig as DecoderConfig
-from plainformer.models.accounting import count_parameters as count_parameters, training_flops as training_flops
+from plainformer.models.accounting import count_flops as count_flops, count_parameters as count_parameters
+from plainformer.models.accounting import training_flops as training_flops
 from plainformer.models.encoder import Encoder as Encoder, EncoderConfig as EncoderConfig
 from plainformer.models.pretraining import (
     mask_tokens as mask_tokens, MaskedLanguageModel as MaskedLanguageModel, masked_token_loss as masked_token_loss,
@@ -63,9 +64,8 @@ from plainformer.generation.translation import (
     translation_batch as translation_batch, translation_loss as translation_loss, translate as translate,
     exact_match as exact_match)
 # Training and saving
-from plainformer.training import (
-    TrainingConfig as TrainingConfig, cross_entropy as cross_entropy, fit as fit, load_model as load_model,
-    save_model as save_model)
+from plainformer.training import (TrainingConfig as TrainingConfig, cross_entropy as cross_entropy, fit as fit,
+    load_model as load_model, save_model as save_model)
 
 
 def __getattr__(name: str):

@@ -63,7 +63,7 @@ def test_make_cache_has_the_dtype_of_its_layer(dtype):
     assert rows.dtype == cache.keys.dtype == cache.values.dtype == dtype
 
 
-@pytest.mark.equation("eq-decoder-cache")
+@pytest.mark.equation("eq-generation-cache")
 def test_key_value_cache_append_writes_behind_what_is_there():
     front, cache = (TEXTS, KV_HEADS), FILLED
     assert int(cache.length) == 4
@@ -76,7 +76,7 @@ def test_key_value_cache_append_writes_behind_what_is_there():
     assert (cache.values[..., 4:, :] == 0).all()
 
 
-@pytest.mark.equation("eq-decoder-cache")
+@pytest.mark.equation("eq-generation-cache")
 def test_key_value_cache_mask_by_hand():
     mask = FILLED.mask(np.array([[1, 3], [0, -1]]))
     expected = [
@@ -87,7 +87,7 @@ def test_key_value_cache_mask_by_hand():
     np.testing.assert_array_equal(mask, np.array(expected, bool))
 
 
-@pytest.mark.equation("eq-decoder-cache")
+@pytest.mark.equation("eq-generation-cache")
 @pytest.mark.parametrize("order", [[1, 1, 0], [[0, 1, 0], [1, 1, 1]]])
 def test_key_value_cache_select_takes_texts_of_all_heads(order):
     selected, order = FILLED.select(np.array(order)), np.array(order)
@@ -136,7 +136,7 @@ def pieces_of(x, sizes):
     return zip(np.split(x, ends[:-1], axis=-2), ends - sizes, ends, strict=True)
 
 
-@pytest.mark.equation("eq-decoder-cached-attention")
+@pytest.mark.equation("eq-generation-cached-attention")
 @pytest.mark.parametrize("scheme", [pf.NoPositions(), pf.RotaryPositions(), pf.AlibiPositions(HEADS)], ids=repr)
 def test_multi_head_attention_extend_agrees_with_a_loop_in_float64(scheme):
     layer, x = new_layer(), draw(TEXTS, 6, D_MODEL)
@@ -154,7 +154,7 @@ def test_multi_head_attention_extend_agrees_with_a_loop_in_float64(scheme):
         assert_close(output[text, padded:], expected)
 
 
-@pytest.mark.equation("eq-decoder-cached-attention")
+@pytest.mark.equation("eq-generation-cached-attention")
 @pytest.mark.parametrize("num_kv_heads", [6, 2, 1])
 @pytest.mark.parametrize("batch", [(), (2, 3)])
 def test_multi_head_attention_extend_equals_a_causal_call(num_kv_heads, batch):

@@ -141,7 +141,7 @@ def read_in_pieces(block, x, context, scheme=NONE):
     return np.concatenate(pieces, axis=1)
 
 
-@pytest.mark.equation("eq-seq2seq-cached-context", "eq-decoder-cached-attention")
+@pytest.mark.equation("eq-seq2seq-cached-context", "eq-generation-cached-attention")
 @pytest.mark.parametrize(
     ("kind", "scheme"),
     [

@@ -9,6 +9,8 @@ NAMES = [
     "heads",
     "blocks",
     "positions",
+    "descent",
+    "surprise",
     "sampling",
     "masking",
     "patches",
@@ -23,6 +25,8 @@ CHANGES = {
     "heads": [("Head 2", "Space")],
     "blocks": [("pre-norm", "Space"), ("Weight scale", "ArrowRight"), ("Layers", "ArrowLeft")],
     "positions": [("rotary", "Space"), ("Query at n", "ArrowRight"), ("Key at m", "End"), ("Move both", "Home")],
+    "descent": [("Learning rate", "ArrowRight"), ("One step", "Enter"), ("Ten steps", "Space")],
+    "surprise": [("The cat", "Space"), ("Letter", "ArrowRight")],
     "sampling": [
         ("The object", "Space"),
         ("Temperature", "ArrowLeft"),

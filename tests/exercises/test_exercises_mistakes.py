@@ -51,6 +51,7 @@ TRIED_ON = {
     "cut_patches": (5, "5 checks on images such as (6, 12, 5), patches of 2 x 3 pixels"),
     "encode": (0, "6 checks on texts such as 'banana nana bananana'"),
     "feed_forward": (3, "3 checks on 5 tokens, 8 hidden"),
+    "gradient_step": (3, "4 checks on 5 logits, 7 targets"),
     "label_smoothing": (3, "4 checks on 5 tokens, a vocabulary of 7, epsilon 0.1"),
     "layer_norm": (3, "5 checks on 5 tokens, 4 features"),
     "linear_columns": (3, "6 checks on tokens (3, 5), stored matrix (4, 3)"),

@@ -70,7 +70,7 @@ def assert_same(found, expected):
     )
 
 
-@pytest.mark.equation("eq-decoder-beam", "eq-decoder-length-norm")
+@pytest.mark.equation("eq-generation-beam", "eq-generation-length-norm")
 @pytest.mark.parametrize("stop_tokens", [[], [2]])
 @pytest.mark.parametrize("length_power", [0.0, 1.0])
 def test_beam_search_as_wide_as_the_tree_is_exhaustive(model, tree, length_power, stop_tokens):
@@ -80,7 +80,7 @@ def test_beam_search_as_wide_as_the_tree_is_exhaustive(model, tree, length_power
     assert_same(found, expected)
 
 
-@pytest.mark.equation("eq-decoder-beam", "eq-decoder-length-norm")
+@pytest.mark.equation("eq-generation-beam", "eq-generation-length-norm")
 @pytest.mark.parametrize("length_power", [0.0, 0.6, 1.0, 3.0])
 @pytest.mark.parametrize("stop_tokens", [[2], [0]])
 def test_beam_search_of_a_narrow_beam_agrees_with_lists(model, tree, length_power, stop_tokens):
@@ -98,7 +98,7 @@ def test_beam_search_of_width_one_is_greedy(model, stop_token, stops):
     np.testing.assert_allclose(found.log_prob, sum(greedy.log_probs), rtol=1e-5)
 
 
-@pytest.mark.equation("eq-decoder-length-norm", "eq-decoder-factorisation")
+@pytest.mark.equation("eq-generation-length-norm", "eq-decoder-factorisation")
 def test_beam_search_scores_are_what_they_say(model):
     found = pf.beam_search(model, PROMPT, NEW, beam_width=81, length_power=0.6, stop_tokens=[2])
     assert [each.score for each in found] == sorted((each.score for each in found), reverse=True)
@@ -112,7 +112,7 @@ def test_beam_search_scores_are_what_they_say(model):
         np.testing.assert_allclose(each.score, each.log_prob / len(each.tokens) ** 0.6, rtol=1e-5)
 
 
-@pytest.mark.equation("eq-decoder-beam")
+@pytest.mark.equation("eq-generation-beam")
 def test_beam_search_finds_what_greedy_search_misses():
     table = np.log([[0.01, 0.55, 0.44], [0.4, 0.3, 0.3], [0.02, 0.95, 0.03]])
     greedy, wide = (pf.beam_search(Bigram(table), [0], 2, beam_width=width)[0] for width in (1, 2))
@@ -122,7 +122,7 @@ def test_beam_search_finds_what_greedy_search_misses():
     np.testing.assert_allclose(math.exp(wide.log_prob), 0.44 * 0.95, rtol=1e-5)
 
 
-@pytest.mark.equation("eq-decoder-length-norm")
+@pytest.mark.equation("eq-generation-length-norm")
 def test_beam_search_keeps_what_has_ended_and_extends_it_no_more():
     # Token 2 ends a text. Ending at once has probability 0.3; going on, 0.7 for each step.
     model = Bigram(np.log([[0.7, 1e-9, 0.3], [0.7, 1e-9, 0.3], [1e-9, 1 - 2e-9, 1e-9]]))

@@ -41,7 +41,7 @@ def continuations(model):
     return pf.generate(model, PROMPTS, NEW, temperature=0.0)
 
 
-@pytest.mark.equation("eq-decoder-temperature")
+@pytest.mark.equation("eq-generation-temperature")
 def test_next_token_probabilities_by_hand():
     logits = jnp.log(jnp.array([0.1, 0.3, 0.6]))
     np.testing.assert_allclose(probabilities(logits), [0.1, 0.3, 0.6], rtol=1e-5)
@@ -49,7 +49,7 @@ def test_next_token_probabilities_by_hand():
     np.testing.assert_allclose(probabilities(logits, temperature=2.0), np.sqrt([1, 3, 6]) / np.sqrt([1, 3, 6]).sum())
 
 
-@pytest.mark.equation("eq-decoder-temperature")
+@pytest.mark.equation("eq-generation-temperature")
 def test_next_token_probabilities_at_temperature_zero_share_the_largest(logits):
     greedy = [0, 0.5, 0, 0, 0.5, 0, 0]
     for temperature in (0.0, 1e-6, 1e-30, 1e-60):  # the last of them is zero in single precision
@@ -57,12 +57,12 @@ def test_next_token_probabilities_at_temperature_zero_share_the_largest(logits):
     np.testing.assert_array_equal(probabilities(1e30 * logits, temperature=1e-10), greedy)
 
 
-@pytest.mark.equation("eq-decoder-temperature")
+@pytest.mark.equation("eq-generation-temperature")
 def test_next_token_probabilities_at_high_temperature_are_uniform(logits):
     np.testing.assert_allclose(probabilities(logits, temperature=1e6), np.full(VOCAB, 1 / VOCAB), rtol=1e-5)
 
 
-@pytest.mark.equation("eq-decoder-top-k", "eq-decoder-top-p")
+@pytest.mark.equation("eq-generation-top-k", "eq-generation-top-p")
 def test_next_token_probabilities_that_keep_all_change_nothing(logits):
     # A tail so thin that rounding makes the sum of what is before it a full one.
     logits = logits.at[6].set(-30.0)
@@ -73,7 +73,7 @@ def test_next_token_probabilities_that_keep_all_change_nothing(logits):
     np.testing.assert_array_equal(probabilities(logits, top_p=1.0, top_k=VOCAB, temperature=1.0), expected)
 
 
-@pytest.mark.equation("eq-decoder-top-k")
+@pytest.mark.equation("eq-generation-top-k")
 def test_next_token_probabilities_top_k_by_hand(logits):
     np.testing.assert_array_equal(probabilities(logits, top_k=1), [0, 0.5, 0, 0, 0.5, 0, 0])
     np.testing.assert_array_equal(probabilities(logits[1:4], top_k=1), [1, 0, 0])
@@ -81,7 +81,7 @@ def test_next_token_probabilities_top_k_by_hand(logits):
     np.testing.assert_allclose(found, [0.5, 0, 0.25, 0, 0.25], rtol=1e-5)  # what ties with the second stays
 
 
-@pytest.mark.equation("eq-decoder-top-p")
+@pytest.mark.equation("eq-generation-top-p")
 @pytest.mark.parametrize(
     ("top_p", "kept"), [(0.01, 1), (0.5, 1), (0.5001, 2), (0.75, 2), (0.7501, 3), (0.875, 3), (0.9, 4), (0.97, 5)]
 )
@@ -95,7 +95,7 @@ def test_next_token_probabilities_top_p_keeps_the_smallest_set_that_reaches_it(t
     np.testing.assert_allclose(found, (chosen / chosen.sum())[order], rtol=1e-5)
 
 
-@pytest.mark.equation("eq-decoder-temperature", "eq-decoder-top-k", "eq-decoder-top-p")
+@pytest.mark.equation("eq-generation-temperature", "eq-generation-top-k", "eq-generation-top-p")
 def test_next_token_probabilities_take_temperature_then_top_k_then_top_p():
     logits = jnp.log(jnp.array([0.4, 0.3, 0.2, 0.1]))
     # Squared: 16, 9, 4, 1. The first three hold 16 / 29, 25 / 29, 1; without top-k, 16 / 30, 25 / 30 = 0.83, 29 / 30.
@@ -107,7 +107,7 @@ def test_next_token_probabilities_take_temperature_then_top_k_then_top_p():
     np.testing.assert_allclose(colder_last, np.array([4, 3, 2, 0]) / 9, rtol=1e-5)
 
 
-@pytest.mark.equation("eq-decoder-top-p")
+@pytest.mark.equation("eq-generation-top-p")
 @pytest.mark.parametrize(("top_p", "dtype"), [(1e-46, "float32"), (1e-8, "float16"), (1e-45, "bfloat16")])
 def test_next_token_probabilities_top_p_keeps_the_likeliest_however_small_it_is(logits, top_p, dtype):
     found = probabilities(logits.astype(dtype), top_p=top_p)
@@ -275,7 +275,7 @@ def test_generate_takes_prompts_as_arrays():
         assert all(type(token) is int for token in found.tokens)
 
 
-@pytest.mark.equation("eq-decoder-ancestral")
+@pytest.mark.equation("eq-generation-ancestral")
 def test_generate_draws_as_often_as_next_token_probabilities_say(key):
     number, options = 3000, {"temperature": 0.8, "top_k": 4, "top_p": 0.95}
     model = Bigram(jax.random.normal(key, (5, 5)))

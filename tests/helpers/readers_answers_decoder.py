@@ -1,4 +1,4 @@
-"""Answers to the exercises of the chapter `decoder` as readers would write them, right ones and wrong ones."""
+"""Answers to the exercises of the primer, `decoder` and `generation` as readers write them, right and wrong ones."""
 
 import math
 from functools import partial
@@ -60,6 +60,38 @@ CROSS_ENTROPY = [
     (one_hot_mean, "all entries of the table"),
     (lambda logits, targets: (logits.argmax(axis=1) == targets).mean(), "that is accuracy"),
     (lambda logits, targets: np.mean(np.argmax(logits, axis=1) != targets), "that is accuracy"),
+]
+
+
+def gradient(logits, targets):
+    """Token by token, by a reader who writes the mean of the surprises' gradients."""
+    return np.mean([softmax(logits) - np.eye(len(logits))[target] for target in targets], axis=0)
+
+
+def stepped(change):
+    return lambda logits, targets, rate: logits - rate * change(logits, targets)
+
+
+@in_jax
+def gradient_step_in_jax(logits, targets, rate):
+    return logits - rate * jax.grad(lambda x: pf.cross_entropy(jnp.tile(x, (len(targets), 1)), targets))(logits)
+
+
+GRADIENT_STEP = [
+    (lambda x, targets, rate: x + rate * gradient(x, targets), "go up the gradient"),
+    (stepped(lambda x, targets: len(targets) * gradient(x, targets)), "of the sum of the surprises"),
+    (lambda x, targets, rate: x - gradient(x, targets), "learning rate plays no part"),
+    (lambda x, targets, rate: -rate * gradient(x, targets), "return the step"),
+    (lambda x, targets, rate: rate * gradient(x, targets), "return the step"),
+    (lambda x, targets, rate: gradient(x, targets), "the gradient alone"),
+    (stepped(lambda x, targets: x - np.eye(len(x))[targets].mean(axis=0)), "the softmax is missing"),
+    (stepped(lambda x, targets: -np.eye(len(x))[targets].mean(axis=0)), "only raise the logits"),
+    (stepped(lambda x, targets: softmax(x) - np.eye(len(x))[targets].max(axis=0) / len(targets)), "counts once"),
+    (stepped(lambda x, targets: gradient(x, targets[:1])), "first target alone"),
+    (
+        stepped(lambda x, targets: np.exp(x) / np.exp(x).sum() - np.eye(len(x))[targets].mean(axis=0)),
+        "large logits overflow",
+    ),
 ]
 SHIFT = [
     (lambda logits, tokens: surprise(logits, tokens).mean(), "nothing is shifted"),
@@ -312,6 +344,8 @@ RIGHT = [
     ("cross_entropy", in_numpy(lambda logits, targets: surprise(logits, targets).mean())),
     ("cross_entropy", in_numpy(lambda logits, targets: one_hot_mean(logits, targets) * logits.shape[1])),
     ("cross_entropy", in_jax(pf.cross_entropy)),
+    ("gradient_step", in_numpy(stepped(gradient))),
+    ("gradient_step", gradient_step_in_jax),
     ("next_token_loss", in_numpy(lambda logits, tokens: surprise(logits[:-1], tokens[1:]).mean())),
     ("next_token_loss", in_jax(shifted_loss)),
     ("temperature", in_numpy(tempered(divide))),
@@ -325,6 +359,7 @@ RIGHT = [
 ]
 WRONG = [
     *(("cross_entropy", in_numpy(function), words) for function, words in [*LOSS, *CROSS_ENTROPY]),
+    *(("gradient_step", in_numpy(function), words) for function, words in GRADIENT_STEP),
     *(("next_token_loss", in_numpy(partial(shifted, function)), words) for function, words in LOSS),
     *(("next_token_loss", in_numpy(function), words) for function, words in SHIFT),
     *(("temperature", in_numpy(function), words) for function, words in TEMPERATURE),

@@ -92,7 +92,7 @@ def test_decoder_agrees_with_a_loop_in_float64(kind):
     assert_close(logits, reference.decoder(TEXT, model))
 
 
-@pytest.mark.equation("eq-decoder-model", "eq-decoder-cached-attention")
+@pytest.mark.equation("eq-decoder-model", "eq-generation-cached-attention")
 @pytest.mark.parametrize("kind", KINDS)
 def test_decoder_extend_of_any_batch_equals_the_full_call(kind):
     model = new_model(kind)
@@ -103,7 +103,7 @@ def test_decoder_extend_of_any_batch_equals_the_full_call(kind):
     assert [int(part.length) for part in cache] == [SEQ, SEQ]
 
 
-@pytest.mark.equation("eq-decoder-cache")
+@pytest.mark.equation("eq-generation-cache")
 def test_compiled_decoder_extend_equals_the_full_call_for_every_split_of_a_prompt():
     model, prompt = new_model("rotary-grouped-modern"), TEXT[:5]
     expected = model(TEXT)[:5]

@@ -222,7 +222,7 @@ def test_stack_ends_in_one_norm_whichever_the_placement():
     np.testing.assert_array_equal(post(X), post.residual_stream(X)[-1])
 
 
-@pytest.mark.equation("eq-decoder-cached-attention")
+@pytest.mark.equation("eq-generation-cached-attention")
 @pytest.mark.parametrize("cross_attention", [False, True])
 @pytest.mark.parametrize("position_scheme", ["rotary", "relative", "none"])
 def test_stack_extend_of_any_batch_is_a_causal_call(cross_attention, position_scheme):

@@ -37,25 +37,33 @@ def surprises(logits, targets):
     return found
 
 
-@pytest.mark.equation("eq-decoder-cross-entropy")
+@pytest.mark.equation("eq-primer-cross-entropy")
 def test_cross_entropy_by_hand():
     logits = jnp.log(jnp.array([[0.5, 0.25, 0.25], [0.125, 0.125, 0.75]])) + 3  # a constant changes nothing
     loss = cross_entropy(logits, jnp.array([1, 0]))
     np.testing.assert_allclose(loss, (2 * math.log(2) + 3 * math.log(2)) / 2, rtol=1e-6)
 
 
-@pytest.mark.equation("eq-decoder-cross-entropy")
+@pytest.mark.equation("eq-primer-cross-entropy")
 def test_cross_entropy_of_uniform_logits_is_the_logarithm_of_the_vocabulary(targets):
     np.testing.assert_allclose(cross_entropy(jnp.full((BATCH, SEQ, VOCAB), -2.5), targets), math.log(7), rtol=1e-6)
 
 
-@pytest.mark.equation("eq-decoder-cross-entropy")
+@pytest.mark.equation("eq-primer-cross-entropy")
 def test_cross_entropy_agrees_with_a_loop_in_float64(logits, targets):
     expected = surprises(logits, targets)
     np.testing.assert_allclose(cross_entropy(logits, targets), expected.mean(), rtol=1e-5)
     found = cross_entropy(logits, targets, IS_TOKEN)
     np.testing.assert_allclose(found, expected[np.asarray(IS_TOKEN)].mean(), rtol=1e-5)
     np.testing.assert_allclose(cross_entropy(logits[1, 2], targets[1, 2]), expected[1, 2], rtol=1e-5)
+
+
+@pytest.mark.equation("eq-primer-gradient")
+def test_gradient_of_cross_entropy_is_what_was_expected_minus_what_came(logits, targets):
+    shares = jax.nn.softmax(logits) - np.eye(VOCAB)[np.asarray(targets)]
+    np.testing.assert_allclose(jax.grad(cross_entropy)(logits, targets), shares / (BATCH * SEQ), atol=1e-7)
+    some = np.where(IS_TOKEN[..., None], shares, 0) / int(IS_TOKEN.sum())
+    np.testing.assert_allclose(jax.grad(cross_entropy)(logits, targets, IS_TOKEN), some, atol=1e-7)
 
 
 def test_cross_entropy_of_large_logits_is_finite():

@@ -85,6 +85,7 @@ def by_optax(weights, gradients, config):
     return weights
 
 
+@pytest.mark.equation("eq-primer-adam", "eq-primer-adamw")
 @pytest.mark.parametrize("clip_norm", [None, 1.5])
 def test_make_optimiser_is_adamw_by_hand(clip_norm):
     numbers = np.random.default_rng(3)

@@ -57,7 +57,7 @@ class Book:
         config = yaml.safe_load((root / "_config.yml").read_text(encoding="utf-8"))
         self.repository: str = config["repository"]["url"].rstrip("/")
         self.site: str = site_address(self.repository)
-        self.chapters = [f"chapters/{file.stem}" for file in sorted((root / "chapters").glob("[0-9]*.md"))]
+        self.chapters = [f"chapters/{file.stem}" for file in sorted((root / "chapters").glob("*_*.md"))]
 
     @cached_property
     def built(self) -> "NotebookBuilder":

@@ -33,7 +33,7 @@ def names_listed(chapter: Path) -> list[str]:
 def main() -> None:
     """Print one line per chapter and one for the book."""
     total = [0, 0]
-    for chapter in sorted((ROOT / "chapters").glob("[0-9]*.md")):
+    for chapter in sorted((ROOT / "chapters").glob("*_*.md")):
         codes = [find(ROOT, name).code for name in names_listed(chapter)]
         shown, computing = sum(len(code.splitlines()) for code in codes), sum(map(computing_lines, codes))
         total = [total[0] + shown, total[1] + computing]

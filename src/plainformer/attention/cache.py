@@ -1,4 +1,4 @@
-"""The key–value cache: what attention has already computed about the tokens read so far (chapter 06)."""
+"""The key–value cache: what attention has already computed about the tokens read so far (chapter 07)."""
 
 import math
 
@@ -17,7 +17,7 @@ MAKE_ROOM = "Make the cache larger, or start anew with the last tokens."
 class KeyValueCache(eqx.Module):
     r"""Room for the keys and values of one attention layer, filled from the left as tokens are read.
 
-    Implements `eq-decoder-cache`; Shazeer (2019), section 2.4, where keys and values are one more argument and result.
+    Implements `eq-generation-cache`; Shazeer (2019), section 2.4, where keys and values are argument and result, too.
 
     **Arguments** number of key and value heads; `capacity`, for how many tokens of each text there is room; width of a
     key and of a value; `batch`, the axes in front, `(3,)` for three texts that are read side by side, equally many
@@ -183,7 +183,7 @@ def attend_to_cache(
 ) -> Float[Array, "*batch heads seq d_v"]:
     r"""Attend from queries to what a cache holds.
 
-    Implements `eq-decoder-cached-attention`.
+    Implements `eq-generation-cached-attention`.
 
     **Arguments** the queries, already turned if the scheme turns them; the cache; where the queries stand in their
     texts, -1 for padding; a position scheme, for its bias. **Returns** what each head returns.

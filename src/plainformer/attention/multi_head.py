@@ -209,7 +209,7 @@ class MultiHeadAttention(eqx.Module):
         return queries, keys, values, mask, bias
 
     def make_cache(self, capacity: int, *, batch: tuple[int, ...] = (), sliding: bool = False) -> KeyValueCache:
-        """Make an empty cache with room for `capacity` tokens, of each text of a batch (chapter 06)."""
+        """Make an empty cache with room for `capacity` tokens, of each text of a batch (chapter 07)."""
         d_k, d_v = self._head_widths()
         dtype = self.key.weight.dtype
         return KeyValueCache(self.num_kv_heads, capacity, d_k, d_v, batch=batch, dtype=dtype, sliding=sliding)
@@ -252,7 +252,7 @@ class MultiHeadAttention(eqx.Module):
     def cache_context(
         self, context: Float[Array, "*batch kv_seq d_model"], is_token: Bool[Array, "*batch kv_seq"] | None = None
     ) -> KeyValueCache:
-        """Keep the keys and values of a context, computed once, for every token that will read it (chapter 08).
+        """Keep the keys and values of a context, computed once, for every token that will read it (chapter 09).
 
         `is_token` is `False` for padding. All of the context counts as position 0, so that tokens at any position may
         attend to it. Implements `eq-seq2seq-cached-context`.

@@ -1,4 +1,4 @@
-"""Where a model looks: attention followed through all layers, or laid over the patches of an image (chapter 09)."""
+"""Where a model looks: attention followed through all layers, or laid over the patches of an image (chapter 10)."""
 
 import jax.numpy as jnp
 from jaxtyping import Array, Float

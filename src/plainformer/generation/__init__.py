@@ -1,1 +1,1 @@
-"""Writing texts: sampling, beam search, translation (chapters 06 and 08)."""
+"""Writing texts: sampling, beam search, translation (chapters 07 and 09)."""

@@ -1,4 +1,4 @@
-"""Searching for a likely text: beam search, with a cache, as one compiled loop (chapter 06)."""
+"""Searching for a likely text: beam search, with a cache, as one compiled loop (chapter 07)."""
 
 import dataclasses
 import math
@@ -38,9 +38,9 @@ def beam_search(
 ) -> list[Hypothesis]:
     r"""Search for likely continuations: keep the best few beginnings, extend each by every token, keep the best few.
 
-    Implements `eq-decoder-beam`; Graves (2012), section 2.6; the score is `eq-decoder-length-norm`, of the form of Wu
-    et al. (2016), section 7, without their constant. With `beam_width=1` it is greedy search; with a beam as wide as
-    there are texts, it is exhaustive.
+    Implements `eq-generation-beam`; Graves (2012), section 2.6; the score is `eq-generation-length-norm`, in the form
+    of Wu et al. (2016), section 7, without their constant. With `beam_width=1` it is greedy search; with a beam as wide
+    as there are texts, it is exhaustive.
 
     **Arguments**
 

@@ -1,4 +1,4 @@
-"""Continuing a text: one distribution after another, drawn from, with a cache, as one compiled loop (chapter 06)."""
+"""Continuing a text: one distribution after another, drawn from, with a cache, as one compiled loop (chapter 07)."""
 
 import zlib
 from collections import Counter
@@ -28,8 +28,8 @@ def next_token_probabilities(
 ) -> Float[Array, " vocab_size"]:
     r"""Turn logits into the distribution that the next token is drawn from.
 
-    Implements `eq-decoder-temperature`, then `eq-decoder-top-k` (Fan et al., 2018), then
-    `eq-decoder-top-p` (Holtzman et al., 2020, section 3.1), each renormalised.
+    Implements `eq-generation-temperature`, then `eq-generation-top-k` (Fan et al., 2018), then
+    `eq-generation-top-p` (Holtzman et al., 2020, section 3.1), each renormalised.
 
     **Arguments**
 
@@ -151,7 +151,7 @@ def generate(
 ):
     r"""Continue each prompt, token after token, each drawn from `next_token_probabilities` and fed back.
 
-    Implements `eq-decoder-ancestral`. The keys and values of what was read are cached. Prompts are padded to a few
+    Implements `eq-generation-ancestral`. The keys and values of what was read are cached. Prompts are padded to a few
     lengths, and compiled once for each of these, number of prompts, `max_new_tokens`, number of stop tokens, `top_k`
     and choice of method.
 

@@ -1,4 +1,4 @@
-"""Pairs of texts to learn from, the loss on them, and translating many sources at once (chapter 08)."""
+"""Pairs of texts to learn from, the loss on them, and translating many sources at once (chapter 09)."""
 
 from collections.abc import Callable, Sequence
 from typing import NamedTuple

@@ -1,1 +1,1 @@
-"""Whole models: decoder, encoder, encoder and decoder, vision transformer (chapters 06 to 09)."""
+"""Whole models: decoder, encoder, encoder and decoder, vision transformer (chapters 06 to 10)."""

@@ -1,4 +1,4 @@
-"""What makes a stack of blocks what it is, and its parts made of that (chapters 06 to 09)."""
+"""What makes a stack of blocks what it is, and its parts made of that (chapters 06 to 10)."""
 
 import dataclasses
 from typing import Literal
@@ -39,7 +39,7 @@ class StackConfig:
     - `qk_norm`: whether queries and keys are normalised by `RMSNorm` in every head of a self-attention.
     - `activation`: of the token-wise networks, as for `FeedForward`; or for those with a gate and no bias `"swiglu"`,
       `"geglu"` with the exact gelu, `"geglu_tanh"` with its approximation.
-    - `position_scheme`: of chapter 05; `"sinusoidal_2d"` is for images (chapter 09). `rope_theta`: the base of rotary
+    - `position_scheme`: of chapter 05; `"sinusoidal_2d"` is for images (chapter 10). `rope_theta`: the base of rotary
       positions; `rotary_fraction`: which part of a key's columns they turn. `num_buckets`, `max_distance`: of relative
       positions, as for `relative_buckets`.
     - `window`: with 3, a token sees itself and two neighbours on each side, in a decoder the two before it; `None` for

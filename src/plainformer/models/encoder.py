@@ -1,4 +1,4 @@
-"""The encoder: a stack of blocks in which every token sees every other one (chapter 07)."""
+"""The encoder: a stack of blocks in which every token sees every other one (chapter 08)."""
 
 import dataclasses
 

@@ -1,4 +1,4 @@
-"""Sequence to sequence: an encoder reads a source, and a decoder writes a target while looking at it (chapter 08)."""
+"""Sequence to sequence: an encoder reads a source, and a decoder writes a target while looking at it (chapter 09)."""
 
 import dataclasses
 

@@ -1,4 +1,4 @@
-"""A stack of blocks, what enters it and what leaves it: the part that all models share (chapters 06 to 09)."""
+"""A stack of blocks, what enters it and what leaves it: the part that all models share (chapters 06 to 10)."""
 
 from collections.abc import Callable, Sequence
 

@@ -1,4 +1,4 @@
-"""The book's own small models, trained and ready, with the tokenizers that they learned with (chapters 06 to 09)."""
+"""The book's own small models, trained and ready, with the tokenizers that they learned with (chapters 06 to 10)."""
 
 import hashlib
 import json

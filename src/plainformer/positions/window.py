@@ -1,4 +1,4 @@
-"""Attention to near tokens only, as part of a position scheme (chapter 06)."""
+"""Attention to near tokens only, as part of a position scheme (chapter 07)."""
 
 import equinox as eqx
 import jax.numpy as jnp

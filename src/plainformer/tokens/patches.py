@@ -1,4 +1,4 @@
-"""Images as tokens: cutting them into patches, and putting the patches back together (chapters 01 and 09)."""
+"""Images as tokens: cutting them into patches, and putting the patches back together (chapters 01 and 10)."""
 
 from collections.abc import Sequence
 

@@ -1,4 +1,4 @@
-"""How wrong a model is: cross-entropy and what is made of it (chapter 06)."""
+"""How wrong a model is: cross-entropy and what is made of it (the primer and chapter 06)."""
 
 import math
 from collections.abc import Callable
@@ -24,8 +24,9 @@ def cross_entropy(
 ) -> Float[Array, ""]:
     r"""Return the mean surprise at the targets, in nats.
 
-    Implements `eq-decoder-cross-entropy`; Bengio et al. (2003), section 2, as a negative log-likelihood; with label
-    smoothing `eq-seq2seq-label-smoothing`; Szegedy et al. (2016), section 7.
+    Implements `eq-primer-cross-entropy`; Bengio et al. (2003), section 2, as a negative log-likelihood; its gradient by
+    the logits is `eq-primer-gradient`; with label smoothing `eq-seq2seq-label-smoothing`; Szegedy et al. (2016),
+    section 7.
 
     **Arguments**
 

@@ -1,4 +1,4 @@
-"""How weights are changed: a configuration, a learning-rate schedule, an optimiser (chapter 06)."""
+"""How weights are changed: a configuration, a learning-rate schedule, an optimiser (the primer and chapter 06)."""
 
 import dataclasses
 import math
@@ -94,7 +94,9 @@ def learning_rate_schedule(config: TrainingConfig) -> Callable:
 def make_optimiser(config: TrainingConfig, schedule: Callable | None = None):
     r"""Return the optimiser that `fit` uses: gradients are clipped, then AdamW follows the schedule.
 
-    Another `schedule` may take the place of `learning_rate_schedule(config)`.
+    Implements `eq-primer-adamw`, which is `eq-primer-adam` without weight decay; Loshchilov and Hutter (2019),
+    algorithm 2; Kingma and Ba (2015), algorithm 1. Vectors do not decay. Another `schedule` may take the place of
+    `learning_rate_schedule(config)`.
     """
     import optax
 

@@ -1,1 +1,1 @@
-"""Exercises of the chapter `decoder`: how wrong a model is, and what to do with its logits."""
+"""The exercise of the chapter `decoder`: the loss of a language model."""

@@ -2,9 +2,9 @@
 
 import numpy as np
 
-from plainformer.exercises.decoder._loss_cases import loss_cases, loss_examples
-from plainformer.exercises.decoder.cross_entropy import SURPRISE, cross_entropy
 from plainformer.exercises.model import Exercise, Mistake
+from plainformer.exercises.primer._loss_cases import loss_cases, loss_examples
+from plainformer.exercises.primer.cross_entropy import SURPRISE, cross_entropy
 
 
 def next_token_loss(logits, tokens, *, align=lambda logits, tokens: (logits[:-1], tokens[1:]), **steps):

@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from plainformer.exercises.decoder.cross_entropy import SURPRISE, log_softmax, of_each_row
 from plainformer.exercises.model import Case, Exercise, Mistake
+from plainformer.exercises.primer.cross_entropy import SURPRISE, log_softmax, of_each_row
 
 
 def _over_selected(surprises, is_selected):

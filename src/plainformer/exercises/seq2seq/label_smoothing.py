@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from plainformer.exercises.decoder.cross_entropy import SURPRISE, log_softmax, mean
 from plainformer.exercises.model import Case, Exercise, Mistake
+from plainformer.exercises.primer.cross_entropy import SURPRISE, log_softmax, mean
 
 
 def _smoothed(targets, vocab_size, epsilon):

@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from plainformer.exercises.decoder._loss_cases import loss_cases, loss_examples
 from plainformer.exercises.model import Exercise, Mistake
+from plainformer.exercises.primer._loss_cases import loss_cases, loss_examples
 
 
 def log_softmax(logits, axis=1):

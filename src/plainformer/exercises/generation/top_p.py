@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from plainformer.exercises.decoder.temperature import softmax
+from plainformer.exercises.generation.temperature import softmax
 from plainformer.exercises.model import Case, Exercise, Mistake
 
 
