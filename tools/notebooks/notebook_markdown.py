@@ -138,6 +138,9 @@ class Markdown:
         return f"{fence}{node.get('language', '')}\n{text}\n{fence}"
 
     def show_container(self, node: nodes.container) -> str:
+        if node.get("design_component") == "dropdown":
+            title, *body = node.children
+            return fold(f"<b>{title.astext()}</b>", join(map(self.show, body)))
         if not node.get("literal_block"):
             return self.blocks(node)
         caption, code = map(self.show, node.children)
