@@ -265,6 +265,14 @@ Epsilon.
 
 > several lines.
 
+:::{dropdown} Letters
+A folded table.
+
+| letter | meaning |
+|---|---|
+| $x$ | a number |
+:::
+
 ```{prf:proof}
 Start.
 

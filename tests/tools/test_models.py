@@ -35,7 +35,14 @@ def test_train_models_finds_every_script():
     assert found == [train_decoder, train_encoder, train_seq2seq, train_vision]
     assert all(callable(script.train) for script in found)
     figures = train_models.scripts("*_figure.py")
-    assert [figure.NUMBERS.stem for figure in figures] == ["masking", "patches", "sampling", "surprise", "translation"]
+    assert [figure.NUMBERS.stem for figure in figures] == [
+        "masking",
+        "outcomes",
+        "patches",
+        "sampling",
+        "surprise",
+        "translation",
+    ]
     assert all(callable(figure.write) for figure in figures)
 
 

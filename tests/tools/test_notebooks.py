@@ -45,7 +45,8 @@ def test_numbers_are_those_of_the_executed_site(root, book):
     config = yaml.safe_load((ROOT / "_config.yml").read_text())["sphinx"]["config"]
     (root / "conf.py").write_text(
         f"import sys; sys.path.insert(0, {str(ROOT / '_ext')!r})\n"
-        "extensions = ['myst_nb', 'sphinx_external_toc', 'sphinx_exercise', 'sphinx_proof', 'sphinxcontrib.bibtex',"
+        "extensions = ['myst_nb', 'sphinx_external_toc', 'sphinx_design', 'sphinx_exercise', 'sphinx_proof',"
+        " 'sphinxcontrib.bibtex',"
         " 'drawing', 'listing', 'live_figure']\n"
         "bibtex_bibfiles = ['references.bib']; external_toc_path = '_toc.yml'; nb_execution_mode = 'force'\n"
         "myst_enable_extensions = ['colon_fence', 'dollarmath', 'amsmath', 'deflist']\n"
@@ -99,6 +100,12 @@ def test_notes_are_quoted_and_their_mathematics_stays_on_one_line(text):
     assert "> **Note.**\n>\n> A sum $a + b$ with\n>\n> $$ s = a + b \\tag{1.3} $$" in text
     assert '> **A *title*.**\n>\n> ```python\n> print("{note}")\n> ```' in text
     assert "> **Aside.**\n>\n> Small (1.1)." in text
+
+
+def test_a_dropdown_is_folded(book):
+    cells = [cell.source for cell in book.built.cells["chapters/02_large"] if cell.cell_type == "markdown"]
+    folded = "<details>\n<summary><b>Letters</b></summary>\n\nA folded table.\n\n| letter | meaning |\n| --- | --- |\n"
+    assert f"{folded}| $x$ | a number |\n\n</details>" in "\n\n".join(cells)
 
 
 def test_figures_become_words_and_a_link(text):
