@@ -15,7 +15,7 @@ def whole() -> Picture:
     chain = [
         ("output", "E^{T}", "weights"),
         ("norm", "norm", "norm"),
-        *((f"block{n}", f"block {n}", "weights") for n in (2, 1, 0)),
+        *((f"block{n}", f"block {n}", "weights") for n in (3, 2, 1)),
         ("embed", "row of E (+ position)", "weights"),
     ]
     boxes = [box(name, label, kind, width=WIDE) for name, label, kind in chain]
