@@ -46,7 +46,7 @@ export function mount(element) {
   const table = html("table", {}, caption, html("thead", {}, html("tr", {}, heads)),
     html("tbody", {}, rows.map(({ head, cells }) => html("tr", {}, head, cells))));
   const drawing = chart();
-  stage.append(html("div", { class: "lf-panel lf-table" }, table,
+  stage.append(html("div", { class: "lf-panel lf-table", style: "flex-basis: 21rem" }, table,
     html("p", { class: "lf-note" }, "“gradient”: probability minus share. A step subtracts the learning rate times the gradient from each logit. " +
       "Another learning rate begins anew.")), html("div", { class: "lf-panel" }, drawing.node));
 

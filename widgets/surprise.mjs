@@ -31,7 +31,7 @@ export async function mount(element) {
   stage.append(letters, html("div", { class: "lf-wide lf-table" }, html("table", {}, caption, html("thead", {}, html("tr", {}, heads)),
     html("tbody", {}, lines.map(({ row }) => row)))),
     html("p", { class: "lf-note lf-wide" }, "The deeper the colour of a letter, the more it surprised the model, which had read what stands before it. The first letter is " +
-      "given. Below: what the model found likeliest at the framed place; what did come is bold and red. ␣ is a space."));
+      "given. In the table: what the model found likeliest at the framed place; what did come is bold and red. ␣ is a space."));
 
   function render() {
     const { text, surprises, expected } = texts[state.text];
