@@ -61,7 +61,7 @@ def test_descent_begins_anew_at_another_rate_and_may_go_up(shared_figures):
 def test_descent_ends_where_its_chart_does(shared_figures):
     figure = shared_figures("descent")
     for _ in range(5):
-        figure.control("Ten steps").click()
+        figure.press(figure.control("Ten steps"), "Enter")
     assert figure.state["steps"] == 40
     assert figure.control("One step").get_attribute("aria-disabled") == "true"
 
