@@ -46,8 +46,7 @@ from plainformer.positions.alibi import alibi_slopes as alibi_slopes, AlibiPosit
 from plainformer.positions.grid import sinusoidal_positions_2d as sinusoidal_positions_2d
 # Models (06 to 10), and texts that they write
 from plainformer.models.decoder import Decoder as Decoder, DecoderConfig as DecoderConfig
-from plainformer.models.accounting import count_flops as count_flops, count_parameters as count_parameters
-from plainformer.models.accounting import training_flops as training_flops
+from plainformer.models.accounting import count_parameters as count_parameters, training_flops as training_flops
 from plainformer.models.encoder import Encoder as Encoder, EncoderConfig as EncoderConfig
 from plainformer.models.pretraining import (
     mask_tokens as mask_tokens, MaskedLanguageModel as MaskedLanguageModel, masked_token_loss as masked_token_loss,

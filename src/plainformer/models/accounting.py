@@ -1,7 +1,4 @@
-"""What a model costs: its learned numbers, and the operations that it takes (chapters 04, 06 and 07)."""
-
-import math
-from collections.abc import Callable
+"""What a model costs: its learned numbers, and the operations that training takes (chapters 04 and 06)."""
 
 import equinox as eqx
 import jax
@@ -21,38 +18,6 @@ def count_parameters(module) -> int:
     if module is None or (leaves and not arrays and not isinstance(module, eqx.Module)):
         raise TypeError(f"module is of type {type(module).__name__}; expected a module, or a tree of arrays.")
     return sum(array.size for array in arrays if jnp.issubdtype(array.dtype, jnp.inexact))
-
-
-def count_flops(function: Callable, *args) -> int:
-    r"""Count the floating-point operations of the matrix products in `function(*args)`; nothing is computed.
-
-    A multiplication and an addition count as two. JAX lists what it would do, inner functions included. What a
-    `jax.lax.scan` repeats counts as often as it is repeated; the body of a `while_loop`, whose number of rounds nobody
-    knows beforehand, counts once.
-
-    >>> pf.count_flops(jnp.matmul, jnp.ones((5, 3)), jnp.ones((3, 7)))
-    210
-    """
-    program, _, _ = eqx.filter_make_jaxpr(function)(*args)
-    return _flops_of(program.jaxpr)
-
-
-def _flops_of(program) -> int:
-    """Count what the matrix products of a traced program take."""
-    total = 0
-    for step in program.eqns:
-        if step.primitive.name == "dot_general":
-            (summed_axes, _), _ = step.params["dimension_numbers"]
-            summed = math.prod(step.invars[0].aval.shape[axis] for axis in summed_axes)
-            total += 2 * summed * math.prod(step.outvars[0].aval.shape)
-        rounds = step.params["length"] if step.primitive.name == "scan" else 1
-        for inner in jax.tree.leaves(step.params, is_leaf=_is_program):
-            total += rounds * _flops_of(getattr(inner, "jaxpr", inner)) if _is_program(inner) else 0
-    return total
-
-
-def _is_program(leaf) -> bool:
-    return hasattr(leaf, "eqns") or hasattr(leaf, "jaxpr")
 
 
 @checked
