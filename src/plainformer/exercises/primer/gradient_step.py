@@ -18,11 +18,11 @@ def gradient_step(
     *,
     expect=softmax,
     observe=frequencies,
-    move=lambda logits, gradient, learning_rate: logits - learning_rate * gradient,
+    move=lambda logits, gradient, learning_rate, count: logits - learning_rate * gradient,
 ):
     """Return the logits after one step down the gradient of the mean surprise."""
     gradient = expect(logits) - observe(targets, len(logits))
-    return move(logits, gradient, learning_rate)
+    return move(logits, gradient, learning_rate, len(targets))
 
 
 def _without_largest(logits):
@@ -33,36 +33,30 @@ MISTAKES = [
     Mistake(
         "you go up the gradient, where you should go down: what came becomes less likely",
         "Which way must a logit move if its token came more often than you expected?",
-        move=lambda logits, gradient, learning_rate: logits + learning_rate * gradient,
+        move=lambda logits, gradient, learning_rate, count: logits + learning_rate * gradient,
     ),
     Mistake(
         "you take the gradient of the sum of the surprises, where the loss is their mean",
         "Should a text twice as long make the step twice as long?",
-        {
-            "expect": lambda logits: np.zeros(len(logits)),
-            "observe": lambda targets, size: np.bincount(targets, minlength=size).astype(float),
-            "move": lambda logits, minus_counts, learning_rate: (
-                logits - learning_rate * (-minus_counts.sum() * softmax(logits) + minus_counts)
-            ),
-        },
+        move=lambda logits, gradient, learning_rate, count: logits - learning_rate * count * gradient,
     ),
     Mistake(
         "the learning rate plays no part: your step is the whole gradient",
         "By what is the gradient multiplied before it is subtracted?",
-        move=lambda logits, gradient, learning_rate: logits - gradient,
+        move=lambda logits, gradient, learning_rate, count: logits - gradient,
     ),
     Mistake(
         "you return the step, not the logits after it",
         "From which numbers is the step subtracted?",
         move=[
-            lambda logits, gradient, learning_rate: -learning_rate * gradient,
-            lambda logits, gradient, learning_rate: learning_rate * gradient,
+            lambda logits, gradient, learning_rate, count: -learning_rate * gradient,
+            lambda logits, gradient, learning_rate, count: learning_rate * gradient,
         ],
     ),
     Mistake(
         "you return the gradient alone",
         "What is done with the gradient in a step of gradient descent?",
-        move=lambda logits, gradient, learning_rate: gradient,
+        move=lambda logits, gradient, learning_rate, count: gradient,
     ),
     Mistake(
         "you compare the logits themselves with the frequencies: the softmax is missing",
