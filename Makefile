@@ -32,7 +32,7 @@ unexport MPLBACKEND
 SHELL := /bin/bash
 
 .DEFAULT_GOAL := help
-.PHONY: help book serve test faults lint parity browser bench models notebooks drawings clean distclean
+.PHONY: help book serve test faults lint parity browser bench models notebooks drawings frames clean distclean
 
 help:  ## list these commands
 	@echo "Plainformer: an executable book on the transformer, and its package."
@@ -42,7 +42,14 @@ help:  ## list these commands
 	@echo "The environment (.venv) is made from requirements.txt when it is missing or out of date."
 	@echo "PYTHON=python3.12 chooses the interpreter for it; 3.11, 3.12 and 3.13 are supported."
 
-book: $(READY)  ## execute the chapters and build the site into _build/html
+# Plots as vectors. (Only here: a notebook's own pictures are not compared, and Jupyter's default is a bitmap.)
+VECTORS := build/ipython/profile_default/ipython_kernel_config.py
+$(VECTORS):
+	@mkdir -p $(@D)
+	@echo 'c.InlineBackend.figure_formats = ["svg"]' > $@
+
+book: export IPYTHONDIR := $(CURDIR)/build/ipython
+book: $(READY) $(VECTORS)  ## execute the chapters and build the site into _build/html
 	@# What is dropped from the log: settings in full, and the kernel's remark that it listens on this machine.
 	@# Sphinx does not repeat the warnings of a page that it need not read again, so a failed build must not
 	@# leave behind what the next one would take for granted. The executed chapters are kept.
@@ -77,6 +84,9 @@ notebooks: $(READY)  ## write the executed .ipynb beside each chapter
 
 drawings: $(READY)  ## write the schematics, drawings/*.svg
 	$(BIN)/python -m drawings.draw
+
+frames: book $(PARITY_READY)  ## photograph the live figures of the built site, widgets/*.png
+	$(PARITY)/bin/python tools/photograph_figures.py
 
 parity: $(PARITY_READY)  ## compare with PyTorch and Hugging Face (installs them into .venv-parity)
 	$(PARITY)/bin/pytest tests/parity

@@ -3,14 +3,13 @@
     ```{live-figure} attention
     :name: fig-attention
     :alt: what a sighted reader sees, in words
-    :fallback: attention.png
 
     The caption, then perhaps further paragraphs.
     ```
 
-The page shows the fallback image, or the words of `:alt:` if there is none, until `widgets/attention.mjs`
-has been loaded and its `mount(element)` has drawn the figure. Without JavaScript, or when the page is opened
-from a folder instead of a server, the fallback stays. `fallback` is an image's path, relative to the page.
+The page shows its static frame, `widgets/attention.png`, or the words of `:alt:` if `make frames` has not made one
+yet, until `widgets/attention.mjs` has been loaded and its `mount(element)` has drawn the figure. Without JavaScript,
+in print, or when the page is opened from a folder instead of a server, the frame stays.
 """
 
 import shutil
@@ -29,7 +28,7 @@ LOADER = Path(__file__).with_name("live_figure.mjs")
 
 
 class live_figure(nodes.General, nodes.Element):
-    """Holds the fallback as its only child; writers other than HTML show just that."""
+    """Holds the static frame as its only child; writers other than HTML show just that."""
 
 
 class LiveFigure(SphinxDirective):
@@ -37,7 +36,6 @@ class LiveFigure(SphinxDirective):
     has_content = True
     option_spec: ClassVar[dict] = {
         "alt": directives.unchanged_required,
-        "fallback": directives.unchanged,
         "name": directives.unchanged,
     }
 
@@ -50,8 +48,9 @@ class LiveFigure(SphinxDirective):
         if not alt:
             raise self.error("live-figure: say in :alt: what a sighted reader sees.")
 
-        image = self.options.get("fallback", "none")
-        fallback = nodes.paragraph("", alt) if image == "none" else nodes.image(uri=image, alt=alt)
+        frame = f"widgets/{stem}.png"
+        there = (Path(self.env.srcdir) / frame).is_file()
+        fallback = nodes.image(uri=f"/{frame}", alt=alt, loading="lazy") if there else nodes.paragraph("", alt)
         figure = nodes.figure("", live_figure("", fallback, stem=stem))
         self.set_source_info(figure)
         self.add_name(figure)

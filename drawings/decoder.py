@@ -7,6 +7,17 @@ from drawings.sketch import SMALL, SOFT, Picture, arrow, box, column, row, words
 WIDE = 190.0
 
 
+def chain() -> Picture:
+    """A text as a chain. From the start to soup with probability one half, from there to was with one quarter, to hot
+    with one half, and to the end with one half. The product of the four, 1/32, is the probability of the text.
+    """
+    steps = {"start": "", "soup": "½", "was": "¼", "hot": "½", "end": "½"}
+    picture = row(*(box(f"x{word}", word, "stream", width=62) for word in steps), gap=52)
+    for before, after in pairwise(steps):
+        picture = arrow(picture, f"x{before}.right", f"x{after}.left", label=steps[after])
+    return column(picture, words("½ · ¼ · ½ · ½ = 1/32", SMALL, SOFT), gap=10)
+
+
 def whole() -> Picture:
     """The whole decoder, from the bottom to the top: ids of N tokens; for each its row of the table E, to which some
     schemes add a position; three blocks, each with attention and a network; a norm; the table E once more, transposed;

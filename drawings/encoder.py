@@ -3,6 +3,22 @@
 from drawings.sketch import SMALL, SOFT, Picture, arrow, box, column, row, words
 
 
+def both_sides() -> Picture:
+    """The middle letter of a three-letter word, asked twice. After p alone it may be a, e, i or o, four candidates and
+    2 bits of surprise. Between p and n it may be a or i, two candidates and 1 bit.
+    """
+
+    def asked(after: str, candidates: str, bits: str) -> Picture:
+        side = 38.0
+        letters = (("p", "stream"), ("?", "marked"), (after, "stream" if after else "plain"))
+        word = row(*(box(f"x{n}", letter, kind, width=side) for n, (letter, kind) in enumerate(letters)), gap=8)
+        found = row(*(box("", letter, "marked", width=side) for letter in candidates), gap=8)
+        picture = row(word, found.named("found"), words(bits), gap=54)
+        return arrow(picture, "x2.right", "found.left")
+
+    return column(asked("", "aeio", "2 bits"), asked("n", "ai", "1 bit"), gap=18, align=0)
+
+
 def hide_and_guess() -> Picture:
     """Masked pre-training. Of the letters of pan the second is replaced by a mask. All three go into the encoder, which
     returns a vector for each; from the vector at the mask the model guesses the letter a.

@@ -1,6 +1,28 @@
 """The schematics of chapter 07."""
 
-from drawings.sketch import Picture, arrow, box, caption, column, grid, row
+from itertools import pairwise
+
+from drawings.sketch import Picture, arrow, box, caption, column, grid, row, space
+
+
+def loop() -> Picture:
+    """Writing as a loop. The text so far goes into the model; the model gives a distribution over the next token, drawn
+    as bars; one token is drawn from it; and it is put behind the text, which goes into the model again.
+    """
+    bars = row(*(box("", "", "marked", width=12, height=tall) for tall in (44, 22, 14, 8, 5)), gap=3, align=1)
+    picture = row(
+        caption(box("text", "text so far", "stream"), " "),
+        caption(box("model", "model", "weights"), " "),
+        caption(bars.named("bars"), "distribution"),
+        caption(box("token", "one token", "marked"), " "),
+        gap=46,
+    )
+    for before, after in pairwise(("text", "model", "bars", "token")):
+        picture = arrow(picture, f"{before}.right", f"{after}.left", label="draw" if after == "token" else "")
+    corner = row(space(picture.at("text.middle")[0]), space(1, 1).named("corner"), gap=0)
+    picture = column(picture, corner, gap=6, align=0)
+    picture = arrow(picture, "token.bottom", "corner.right", bend="down", head=False)
+    return arrow(picture, "corner.top", "text.bottom")
 
 
 def cached_step() -> Picture:

@@ -1,9 +1,27 @@
 """The schematics of chapter 03."""
 
-from drawings.sketch import Picture, arrow, box, caption, column, matrix, row, space, words
+from drawings.sketch import SMALL, SOFT, Picture, arrow, box, caption, column, matrix, row, space, words
 
 N, D, D_V = 66.0, 66.0, 22.0
 HEADS = ("one", "two", "three")  # three heads, told apart by colour
+
+
+def mixture() -> Picture:
+    """Two headlines, dog bites man and man bites dog, and what the verb receives. One head with weights of one half and
+    one half gives the same vector, (1/2, 1), for both. Two heads, one for the subject and one for the object, give
+    (2, -1) beside (-1, 3) for the first headline and (-1, 3) beside (2, -1) for the second.
+    """
+    dog, man = ("(2, −1)", "one"), ("(−1, 3)", "two")
+
+    def line(first: str, words_in: str, second: str, *vectors: tuple[str, str]) -> list[Picture]:
+        headline = row(box("", first, vectors[0][1]), words(words_in), box("", second, vectors[1][1]), gap=6)
+        pair = row(*(box("", text, kind, width=76) for text, kind in vectors), gap=0)
+        return [headline, box("", "(½, 1)", "plain", width=90), pair]
+
+    lines = line("dog", "bites", "man", dog, man), line("man", "bites", "dog", man, dog)
+    heads = ("headline", "one head: ½ and ½", "two heads, side by side")
+    columns = zip(heads, *lines, strict=True)
+    return row(*(column(words(head, SMALL, SOFT), *cells, gap=12) for head, *cells in columns), gap=44)
 
 
 def two_forms() -> Picture:

@@ -2,9 +2,40 @@
 
 import math
 
-from drawings.sketch import COLOURS, SMALL, SOFT, Mark, Picture, caption, column, element, over, row, space, words
+from drawings.sketch import (
+    COLOURS,
+    SMALL,
+    SOFT,
+    Mark,
+    Picture,
+    arrow,
+    box,
+    caption,
+    column,
+    element,
+    over,
+    row,
+    space,
+    words,
+)
 
 RATES = (1.0, 0.4, 0.16, 0.06)  # radians per position
+
+
+def bag() -> Picture:
+    """The six words of "The soup was hot, not cold" above those of "The soup was cold, not hot", with a line from each
+    word to the same word in the other sentence. All words are in both; only hot and cold have changed places.
+    """
+    sentences = ["the", "soup", "was", "hot", "not", "cold"], ["the", "soup", "was", "cold", "not", "hot"]
+    kinds = {"hot": "two", "cold": "one"}
+    lines = [
+        row(*(box(f"{word}{n}", word, kinds.get(word, "stream"), width=66) for word in sentence), gap=12)
+        for n, sentence in enumerate(sentences)
+    ]
+    picture = column(*lines, gap=56)
+    for word in sentences[0]:
+        picture = arrow(picture, f"{word}0.bottom", f"{word}1.top", head=False)
+    return picture
 
 
 def clocks() -> Picture:

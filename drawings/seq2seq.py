@@ -7,6 +7,18 @@ from drawings.sketch import SMALL, SOFT, Picture, arrow, box, column, row, words
 WIDE = 170.0
 
 
+def alignment() -> Picture:
+    """The source, 5 de mayo de 1987, above the target, 1987 - 05 - 05, with a line from each part of the target to the
+    part of the source that it comes from: the year from the end, the month from mayo, the day from the beginning.
+    """
+    source = row(*(box(f"s{n}", part, "stream") for n, part in enumerate(["5", "de", "mayo", "de", "1987"])), gap=12)
+    target = row(*(box(f"t{n}", part, "marked") for n, part in enumerate(["1987", "-", "05", "-", "05"])), gap=12)
+    picture = column(source, target, gap=60)
+    for below, above in ((0, 4), (2, 2), (4, 0)):
+        picture = arrow(picture, f"t{below}.top", f"s{above}.bottom", head=False)
+    return picture
+
+
 def encoder_decoder() -> Picture:
     """On the left the encoder reads the source: each of its blocks has self-attention without a mask and a network. On
     the right the decoder reads the target so far: each of its blocks has causal self-attention, then cross-attention

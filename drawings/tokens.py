@@ -1,8 +1,32 @@
 """The schematics of chapter 01."""
 
-from drawings.sketch import Picture, arrow, box, caption, column, grid, place, row, words
+from itertools import pairwise
+
+from drawings.sketch import SMALL, Picture, arrow, box, caption, column, grid, place, row, words
 
 CELL = 22.0
+KINDS = ("one", "two", "three", "four")
+PARTS = ("the", "cat", "sat", "down")
+
+
+def stack() -> Picture:
+    """From parts to a matrix and through the blocks. Four parts, the words the, cat, sat and down, become four rows
+    of one matrix X, N by D. Block after block turns it into another matrix of the same shape, up to block L.
+    """
+    parts = column(*(box("", part, kind, size=SMALL, width=76) for part, kind in zip(PARTS, KINDS, strict=True)), gap=4)
+    first, last = (grid(name, [[kind] * 5 for kind in KINDS], 24) for name in ("first", "last"))
+    blocks = (box(f"b{n}", f"block {n}", "weights", height=104) for n in ("1", "L"))
+    picture = row(
+        caption(parts.named("parts"), "N parts"),
+        caption(first, "X^{(0)}, N × D"),
+        *(caption(each, " ") for each in blocks),
+        caption(last, "X^{(L)}, N × D"),
+        gap=40,
+    )
+    labels = {"b1": "", "bL": "…"}
+    for before, after in pairwise(("parts", "first", "b1", "bL", "last")):
+        picture = arrow(picture, f"{before}.right", f"{after}.left", label=labels.get(after, ""))
+    return picture
 
 
 def look_up() -> Picture:
@@ -45,9 +69,8 @@ def patches() -> Picture:
     """An image of four by four pixels is cut into four patches of two by two. Each patch becomes a row of four numbers,
     and a matrix W turns each row into a token of width D.
     """
-    kinds = ["one", "two", "three", "four"]
-    image = grid("image", [[kinds[2 * (r // 2) + c // 2] for c in range(4)] for r in range(4)], 26)
-    rows, tokens = grid("rows", [[kind] * 4 for kind in kinds], 26), grid("tokens", [["stream"] * 6 for _ in kinds], 26)
+    image = grid("image", [[KINDS[2 * (r // 2) + c // 2] for c in range(4)] for r in range(4)], 26)
+    rows, tokens = grid("rows", [[kind] * 4 for kind in KINDS], 26), grid("tokens", [["stream"] * 6 for _ in KINDS], 26)
     parts = caption(image, "image"), caption(rows, "a row per patch"), caption(tokens, "a token per patch")
     picture = row(*parts, gap=80)
     picture = arrow(picture, "image.right", "rows.left", label="cut")

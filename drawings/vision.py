@@ -5,6 +5,19 @@ from itertools import pairwise
 from drawings.sketch import Picture, arrow, box, caption, grid, row
 
 
+def two_words() -> Picture:
+    """A picture of two rows and four columns of pixels, 1 0 0 2 twice, cut in the middle into two patches. Each patch
+    is written as one row, 1 0 1 0 and 0 2 0 2. A matrix W makes tokens of them, 2 0 and 0 4.
+    """
+    colours = ["one", "one", "two", "two"]
+    image = grid("image", [colours, colours], 34, ["1002", "1002"])
+    rows = grid("rows", [["one"] * 4, ["two"] * 4], 34, ["1010", "0202"])
+    tokens = grid("tokens", [["stream"] * 2] * 2, 34, ["20", "04"])
+    picture = row(caption(image, "picture"), caption(rows, "R"), caption(tokens, "X = R W"), gap=70)
+    picture = arrow(picture, "image.right", "rows.left", label="cut")
+    return arrow(picture, "rows.right", "tokens.left", label="W")
+
+
 def whole() -> Picture:
     """The vision transformer, from the left to the right. Four patches stand as rows; a matrix W makes tokens of these,
     and a class token is put in front. An encoder reads the five tokens, and from the first row that it returns a matrix
