@@ -9,15 +9,15 @@ WIDE = 118.0
 
 def residual() -> Picture:
     """One residual step, from the left to the right. The tokens go straight on along a thick line. A copy of them goes
-    through a layer g, and what it returns is added to the line.
+    through a layer f, and what it returns is added to the line.
     """
-    layer = row(space(66), box("g", "g", "weights", width=90), gap=0)
-    ends = words("X^{(m−1)}").named("in"), plus("sum"), words("X^{(m)}").named("out")
+    layer = row(space(66), box("f", "f", "weights", width=90), gap=0)
+    ends = words("X^{(ℓ−1)}").named("in"), plus("sum"), words("X^{(ℓ)}").named("out")
     picture = column(layer, row(*ends, gap=140), gap=26, align=0)
     picture = arrow(picture, "in.right", "sum.left", width=4, head=False)
     picture = arrow(picture, "sum.right", "out.left", width=4)
-    picture = arrow(picture, "in.top", "g.left", bend="down")
-    return arrow(picture, "g.right", "sum.top", bend="across")
+    picture = arrow(picture, "in.top", "f.left", bend="down")
+    return arrow(picture, "f.right", "sum.top", bend="across")
 
 
 def block() -> Picture:

@@ -30,7 +30,7 @@ def whole() -> Picture:
         ("embed", "row of E (+ position)", "weights"),
     ]
     boxes = [box(name, label, kind, width=WIDE) for name, label, kind in chain]
-    picture = column(words("logits, N × V").named("logits"), *boxes, words("ids, N").named("ids"), gap=20)
+    picture = column(words("logits, N × |V|").named("logits"), *boxes, words("ids, N").named("ids"), gap=20)
     for before, after in pairwise(["ids", *(name for name, *_ in reversed(chain)), "logits"]):
         picture = arrow(picture, f"{before}.top", f"{after}.bottom", width=2.5)
     aside = column(

@@ -25,16 +25,16 @@ def mixture() -> Picture:
 
 
 def two_forms() -> Picture:
-    """Two ways to write the same sum. On the left the outputs of three heads, H1, H2 and H3, stand side by side as one
+    """Two ways to write the same sum. On the left the outputs of three heads, Y1, Y2 and Y3, stand side by side as one
     wide matrix and are multiplied once by W1, W2 and W3, which stand one above the other. On the right each head's
     output is multiplied by its own matrix, and the three products are added.
     """
-    heads = row(*(matrix(f"y{h}", f"H_{{{h}}}", kind, N, D_V) for h, kind in enumerate(HEADS, 1)), gap=0)
+    heads = row(*(matrix(f"y{h}", f"Y_{{{h}}}", kind, N, D_V) for h, kind in enumerate(HEADS, 1)), gap=0)
     maps = column(*(matrix(f"w{h}", f"W_{{{h}}}^{{(o)}}", kind, D_V, D) for h, kind in enumerate(HEADS, 1)), gap=0)
     together = caption(row(heads, words("·", 22), maps, gap=8), "side by side: one product")
     terms: list[Picture] = []
     for h, kind in enumerate(HEADS, 1):
-        head, own = matrix("z", f"H_{{{h}}}", kind, N, D_V), matrix("v", f"W_{{{h}}}^{{(o)}}", kind, D_V, D)
+        head, own = matrix("z", f"Y_{{{h}}}", kind, N, D_V), matrix("v", f"W_{{{h}}}^{{(o)}}", kind, D_V, D)
         terms += [words("+", 22)] * (h > 1) + [row(head, words("·", 22), own, gap=6)]
     return row(together, words("=", 26), caption(row(*terms, gap=10), "one product for each head, added"), gap=34)
 
@@ -65,19 +65,22 @@ def _sharing(num_kv_heads: int, name: str) -> Picture:
 
 
 def cross() -> Picture:
-    """Cross-attention. The queries Q come from one sequence, X, of two tokens; keys K and values V from another, C, of
-    four. The weights A are 2 by 4: one row per token that asks, one column per token that is read. The outputs Y are as
-    many as the tokens of X.
+    """Cross-attention. The queries Q come from one sequence, X, of two tokens; keys K and values V from another, Z, of
+    four. The weights A are 2 by 4: one row per token that asks, one column per token that is read. The outputs Y_h are
+    as many as the tokens of X.
     """
-    asking = row(matrix("x", "X", "stream", 60, 90, "2 × D"), matrix("q", "Q", "queries", 60, 54, "2 × d_{k}"), gap=60)
-    keys, values = matrix("k", "K", "keys", 110, 54, "4 × d_{k}"), matrix("v", "V", "values", 110, 72, "4 × d_{v}")
-    read = row(matrix("z", "C", "stream", 110, 90, "4 × D"), row(keys, values, gap=26), gap=60)
-    weights = matrix("a", "A", "plain", 60, 110, "2 × 4")
-    outputs = row(weights, matrix("y", "Y", "stream", 60, 72, "2 × d_{v}"), gap=60)
-    picture = row(column(asking, read, gap=30, align=0), outputs, gap=60, align=0)
-    picture = arrow(picture, "x.right", "q.left")
-    picture = arrow(picture, "z.right", "k.left")
+    two, four = 44.0, 88.0  # points for two tokens, and for four
+    asking = row(
+        matrix("x", "X", "stream", two, 90, "2 × D"), matrix("q", "Q", "queries", two, 54, "2 × d_{k}"), gap=60
+    )
+    keys, values = matrix("k", "K", "keys", four, 54, "4 × d_{k}"), matrix("v", "V", "values", four, 72, "4 × d_{v}")
+    read = row(matrix("z", "Z", "stream", four, 90, "4 × D"), column(keys, values, gap=20, align=0), gap=60)
+    weights = matrix("a", "A", "plain", two, four, "2 × 4")
+    outputs = row(weights, matrix("y", "Y_{h}", "stream", two, 72, "2 × d_{v}"), gap=60)
+    picture = row(column(asking, read, gap=30, align=0), outputs, gap=130, align=0)
+    for start, end in (("x", "q"), ("z", "k"), ("z", "v")):
+        picture = arrow(picture, f"{start}.right", f"{end}.left")
     picture = arrow(picture, "q.right", "a.left", label="softmax (Q K^{T} / √d_{k})")
-    picture = arrow(picture, "k.top.0.8", "a.bottom.0.2")
+    picture = arrow(picture, "k.right", "a.bottom.0.1", bend="across")
     picture = arrow(picture, "a.right", "y.left", label="A V")
     return arrow(picture, "v.right", "y.bottom.0.1", bend="across")

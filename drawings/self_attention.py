@@ -35,7 +35,7 @@ def attention() -> Picture:
     )
     scores, weights = matrix("s", "S", "plain", N, N, "N × N"), matrix("a", "A", "plain", N, N, "N × N")
     outputs = matrix("y", "Y", "stream", N, D_V, "N × d_{v}")
-    picture = row(row(tokens, projected, gap=54), row(scores, weights, outputs, gap=62), gap=88)
+    picture = row(row(tokens, projected, gap=90), row(scores, weights, outputs, gap=62), gap=88)
     for name in "qkv":
         picture = arrow(picture, "x.right", f"{name}.left", label=f"W^{{({name})}}")
     picture = arrow(picture, "q.right", "s.left.0.2")

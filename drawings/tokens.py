@@ -38,7 +38,7 @@ def look_up() -> Picture:
     one_hot = grid("one", [kinds], CELL, [["1" if v == chosen else "0" for v in range(vocab_size)]])
     table = grid("table", [["weights" if v == chosen else "plain"] * d_model for v in range(vocab_size)], CELL)
     found = grid("found", [["weights"] * d_model], CELL)
-    one_hot, table = caption(one_hot, "one-hot row, 1 × V"), caption(table, "table E, V × D")
+    one_hot, table = caption(one_hot, "one-hot row, 1 × |V|"), caption(table, "table E, |V| × D")
     return row(one_hot, words("·", 22), table, words("=", 22), caption(found, "its row, 1 × D"), gap=16)
 
 

@@ -21,7 +21,7 @@ def two_words() -> Picture:
 def whole() -> Picture:
     """The vision transformer, from the left to the right. Four patches stand as rows; a matrix W makes tokens of these,
     and a class token is put in front. An encoder reads the five tokens, and from the first row that it returns a matrix
-    U makes a logit for each class.
+    W_C makes a logit for each class.
     """
     rows = grid("rows", [[kind] * 4 for kind in ("one", "two", "three", "four")], 20)
     picture = row(
@@ -32,7 +32,7 @@ def whole() -> Picture:
         caption(grid("logits", [["stream"] * 4], 17), "logits"),
         gap=36,
     )
-    labels = {"tokens": "W", "logits": "U"}
+    labels = {"tokens": "W", "logits": "W_{C}"}
     for before, after in pairwise(("rows", "tokens", "encoder", "found", "logits")):
         picture = arrow(picture, f"{before}.right", f"{after}.left", label=labels.get(after, ""))
     return picture
