@@ -1,5 +1,7 @@
 """The schematics of chapter 02."""
 
+from itertools import pairwise
+
 from drawings.sketch import (
     SMALL,
     SOFT,
@@ -43,6 +45,21 @@ def attention() -> Picture:
     picture = arrow(picture, "s.right", "a.left", label="softmax")
     picture = arrow(picture, "a.right", "y.left", label="A V")
     return arrow(picture, "v.right", "y.bottom.0.03", bend="across")
+
+
+def bottleneck() -> Picture:
+    """Four words of a sentence, I am a student, are read one after another, each changing one vector. From this one
+    vector alone the four words of the translation, ich bin ein Student, are written one after another.
+    """
+    words_in, words_out = ["I", "am", "a", "student"], ["ich", "bin", "ein", "Student"]
+    boxes = [box(f"r{n}", word, "stream") for n, word in enumerate(words_in)]
+    middle = box("v", "one vector", "marked", height=60)
+    boxes += [middle, *(box(f"w{n}", word) for n, word in enumerate(words_out))]
+    picture = row(*boxes, gap=20)
+    names = ["r0", "r1", "r2", "r3", "v", "w0", "w1", "w2", "w3"]
+    for before, after in pairwise(names):
+        picture = arrow(picture, f"{before}.right", f"{after}.left")
+    return picture
 
 
 def neighbours() -> Picture:
