@@ -21,7 +21,7 @@ except ImportError:  # on Colab, the first time
     %pip install --quiet "plainformer @ git+{repository}\""""
 # The first folds a cell's source in Jupyter, the second in Colab.
 FOLDED = {"jupyter": {"source_hidden": True}, "cellView": "form"}
-FOLDING_TAGS = {"hide-input", "hide-cell", "remove-input"}
+FOLDING_TAGS = {"hide-input", "hide-cell", "remove-cell", "remove-input"}
 INTRODUCTION = (
     "**{title}.** *The solution is folded, its code in the cells that follow: try the exercise before you open them.*"
 )
