@@ -2,7 +2,9 @@
 
 from itertools import pairwise
 
-from drawings.sketch import Picture, arrow, box, caption, column, grid, row, space
+from drawings.sketch import SMALL, SOFT, Picture, arrow, box, caption, column, grid, row, space, words
+
+PARTS = {"key": "keys", "query": "queries", "value": "values"}
 
 
 def loop() -> Picture:
@@ -26,24 +28,30 @@ def loop() -> Picture:
 
 
 def cached_step() -> Picture:
-    """One step of writing with a cache. The new token gives one query, one key and one value. The key and the value are
-    put behind the six that are stored. The query meets all seven keys, which gives seven weights; with these the seven
-    values are added to one output.
+    """One step of writing with a cache. The new token, on the right, gives a key, a query and a value. The key and
+    the value are put behind the six that are stored. The query meets all seven keys, which gives seven weights; with
+    these the seven values are added to one output, on the left.
     """
     stored, cell = 6, 26.0
 
     def kept(name: str, kind: str, text: str) -> Picture:
-        return caption(grid(name, [["plain"] * stored + [kind]], cell), text, gap=2)
+        return row(words(text, SMALL, SOFT), grid(name, [["plain"] * stored + [kind]], cell), gap=8)
 
-    token = column(box("q", "query", "queries"), box("k", "key", "keys"), box("v", "value", "values"), gap=28)
-    weights = caption(grid("a", [["stream"] * (stored + 1)], cell), "weights", gap=2)
-    cache = column(weights, kept("ks", "keys", "keys"), kept("vs", "values", "values"), gap=18)
-    picture = row(box("x", "new token", "stream"), token, cache, box("y", "output", "stream"), gap=50)
-    for name, room in (("q", "a"), ("k", "ks"), ("v", "vs")):
-        picture = arrow(picture, "x.right", f"{name}.left")
-        picture = arrow(picture, f"{name}.right", f"{room}.left")
-    picture = arrow(picture, "a.right", "y.top", bend="across")
-    return arrow(picture, "vs.right", "y.bottom", bend="across")
+    rows = column(
+        kept("keys", "keys", "keys"),
+        row(words("weights", SMALL, SOFT), grid("weights", [["weights"] * (stored + 1)], cell), gap=8),
+        kept("values", "values", "values"),
+        gap=40,
+        align=1,
+    )
+    new = column(*(box(kind, kind, PARTS[kind]) for kind in PARTS), gap=32)
+    picture = row(box("output", "output", "stream"), rows, new, box("token", "new token", "stream"), gap=44)
+    for part, line in zip(PARTS, ("keys", "weights", "values"), strict=True):
+        picture = arrow(picture, "token.left", f"{part}.right")
+        picture = arrow(picture, f"{part}.left", f"{line}.right")
+    picture = arrow(picture, "keys.bottom", "weights.top")
+    picture = arrow(picture, "weights.bottom", "values.top")
+    return arrow(picture, "values.left.0.9", "output.bottom", bend="across")
 
 
 def beam() -> Picture:
