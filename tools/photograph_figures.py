@@ -23,9 +23,11 @@ CHROMIUM = os.environ.get("CHROMIUM", "/usr/bin/chromium")
 
 
 class Quiet(http.server.SimpleHTTPRequestHandler):
-    """Modules are served as JavaScript, and nothing is written of it."""
+    """Serves files, and writes nothing of it."""
 
-    extensions_map = {**http.server.SimpleHTTPRequestHandler.extensions_map, ".mjs": "text/javascript"}
+    def guess_type(self, path) -> str:
+        """Modules are JavaScript."""
+        return "text/javascript" if str(path).endswith(".mjs") else super().guess_type(path)
 
     def log_message(self, *_) -> None:
         """Say nothing."""

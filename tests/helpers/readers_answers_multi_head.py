@@ -57,16 +57,16 @@ MULTI_HEAD = [
     (with_first_weights, "weights of head 0"),
     (lambda x, q, k, v, o: (heads(x, q, k, v) @ o).mean(axis=0), "average the heads"),
     (lambda x, q, k, v, o: heads(x, q, k, v) @ o, "one output for each head"),
-    (lambda x, q, k, v, o: np.concatenate(list(heads(x, q, k, v)), axis=1), "forgot W_O"),
-    (lambda x, q, k, v, o: np.concatenate(heads(x, q, k, v), axis=0), "forgot W_O"),
+    (lambda x, q, k, v, o: np.concatenate(list(heads(x, q, k, v)), axis=1), "you forgot W"),
+    (lambda x, q, k, v, o: np.concatenate(heads(x, q, k, v), axis=0), "you forgot W"),
     (lambda x, q, k, v, o: heads(x, q, k, v).reshape(len(x), -1) @ o.reshape(-1, x.shape[1]), "by a reshape alone"),
     (
         lambda x, q, k, v, o: np.stack(list(heads(x, q, k, v)), axis=2).reshape(len(x), -1) @ np.concatenate(list(o)),
         "not in the same order",
     ),
     (last_head, "contribution of a single head"),
-    (lambda x, q, k, v, o: sum(heads(x, q, k, v)) @ sum(o), "add the heads before W_O"),
-    (lambda x, q, k, v, o: sum(heads(x, q, k, v)) @ o[0], "add the heads before W_O"),
+    (lambda x, q, k, v, o: sum(heads(x, q, k, v)) @ sum(o), "add the heads before"),
+    (lambda x, q, k, v, o: sum(heads(x, q, k, v)) @ o[0], "add the heads before"),
 ]
 WRONG = [
     *(("split_heads", in_numpy(function), words) for function, words in SPLIT_HEADS),

@@ -258,7 +258,7 @@ SHIFT = [
     (lambda offset, d: np.roll(np.eye(d), offset, axis=1), "a permutation"),
     (lambda offset, d: np.roll(np.eye(d), 2 * offset, axis=0), "a permutation"),
     (lambda offset, d: np.eye(d), "the identity"),
-    (lambda offset, d: blocks(turn)(1, d), "whatever k is"),
+    (lambda offset, d: blocks(turn)(1, d), "whatever the offset is"),
 ]
 
 

@@ -178,14 +178,15 @@ class Markdown:
         """Name and caption a figure, and say what it shows."""
         picture, *caption = node.children
         where = "to be moved" if type(picture).__name__ == "live_figure" else "shown"
-        image = next(picture.findall(nodes.image), None)
-        here = image is not None and image["uri"].startswith(("drawings/", "widgets/"))
-        is_drawing = here and image is picture
+        image = next(picture.findall(nodes.image), picture)
+        uri = image.get("uri", "")
+        here = uri.startswith(("drawings/", "widgets/"))
+        is_drawing = uri.startswith("drawings/")
         place = ".**" if drawn_above or is_drawing else f"**, {where} [on the page]({self.page}#{node['ids'][0]})."
         text = f"**{self.name('figure', node) or 'A figure'}{place} {join(map(self.show, caption))}"
         if here:
             # Seen before anything has run: from the file beside the notebooks.
-            return join([f"![{image['alt']}](../{image['uri']})", quote(text)])
+            return join([f"![{image.get('alt')}](../{uri})", quote(text)])
         alt = f"*What it shows:* {picture.get('alt') or self.blocks(picture)}"
         return quote(join([text, alt]))
 

@@ -22,8 +22,9 @@ def rotate_pairs(
     Implements `eq-positions-rotary`; Su et al. (2021), equations 14 and 15. The dot product of a turned query and a
     turned key depends on the difference of their positions alone: `eq-positions-rotary-offset`.
 
-    **Differs from the paper** in which columns form a pair: column i and column i + d_k / 2, as in GPT-NeoX and in Hugging Face's Llama,
-    where the paper takes columns 2i and 2i + 1. Columns of learned matrices have no order, so it is the same model.
+    **Differs from the paper** in which columns form a pair: column i and column i + d_k / 2, as in GPT-NeoX and in
+    Hugging Face's Llama, where the paper takes columns 2i and 2i + 1. Columns of learned matrices have no order, so it
+    is the same model.
     """
     check_each(Even, d_k=rows.shape[-1])
     angles = clock_angles(positions, rows.shape[-1], base)

@@ -1,4 +1,4 @@
-"""Exercise `multi_head`: attention by several heads, mixed by `W_O`."""
+"""Exercise `multi_head`: attention by several heads, mixed by `W^(o)`."""
 
 from functools import partial
 
@@ -26,7 +26,7 @@ def multi_head(
     combine=lambda heads, o: _side_by_side(heads) @ np.concatenate(list(o), axis=0),
     **steps,
 ):
-    """Return the heads' outputs side by side, times `W_O`."""
+    """Return the heads' outputs side by side, times `W^(o)`."""
     w_q, w_k, w_v, w_o = choose(query_weights, key_weights, value_weights, output_weights)
     everything = np.ones((len(x), len(x)), bool)
     heads = attend(x @ w_q, x @ w_k, x @ w_v, everything, d_model=x.shape[1], num_heads=len(w_q), **steps)
@@ -60,8 +60,8 @@ HEADS = [
         combine=lambda heads, o: heads.reshape(heads.shape[1], -1) @ _stacked(o),
     ),
     Mistake(
-        "the columns of your concatenation and the rows of W_O are not in the same order",
-        "Column j of the concatenation meets row j of W_O. Which head does each of them belong to?",
+        "the columns of your concatenation and the rows of W^(o) are not in the same order",
+        "Column j of the concatenation meets row j of W^(o). Which head does each of them belong to?",
         combine=[
             lambda heads, o: heads.transpose(1, 2, 0).reshape(heads.shape[1], -1) @ _stacked(o),
             lambda heads, o: _side_by_side(heads) @ _stacked(o.transpose(1, 0, 2)),
@@ -70,7 +70,7 @@ HEADS = [
     ),
     Mistake(
         "you average the heads' contributions, where they should be added",
-        "Multiply out concatenation times W_O, block by block. Does anything divide by the number of heads?",
+        "Multiply out concatenation times W^(o), block by block. Does anything divide by the number of heads?",
         combine=lambda heads, o: (heads @ o).mean(axis=0),
     ),
     Mistake(
@@ -79,8 +79,8 @@ HEADS = [
         combine=[lambda heads, o: heads[-1] @ o[-1], lambda heads, o: heads[0] @ o[0]],
     ),
     Mistake(
-        "you add the heads before W_O, where each head should meet rows of W_O of its own",
-        "Multiply out concatenation times W_O, block by block. Which block of W_O does head h meet?",
+        "you add the heads before W^(o), where each head should meet rows of W^(o) of its own",
+        "Multiply out concatenation times W^(o), block by block. Which block of W^(o) does head h meet?",
         combine=[
             lambda heads, o: heads.sum(axis=0) @ o.sum(axis=0),
             lambda heads, o: heads.sum(axis=0) @ o[0],
@@ -89,11 +89,11 @@ HEADS = [
     ),
     Mistake(
         "you return one output for each head, where they should be added",
-        "Multiply out concatenation times W_O, block by block. What happens to the blocks?",
+        "Multiply out concatenation times W^(o), block by block. What happens to the blocks?",
         combine=lambda heads, o: heads @ o,
     ),
     Mistake(
-        "you forgot W_O: the heads are computed, but not mixed",
+        "you forgot W^(o): the heads are computed, but not mixed",
         "How do the heads' outputs get back to d_model numbers a token?",
         combine=[
             lambda heads, o: _side_by_side(heads),

@@ -42,11 +42,11 @@ def _in_quarters(blocks):
 SHIFT = [
     Mistake(
         "your matrix is the identity: it takes p(n) to itself",
-        "By which angle should the first pair turn, for k = 1?",
+        "By which angle should the first pair turn, for an offset of 1?",
         finish=lambda matrix, offset: np.eye(len(matrix)),
     ),
     Mistake(
-        "your matrix turns back: p(n) R is p(n - k), not p(n + k). R transposed would do",
+        "your matrix turns back: p(n) times it is p(n - offset), not p(n + offset). Its transpose would do",
         "p(n) is a row and stands on the left, with its sine first. Which sum gives sin(a + t), and in which column?",
         block=lambda c, s: [[c, s], [-s, c]],
     ),
@@ -57,12 +57,12 @@ SHIFT = [
     ),
     Mistake(
         "one of your cosines is negative: the matrix mirrors, and does not turn",
-        "What should the matrix be for k = 0?",
+        "What should the matrix be for an offset of 0?",
         block=[lambda c, s: [[c, s], [s, -c]], lambda c, s: [[-c, s], [s, c]]],
     ),
     Mistake(
         "sine and cosine change places in your blocks",
-        "What should the matrix be for k = 0, where every sine is 0 and every cosine is 1?",
+        "What should the matrix be for an offset of 0, where every sine is 0 and every cosine is 1?",
         block=[
             lambda c, s: [[s, c], [-c, s]],
             lambda c, s: [[s, -c], [c, s]],
@@ -82,7 +82,7 @@ SHIFT = [
     ),
     Mistake(
         "you move the columns along (a permutation), where each pair of columns should turn",
-        "Column 0 of p(n + k) is sin(n + k). Of which two columns of p(n) can you make it?",
+        "Column 0 of p(n + offset) is sin(n + offset). Of which two columns of p(n) can you make it?",
         finish=[
             lambda matrix, offset: np.roll(np.eye(len(matrix)), offset, axis=1),
             lambda matrix, offset: np.roll(np.eye(len(matrix)), -offset, axis=1),
@@ -92,7 +92,9 @@ SHIFT = [
             lambda matrix, offset: np.eye(len(matrix), k=-offset),
         ],
     ),
-    Mistake("you shift by one position, whatever k is", "Which argument have you not used?", place=lambda offset: 1),
+    Mistake(
+        "you shift by one position, whatever the offset is", "Which argument have you not used?", place=lambda offset: 1
+    ),
 ]
 
 
