@@ -221,5 +221,11 @@ def test_every_figure_has_alternative_text_and_a_caption(name):
 
 
 @each_chapter
-def test_chapter_has_a_live_figure(name):
-    assert found(name, "live_figure"), f"{name}.md has no live figure"
+def test_chapter_has_a_live_figure_with_its_frame(name):
+    figures = found(name, "live_figure")
+    assert figures, f"{name}.md has no live figure"
+    notebook = (ROOT / f"{name}.ipynb").read_text("utf-8")
+    for figure in figures:
+        frame = f"widgets/{figure['stem']}.png"
+        assert (ROOT / frame).read_bytes()[:4] == b"\x89PNG", f"{frame}: run `make frames`"
+        assert f"](../{frame})" in notebook
