@@ -4,15 +4,25 @@ The cache of executed notebooks knows a notebook by its cells alone: after a cha
 go on serving the old outputs. So the cache lies in a folder named after everything else that an output
 depends on. When the name changes, the old folder goes, and Sphinx reads every page again because one of its
 settings changed. A chapter that changes is executed alone.
+
+What the cache lacks is executed before Sphinx reads its pages, two chapters at a time: one alone leaves a core idle
+while it compiles.
 """
 
 import hashlib
 import shutil
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+from jupyter_cache import get_cache
+from jupyter_cache.base import CacheBundleIn, ProjectNb
+from jupyter_cache.executors.utils import ExecutionResult, single_nb_execution
 from sphinx.application import Sphinx
 from sphinx.config import Config
+from sphinx.util import logging
+
+LOGGER = logging.getLogger(__name__)
 
 EXECUTED_WITH = ("src/plainformer", "models", "requirements.txt")
 IGNORED = {"__pycache__"}
@@ -40,6 +50,29 @@ def choose_cache(app: Sphinx, config: Config) -> None:
     config.nb_execution_cache_path = str(current)
 
 
+def execute(app: Sphinx) -> None:
+    """Execute what is not in the cache. A chapter that fails is left to Sphinx, which tells of it."""
+    if app.config.nb_execution_mode != "cache":
+        return
+    cache = get_cache(app.config.nb_execution_cache_path)
+    chapters = sorted(Path(app.srcdir).glob("chapters/*_*.md"), key=lambda file: -file.stat().st_size)
+    for chapter in chapters:
+        cache.add_nb_to_project(str(chapter), read_data={"name": "myst_nb_md", "type": "plugin"})
+    waiting = [cache.get_project_notebook(record.pk) for record in cache.list_unexecuted()]
+
+    def run(chapter: ProjectNb) -> ExecutionResult:
+        folder, seconds = str(Path(chapter.uri).parent), app.config.nb_execution_timeout
+        return single_nb_execution(chapter.nb, cwd=folder, timeout=seconds, allow_errors=False)
+
+    with ThreadPoolExecutor(2) as pool:
+        for chapter, result in zip(waiting, pool.map(run, waiting), strict=True):
+            if result.err is None:
+                LOGGER.info("executed %s in %.0f s", Path(chapter.uri).name, result.time)
+                notebook = CacheBundleIn(chapter.nb, chapter.uri, data={"execution_seconds": result.time})
+                cache.cache_notebook_bundle(notebook, check_validity=False, overwrite=True)
+
+
 def setup(app: Sphinx) -> dict:
     app.connect("config-inited", choose_cache)
+    app.connect("builder-inited", execute)
     return {"parallel_read_safe": True, "parallel_write_safe": True}
