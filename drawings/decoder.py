@@ -12,7 +12,7 @@ def chain() -> Picture:
     with one half, and to the end with one half. The product of the four, 1/32, is the probability of the text.
     """
     steps = {"start": "", "soup": "½", "was": "¼", "hot": "½", "end": "½"}
-    picture = row(*(box(f"x{word}", word, "stream", width=62) for word in steps), gap=52)
+    picture = row(*(box(f"x{word}", word, "stream") for word in steps), gap=36)
     for before, after in pairwise(steps):
         picture = arrow(picture, f"x{before}.right", f"x{after}.left", label=steps[after])
     return column(picture, words("½ · ¼ · ½ · ½ = 1/32", SMALL, SOFT), gap=10)

@@ -34,24 +34,27 @@ def cached_step() -> Picture:
     """
     stored, cell = 6, 26.0
 
-    def kept(name: str, kind: str, text: str) -> Picture:
-        return row(words(text, SMALL, SOFT), grid(name, [["plain"] * stored + [kind]], cell), gap=8)
+    def kept(name: str, *kinds: str) -> Picture:
+        return row(words(name, SMALL, SOFT), grid(name, [kinds], cell), gap=8)
 
     rows = column(
-        kept("keys", "keys", "keys"),
-        row(words("weights", SMALL, SOFT), grid("weights", [["weights"] * (stored + 1)], cell), gap=8),
-        kept("values", "values", "values"),
+        kept("keys", *["plain"] * stored, "keys"),
+        kept("weights", *["weights"] * (stored + 1)),
+        kept("values", *["plain"] * stored, "values"),
         gap=40,
         align=1,
     )
     new = column(*(box(kind, kind, PARTS[kind]) for kind in PARTS), gap=32)
-    picture = row(box("output", "output", "stream"), rows, new, box("token", "new token", "stream"), gap=44)
+    picture = row(box("output", "output", "stream"), rows, new, box("token", "token", "stream"), gap=30)
     for part, line in zip(PARTS, ("keys", "weights", "values"), strict=True):
         picture = arrow(picture, "token.left", f"{part}.right")
         picture = arrow(picture, f"{part}.left", f"{line}.right")
     picture = arrow(picture, "keys.bottom", "weights.top")
     picture = arrow(picture, "weights.bottom", "values.top")
-    return arrow(picture, "values.left.0.9", "output.bottom", bend="across")
+    corner = row(space(picture.at("output.middle")[0]), space(1, 1).named("corner"), gap=0)
+    picture = column(picture, corner, gap=12, align=0)
+    picture = arrow(picture, "values.bottom", "corner.right", bend="down", head=False)
+    return arrow(picture, "corner.top", "output.bottom")
 
 
 def beam() -> Picture:

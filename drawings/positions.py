@@ -44,11 +44,13 @@ def clocks() -> Picture:
     show the same four hands.
     """
     lines = [
-        row(words(f"{rate:g} per position", SMALL, SOFT), *(_clock((rate * n, "queries")) for n in range(8)), gap=18)
+        row(words(f"{rate:g}", SMALL, SOFT), *(_clock((rate * n, "queries")) for n in range(8)), gap=10)
         for rate in RATES
     ]
-    numbers = row(*(over(space(42), words(str(n))) for n in range(8)), gap=18)
-    return column(numbers, *lines, gap=10, align=1)
+    numbers = row(*(over(space(42), words(str(n))) for n in range(8)), gap=10)
+    return column(
+        numbers, *lines, words("rows: radians per position; columns: positions", SMALL, SOFT), gap=10, align=1
+    )
 
 
 def rotary() -> Picture:

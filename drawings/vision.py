@@ -2,7 +2,7 @@
 
 from itertools import pairwise
 
-from drawings.sketch import Picture, arrow, box, caption, grid, row
+from drawings.sketch import Picture, arrow, box, caption, column, grid, row, space
 
 
 def two_words() -> Picture:
@@ -27,12 +27,11 @@ def whole() -> Picture:
     picture = row(
         caption(rows, "patches"),
         caption(grid("tokens", [["weights"] * 5, *([["stream"] * 5] * 4)], 17), "tokens"),
-        box("encoder", "encoder", "weights", height=100.0),
-        caption(grid("found", [["marked"] * 5, *([["plain"] * 5] * 4)], 17), "first row"),
-        caption(grid("logits", [["stream"] * 4], 17), "logits"),
-        gap=36,
+        caption(box("encoder", "encoder", "weights", height=100.0), " "),
+        caption(grid("found", [["marked"] * 5, *([["plain"] * 5] * 4)], 17), "its rows"),
+        caption(column(grid("logits", [["stream"] * 4], 17), space(0, 76), gap=0), "logits"),
+        gap=32,
     )
-    labels = {"tokens": "W", "logits": "W_{C}"}
-    for before, after in pairwise(("rows", "tokens", "encoder", "found", "logits")):
-        picture = arrow(picture, f"{before}.right", f"{after}.left", label=labels.get(after, ""))
-    return picture
+    for before, after in pairwise(("rows", "tokens", "encoder", "found")):
+        picture = arrow(picture, f"{before}.right", f"{after}.left", label="W" if after == "tokens" else "")
+    return arrow(picture, "found.right.0.1", "logits.left", label="W_{C}")

@@ -62,7 +62,7 @@ export async function mount(element) {
     html("tbody", {}, rows.map((row) => html("tr", {}, row.head, row.cells, html("td", { class: "lf-bar-cell" }, row.bar)))));
   stage.append(html("div", { class: "lf-panel" }, title, picture, html("div", { class: "lf-table" }, map.table), kept),
     html("div", { class: "lf-panel" }, table),
-    html("p", { class: "lf-note lf-wide" }, "Orange over the digit: the class token's attention, darkest where the table's number is largest. " +
+    html("p", { class: "lf-note lf-wide" }, "Orange over the digit: the class token's attention, deepest where the table's number is largest. " +
       "“whole”: the probability with all patches. “now”: with the patch that you hide painted blank, as paper is; the attention is then that of " +
       "the image without it. Red: what the model says now."));
 

@@ -39,7 +39,7 @@ export async function mount(element) {
     html("p", { class: "lf-title lf-wide" }, "The date that is written"), written,
     html("div", { class: "lf-wide lf-table" }, html("table", {}, caption, html("thead", {}, html("tr", {}, names, scale)),
       html("tbody", {}, rows.map(({ name, cell, bar }) => html("tr", {}, name, cell, html("td", { class: "lf-bar-cell" }, bar)))))),
-    html("p", { class: "lf-note lf-wide" }, "The darker a letter, the more it is read at this step; a weight below half a hundredth is not written. The model " +
+    html("p", { class: "lf-note lf-wide" }, "The deeper the colour of a letter, the more it is read at this step; a weight below half a hundredth is not written. The model " +
       "has read what stands before the red character, and is about to write that. ␣ is a space, ■ the stop token."));
 
   // Made anew for another date only: a button that stays where it is can be pointed at, and keeps the focus.

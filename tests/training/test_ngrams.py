@@ -1,11 +1,13 @@
 """Counted models: `plainformer.training.ngrams`."""
 
 import math
+from collections import Counter
+from itertools import pairwise
 
 import numpy as np
 import pytest
 
-from plainformer.training.ngrams import NgramModel
+from plainformer.training.ngrams import NgramModel, estimated_discounts
 
 TEXT = [0, 1, 0, 1, 2, 0, 1]  # "abababc…": pairs 01 three times, 10 once, 12 once, 20 once
 
@@ -31,11 +33,38 @@ def test_ngram_model_of_order_one_counts_tokens():
     np.testing.assert_allclose([model.probability(token, (2, 0)) for token in range(5)], expected)
 
 
+@pytest.mark.equation("eq-decoder-modified-discounts")
+def test_estimated_discounts_by_hand():
+    # Four n-grams occur once, two twice, one three and one four times: the share is 4 / (4 + 2 * 2).
+    assert estimated_discounts([1, 1, 1, 1, 2, 2, 3, 4]) == (
+        1 - 2 * 0.5 * 2 / 4,
+        2 - 3 * 0.5 * 1 / 2,
+        3 - 4 * 0.5 * 1 / 1,
+    )
+    assert estimated_discounts([1, 2, 3]) == (0.75, 0.75, 0.75)
+    assert estimated_discounts([1, 2, 3, *[4] * 30])[2] == 0
+
+
+@pytest.mark.equation("eq-decoder-modified-discounts")
+def test_ngram_model_takes_less_from_what_occurred_once():
+    text = [int(token) for token in np.random.default_rng(3).zipf(1.3, size=2000) % 40]
+    model = NgramModel(text, 2, 41, discount=None)
+    once, twice, more = model.discounts[2]
+    assert 0 < once < twice < more < 3
+    pairs = Counter(pairwise(text))
+    first, second = max(pairs, key=pairs.__getitem__)
+    after = [count for (token, _), count in pairs.items() if token == first]
+    taken = sum((once, twice, more)[min(count, 3) - 1] for count in after)
+    expected = (pairs[first, second] - more + taken * model.probability(second, ())) / sum(after)
+    assert model.probability(second, (first,)) == pytest.approx(expected)
+
+
 @pytest.mark.equation("eq-decoder-kneser-ney")
+@pytest.mark.parametrize("discount", [0.75, None])
 @pytest.mark.parametrize("order", [1, 2, 3, 5])
-def test_ngram_model_probabilities_sum_to_one(order):
+def test_ngram_model_probabilities_sum_to_one(order, discount):
     text = np.random.default_rng(0).integers(6, size=60)
-    model = NgramModel(text, order, 7)
+    model = NgramModel(text, order, 7, discount=discount)
     for context in [(), (3,), (6,), (0, 1), (5, 4, 3, 2, 1), (0, 6, 2, 2)]:
         probabilities = [model.probability(token, context) for token in range(7)]
         assert sum(probabilities) == pytest.approx(1)

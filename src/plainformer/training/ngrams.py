@@ -1,7 +1,7 @@
 """What a language model has to beat: counting how often tokens followed the last few (chapter 06)."""
 
-from collections import Counter
-from collections.abc import Sequence
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Sequence
 from typing import Annotated
 
 import numpy as np
@@ -10,6 +10,19 @@ from plainformer.checks import Number, Positive, checked
 from plainformer.data.lists import check_list, check_token_ids
 
 Discount = Annotated[float, Number(lambda discount: 0 < discount < 1, "above 0 and below 1")]
+
+
+def estimated_discounts(counts: Iterable[int]) -> tuple[float, ...]:
+    r"""Return what to take from counts of one, of two, and of three or more.
+
+    Implements `eq-decoder-modified-discounts`; Chen and Goodman (1999), equation 26. Where no n-gram occurs once, or
+    twice, three or four times, the formula has nothing to go by, and all three are 0.75.
+    """
+    num = Counter(counts)
+    if not all(num[count] for count in (1, 2, 3, 4)):
+        return (0.75,) * 3
+    share = num[1] / (num[1] + 2 * num[2])
+    return tuple(max(count - (count + 1) * share * num[count + 1] / num[count], 0.0) for count in (1, 2, 3))
 
 
 class NgramModel:
@@ -22,11 +35,13 @@ class NgramModel:
 
     - `tokens`: the ids of the text to count in, at least `order` of them.
     - `order`: 1 for a unigram model, which looks at nothing; 2 for a bigram model, which looks at one token; and so on.
-    - `discount`: what is taken from every count and given to tokens never seen there.
+    - `discount`: what is taken from every count and given to tokens never seen there; `None` for the modified form of
+      Chen and Goodman, in which counts of one, two, and three or more have discounts of their own at each length,
+      estimated from the text: `eq-decoder-modified-discounts`.
     """
 
     @checked
-    def __init__(self, tokens, order: Positive, vocab_size: Positive, *, discount: Discount = 0.75):
+    def __init__(self, tokens, order: Positive, vocab_size: Positive, *, discount: Discount | None = 0.75):
         ids = check_token_ids(tokens, vocab_size)
         if len(ids) < order:
             raise ValueError(f"The text has {len(ids)} tokens; expected at least order={order}.")
@@ -35,12 +50,20 @@ class NgramModel:
         self.counts = {order: Counter(zip(*(ids[start:] for start in range(order)), strict=False))}
         for length in range(order - 1, 0, -1):
             self.counts[length] = Counter(ngram[1:] for ngram in self.counts[length + 1])
+        # By length, the discount of an n-gram that occurs once, of one that occurs twice, and of all others.
+        self.discounts = {
+            length: estimated_discounts(counts.values()) if discount is None else (discount,) * 3
+            for length, counts in self.counts.items()
+        }
         self.totals: Counter = Counter()
-        self.kinds: Counter = Counter()
-        for counts in self.counts.values():
+        self.taken: dict[tuple[int, ...], float] = defaultdict(float)
+        for length, counts in self.counts.items():
             for ngram, count in counts.items():
                 self.totals[ngram[:-1]] += count
-                self.kinds[ngram[:-1]] += 1
+                self.taken[ngram[:-1]] += self._discount(length, count)
+
+    def _discount(self, length: int, count: int) -> float:
+        return self.discounts[length][min(count, 3) - 1] if count else 0.0
 
     def probability(self, token: int, context: Sequence[int]) -> float:
         """Return the probability of `token` after `context`, of which the last `order - 1` tokens count."""
@@ -56,8 +79,9 @@ class NgramModel:
             total = self.totals[history]
             if not total:
                 break  # never seen, and so nothing longer has been
-            count = max(self.counts[length + 1][(*history, token)] - self.discount, 0)
-            probability = (count + self.discount * self.kinds[history] * probability) / total
+            count = self.counts[length + 1][(*history, token)]
+            kept = max(count - self._discount(length + 1, count), 0)
+            probability = (kept + self.taken[history] * probability) / total
         return probability
 
     def loss(self, tokens) -> float:
