@@ -24,12 +24,12 @@ from sphinx.util import logging
 
 LOGGER = logging.getLogger(__name__)
 
-EXECUTED_WITH = ("src/plainformer", "models", "requirements.txt")
+EXECUTED_WITH = ("src/plainformer", "models", "requirements.txt", "chapters/matplotlibrc")
 IGNORED = {"__pycache__"}
 
 
 def fingerprint(root: Path) -> str:
-    """Return a short hash of the package, its weights, the lock and the Python version."""
+    """Return a short hash of the package, its weights, the lock, the style of plots and the Python version."""
     digest = hashlib.sha256(f"Python {sys.version_info[:2]}".encode())
     for name in EXECUTED_WITH:
         start = root / name
@@ -58,7 +58,8 @@ def execute(app: Sphinx) -> None:
     chapters = sorted(Path(app.srcdir).glob("chapters/*_*.md"), key=lambda file: -file.stat().st_size)
     for chapter in chapters:
         cache.add_nb_to_project(str(chapter), read_data={"name": "myst_nb_md", "type": "plugin"})
-    waiting = [cache.get_project_notebook(record.pk) for record in cache.list_unexecuted()]
+    unexecuted = cache.list_unexecuted(filter_uris=list(map(str, chapters)))  # a chapter that is gone has a record, too
+    waiting = [cache.get_project_notebook(record.pk) for record in unexecuted]
 
     def run(chapter: ProjectNb) -> ExecutionResult:
         folder, seconds = str(Path(chapter.uri).parent), app.config.nb_execution_timeout

@@ -49,7 +49,8 @@ class LiveFigure(SphinxDirective):
             raise self.error("live-figure: say in :alt: what a sighted reader sees.")
 
         frame = f"widgets/{stem}.png"
-        there = (Path(self.env.srcdir) / frame).is_file()
+        if there := (Path(self.env.srcdir) / frame).is_file():
+            self.env.note_dependency(frame)
         fallback = nodes.image(uri=f"/{frame}", alt=alt, loading="lazy") if there else nodes.paragraph("", alt)
         figure = nodes.figure("", live_figure("", fallback, stem=stem))
         self.set_source_info(figure)

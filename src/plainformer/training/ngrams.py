@@ -45,7 +45,7 @@ class NgramModel:
         ids = check_token_ids(tokens, vocab_size)
         if len(ids) < order:
             raise ValueError(f"The text has {len(ids)} tokens; expected at least order={order}.")
-        self.order, self.vocab_size, self.discount = order, vocab_size, discount
+        self.order, self.vocab_size = order, vocab_size
         # For the longest n-grams, how often each occurs; for shorter ones, how many different tokens came before it.
         self.counts = {order: Counter(zip(*(ids[start:] for start in range(order)), strict=False))}
         for length in range(order - 1, 0, -1):
