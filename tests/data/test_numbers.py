@@ -2,7 +2,7 @@
 
 import pytest
 
-from plainformer.data.numbers import number_words
+from plainformer.data.numbers import number_splits, number_words
 
 
 def test_number_words_in_several_languages():
@@ -24,9 +24,50 @@ def test_number_words_in_several_languages():
         (lambda: number_words([True]), TypeError, r"^numbers holds True; expected whole numbers"),
         (lambda: number_words(7), TypeError, r"^numbers is 7; expected a list of whole numbers"),
         (lambda: number_words([-3], "cs"), ValueError, r"^num2words has no words for -3 in 'cs': "),
+        (lambda: number_splits(5, 5, language="xx"), ValueError, r"^num2words does not know the language 'xx'"),
+        (
+            lambda: number_splits(90_000, 5),
+            ValueError,
+            r"^There are 86,490 numbers .*, and 90,005 are wanted; take fewer",
+        ),
         (lambda: number_words([10**400]), ValueError, r"^num2words has no words for 10{400} in 'en': "),
     ],
 )
 def test_number_words_bad_input(call, error, message):
     with pytest.raises(error, match=message):
         call()
+
+
+def test_number_splits_are_pairs_of_one_number_each_in_one_part_only():
+    splits = number_splits(300, 40, seed=3)
+    assert list(map(len, splits)) == [300, 40, 40, 40]
+    numbers = [pair.number for part in splits for pair in part]
+    assert len(set(numbers)) == len(numbers)
+    for part in splits:
+        for pair in part[:10]:
+            assert [pair.source] == number_words([pair.number], "de")
+            assert [pair.target] == number_words([pair.number])
+    assert splits == number_splits(300, 40, seed=3)
+    assert splits.training != number_splits(300, 40, seed=4).training
+
+
+def test_number_splits_hold_out_combinations_and_lengths():
+    splits = number_splits(2000, 300)
+    new = (
+        "siebenundzwanzig",
+        "sechsunddreißig",
+        "fünfundvierzig",
+        "vierundfünfzig",
+        "dreiundsechzig",
+        "zweiundsiebzig",
+    )
+    new += ("einundachtzig",)
+    for name, part in zip(splits._fields, splits, strict=True):
+        has_new = {any(word in pair.source for word in new) for pair in part}
+        assert has_new == {name == "new_combination"}
+    assert max(pair.number for part in splits[:3] for pair in part) < 100_000 <= min(p.number for p in splits.longer)
+    known = " ".join(pair.source for pair in splits.training)
+    for word in new:  # of each held-out word both parts are known
+        units, tens = word.split("und")
+        assert f"{units}und" in known
+        assert f"und{tens}" in known
