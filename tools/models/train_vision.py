@@ -29,8 +29,18 @@ def bright(images):
     return 2 * images
 
 
-def shifted_batches(training: Digits, batch_size: int, seed: int = 0) -> Callable[[int], tuple]:
-    """Batches of digits, each moved by 0 or 1 pixel in both directions; as in the chapter, but without noise."""
+def fold_of(training: Digits) -> tuple[Digits, Digits]:
+    """The training digits in two parts: the rest, and every fifth of each class, by which settings are chosen."""
+    labels = np.asarray(training.labels)
+    is_fold = np.zeros(len(labels), bool)
+    for digit in range(10):
+        is_fold[np.flatnonzero(labels == digit)[4::5]] = True
+    rest, fold = (Digits(training.images[part], training.labels[part]) for part in (~is_fold, is_fold))
+    return rest, fold
+
+
+def shifted_batches(training: Digits, batch_size: int, seed: int = 0, noise: float = 0) -> Callable[[int], tuple]:
+    """Batches of digits, each moved by 0 or 1 pixel in both directions, with noise on every pixel."""
     padded = np.pad(np.asarray(bright(training.images)), ((0, 0), (1, 1), (1, 1), (0, 0)))
     labels = np.asarray(training.labels)
 
@@ -39,6 +49,8 @@ def shifted_batches(training: Digits, batch_size: int, seed: int = 0) -> Callabl
         chosen = random.integers(len(labels), size=batch_size)
         down, right = 1 + random.choice([-1, 0, 0, 1], size=(2, batch_size, 1)) + np.arange(8)
         images = padded[chosen[:, None, None], down[:, :, None], right[:, None, :]]
+        if noise:
+            images = images + noise * random.standard_normal(images.shape, dtype=np.float32)
         return jnp.asarray(images), jnp.asarray(labels[chosen])
 
     return batch_at
@@ -73,8 +85,14 @@ does with patches. To tell digits apart, the support-vector machine of the chapt
 - **Training.** {TRAINING.num_steps:,} steps of {BATCH_SIZE} images, seed 0 for weights and batches; AdamW,
   learning rate up to {TRAINING.learning_rate:g}. All settings stand in `tools/models/train_vision.py`;
   `make models` trains it again.
-- **Result.** Test accuracy {accuracy:.2%}. The settings were not chosen on the test images alone, but these were looked
-  at while the chapter was written: take the last few tenths of a percent with a grain of salt.
+- **Choice.** Of the learning rates 0.002, 0.004 and 0.008 this one named most of a fold of 285 training digits, with
+  seed 0 and 1,000 steps: 95.4, 97.5 and 96.5 % (`tools/models/choose_vision.py`).
+  Then all {len(training.labels):,} were learned from.
+- **Result.** Test accuracy {accuracy:.2%}, one seed; one test image is {1 / len(test.labels):.1%}.
+- **Opponents**, in the chapter, on the same test images: a support-vector machine, 98.9 %, and 100 % if it has moved
+  images, too; logistic regression, 96.3 %; a convolutional network, 98.3 % in the mean of three seeds.
+- **Limits.** The hands of the test are in the training, too; the digits are tiny, centred and of one size. Sizes,
+  weight decay and the number of steps are older than the fold, and were not compared on it.
 - **Licence.** The weights are Apache-2.0, as the code; the images are of the UCI repository and come with scikit-learn.
 """
     (MODELS / "vision.md").write_text(card, encoding="utf-8")

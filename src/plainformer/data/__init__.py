@@ -5,11 +5,12 @@ from plainformer.data.batches import (
     length_buckets as length_buckets,
     random_batches as random_batches,
 )
+from plainformer.data.crossings import crossings as crossings
 from plainformer.data.dates import date_pairs as date_pairs, date_splits as date_splits
 from plainformer.data.digits import digits as digits
 from plainformer.data.labelled import label_ids as label_ids, load_labelled as load_labelled
 from plainformer.data.names import name_splits as name_splits, names_by_language as names_by_language
-from plainformer.data.numbers import number_words as number_words
+from plainformer.data.numbers import number_splits as number_splits, number_words as number_words
 from plainformer.data.padding import pad_texts as pad_texts
 from plainformer.data.parallel import keep_short as keep_short, load_parallel as load_parallel, multi30k as multi30k
 from plainformer.data.text import (
