@@ -1,5 +1,6 @@
 """Train the encoder–decoders of chapter 09, three that differ by their seed, and write them with one card."""
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +10,9 @@ import numpy as np
 
 import plainformer as pf
 from plainformer.data.dates import DATE_LANGUAGES, HELD_OUT_LANGUAGES, DatePair
+from plainformer.data.numbers import NumberPair
+
+Pair = DatePair | NumberPair
 
 ROOT = Path(__file__).resolve().parents[2]
 MODELS = ROOT / "models"
@@ -25,21 +29,21 @@ DROPOUT_RATE = 0.1
 BATCH_SIZE = 64
 
 
-def date_vocabulary(pairs: list[DatePair]) -> pf.Vocabulary:
+def pair_vocabulary(pairs: Sequence[Pair]) -> pf.Vocabulary:
     """The characters of sources and targets, and one token for all others."""
     characters = "".join(sorted({character for pair in pairs for character in pair.source + pair.target}))
     return pf.Vocabulary.from_characters(characters, special=["<start>", "<stop>", "<other>"], unknown="<other>")
 
 
-def seq2seq_config(vocabulary: pf.Vocabulary) -> pf.Seq2SeqConfig:
+def seq2seq_config(vocabulary: pf.Vocabulary, *, context_len: int = 11, source_len: int = 40) -> pf.Seq2SeqConfig:
     """Sizes of the stored models."""
     stack = pf.StackConfig(
         d_model=64, num_layers=2, num_heads=4, d_ff=128, position_scheme="rotary", dropout_rate=DROPOUT_RATE
     )
     return pf.Seq2SeqConfig(
         vocab_size=len(vocabulary),
-        context_len=11,
-        source_len=40,
+        context_len=context_len,
+        source_len=source_len,
         start_token=vocabulary.special["<start>"],
         stop_token=vocabulary.special["<stop>"],
         encoder=stack,
@@ -47,18 +51,22 @@ def seq2seq_config(vocabulary: pf.Vocabulary) -> pf.Seq2SeqConfig:
     )
 
 
-def date_match(model, vocabulary: pf.Vocabulary, pairs: list[DatePair]) -> float:
-    """The share of dates that greedy search translates exactly."""
+def translated(model, vocabulary: pf.Vocabulary, pairs: Sequence[Pair], batch_size: int = 500, **options) -> list[str]:
+    """What the model makes of the sources, greedily if no `beam_width` is among the options of `pf.translate`."""
     sources = [vocabulary.encode(pair.source) for pair in pairs]
-    found = pf.translate(model, sources, batch_size=len(sources))
-    return pf.exact_match([vocabulary.decode(tokens) for tokens in found], [pair.target for pair in pairs])
+    return [vocabulary.decode(tokens) for tokens in pf.translate(model, sources, batch_size=batch_size, **options)]
 
 
-def date_batches(pairs: list[DatePair], vocabulary: pf.Vocabulary, seed: int):
+def match(model, vocabulary: pf.Vocabulary, pairs: Sequence[Pair], **options) -> float:
+    """The share of texts that are translated exactly."""
+    return pf.exact_match(translated(model, vocabulary, pairs, **options), [pair.target for pair in pairs])
+
+
+def pair_batches(pairs: Sequence[Pair], vocabulary: pf.Vocabulary, config: pf.Seq2SeqConfig, seed: int):
     """From the number of the step to a batch of pairs, drawn at random."""
-    config = seq2seq_config(vocabulary)
     ids = [(vocabulary.encode(pair.source), vocabulary.encode(pair.target)) for pair in pairs]
-    arrays = [np.asarray(array) for array in pf.translation_batch(ids, config, source_len=config.source_len)]
+    longest = max(len(source) for source, _ in ids)
+    arrays = [np.asarray(array) for array in pf.translation_batch(ids, config, source_len=longest)]
 
     def batch_at(step):
         rows = np.random.default_rng([seed, step]).integers(len(pairs), size=BATCH_SIZE)
@@ -67,21 +75,28 @@ def date_batches(pairs: list[DatePair], vocabulary: pf.Vocabulary, seed: int):
     return batch_at
 
 
+def shares(results) -> str:
+    """The mean of several shares, and the smallest and largest, in per cent."""
+    mean, low, high = (100 * each(results) for each in (np.mean, np.min, np.max))
+    return f"{mean:.1f} % ({low:.1f} to {high:.1f})"
+
+
 def train() -> None:
     """Train the encoder–decoder three times, and write all with one card."""
     splits = pf.data.date_splits()
-    vocabulary = date_vocabulary(splits.training)
+    vocabulary = pair_vocabulary(splits.training)
+    config = seq2seq_config(vocabulary)
     lines, matches = [], []
     for seed, name in enumerate(NAMES):
         model, _ = pf.fit(
-            pf.Seq2Seq(seq2seq_config(vocabulary), key=jax.random.key(seed)),
+            pf.Seq2Seq(config, key=jax.random.key(seed)),
             pf.translation_loss,
-            date_batches(splits.training, vocabulary, seed),
+            pair_batches(splits.training, vocabulary, config, seed),
             pf.TrainingConfig(**TRAINING, seed=seed),
             directory=ROOT / "build" / "models" / name,
         )
         pf.save_model(MODELS / f"{name}.safetensors", model, vocabulary)
-        years, languages = (date_match(model, vocabulary, part) for part in splits[1:])
+        years, languages = (match(model, vocabulary, part) for part in splits[1:])
         matches.append(years)
         lines.append(f"| {seed} | `{name}.safetensors` | {years:.2%} | {languages:.2%} |")
     card = f"""# The encoder–decoders of chapter 09

@@ -15,27 +15,43 @@ from plainformer.models.vision import ViT
 from plainformer.training.saving import load_model
 
 CLASSES = {
+    "date_decoder": Decoder,
     "decoder": Decoder,
     "encoder": MaskedLanguageModel,
+    "numbers": Seq2Seq,
     "seq2seq": Seq2Seq,
     "seq2seq_1": Seq2Seq,
     "seq2seq_2": Seq2Seq,
     "vision": ViT,
+    "vision_crossing": ViT,
 }
 # Written by tools/models/checksums.py.
 SHA256 = {
+    "date_decoder": "b8d183ecc07bc1b56cd4950319606765013375b0db9ace89f8d9a072096fd7b0",
     "decoder": "54bd992260b5468ea10062f7cd2638e9ec7717390b2cae8ba805163540c244a1",
     "encoder": "6d34761cb3c3cb3df9456221ca46f50300d1a541ee312ef042ee98f3fff7c257",
+    "numbers": "e5a713f31c387ee18b7d8052b6763538212586c7323e2a070e20176f25a8b764",
     "seq2seq": "4ba0306b6b57c230b2a1a6c729096af4ff4e9e73e152285bd6db43ccfb931ada",
     "seq2seq_1": "7ee73af3f541c6d2efd39fc339d25062bb20aff92255da58050136b55bdd07e5",
     "seq2seq_2": "b483f535afb57c85680298ca1cc93f69f9964bfa737ed81e6bafdd8682864fa4",
     "vision": "1b724d5ec6f9cc994da6653bdf08356d09e5f2b5d7d3cbf143bd6ee2fd922787",
+    "vision_crossing": "348ddfb8d14389e68f1b84b9d7123af70a0038867548d47e0f28a02d5b9f29d5",
 }
 
 
 @checked
 def load_pretrained(
-    name: Literal["decoder", "encoder", "seq2seq", "seq2seq_1", "seq2seq_2", "vision"],
+    name: Literal[
+        "date_decoder",
+        "decoder",
+        "encoder",
+        "numbers",
+        "seq2seq",
+        "seq2seq_1",
+        "seq2seq_2",
+        "vision",
+        "vision_crossing",
+    ],
 ) -> tuple[Any, Any]:
     r"""Load a model that the book has trained.
 
@@ -43,10 +59,11 @@ def load_pretrained(
     the same file. Otherwise it is downloaded, once, from the very commit that pip took the package from.
 
     **Arguments** `name`: `"decoder"`, which writes Python's documentation; `"encoder"`, which guesses hidden letters of
-    names; `"seq2seq"`, `"seq2seq_1"`, `"seq2seq_2"`, which translate dates and differ by their seeds; `"vision"`, which
-    reads digits.
+    names; `"seq2seq"`, `"seq2seq_1"`, `"seq2seq_2"`, which translate dates and differ by their seeds; `"date_decoder"`,
+    which does so without an encoder; `"numbers"`, which puts German numbers into English; `"vision"`, which reads
+    digits; `"vision_crossing"`, which reads the one digit of nine that two bars point to.
 
-    **Returns** the model and its tokenizer, which is `None` for `"vision"`.
+    **Returns** the model and its tokenizer, which is `None` for those of images.
 
     **Raises** `ValueError` if there is no model of this name; `FileNotFoundError` if the file is not at hand and cannot
     be downloaded.
