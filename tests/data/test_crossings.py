@@ -79,6 +79,10 @@ def test_crossings_hold_digits_as_they_are():
 def test_crossings_refuse_other_images(unchecked, shades):
     with pytest.raises(ValueError, match=r"^digits\.images have the shape \(10, 4, 8, 1\); expected \(n, 8, 8, 1\)"):
         crossings(shades._replace(images=shades.images[:, :4]), 3)
+    with pytest.raises(ValueError, match=r"^digits has 10 images and 4 labels; expected as many, and at least one"):
+        crossings(shades._replace(labels=shades.labels[:4]), 3)
+    with pytest.raises(ValueError, match=r"^digits has 0 images and 0 labels; expected as many"):
+        crossings(Digits(shades.images[:0], shades.labels[:0]), 3)
     with pytest.raises(TypeError, match=r"^digits is of type tuple; expected Digits, such as"):
         crossings(tuple(shades), 3)
     with pytest.raises(ValueError, match=r"^num_images is 0; expected at least 1"):

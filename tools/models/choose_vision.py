@@ -147,5 +147,8 @@ CHOICES: dict[str, tuple[Any, ...]] = {
 }
 
 if __name__ == "__main__":
+    unknown = set(sys.argv[1:]) - set(CHOICES)
+    if unknown:
+        sys.exit(f"There is no choice {', '.join(sorted(unknown))}; expected some of {', '.join(CHOICES)}.")
     for choice in sys.argv[1:] or CHOICES:
         choose(*CHOICES[choice])

@@ -1,11 +1,10 @@
 """What the encoder–decoder of numbers has to beat: a translator that only counts (chapter 09).
 
 Like the translators that came before neural ones, it has a table of pieces and their words, and a language model that
-says in which order they are to stand. It is told how long pieces may be, and that a piece may be read up to two places
-late; which pieces there are, what they mean and how English goes on, it counts in the pairs.
+says in which order they are to stand. It is told how long pieces may be, and that a piece may be read one place late;
+which pieces there are, what they mean and how English goes on, it counts in the pairs.
 """
 
-import itertools
 import math
 import re
 from collections import Counter
@@ -17,27 +16,44 @@ from plainformer.data.numbers import NumberPair
 LENGTHS = range(3, 15)  # of a piece, in letters
 TOKEN = re.compile(r"[a-z]+|, | and |-| ")  # English words and what joins them
 JOINTS = (", ", " and ", "-", " ")
-LATE, WIDTH = 2, 30  # how late a piece may be read; how many beginnings are kept
+ENOUGH = 3  # pairs in which a piece must stand with its word
+WIDTH = 30  # how many beginnings are kept
+
+
+def pieces_of(text: str) -> set[str]:
+    """All pieces of a text; a space in it is no letter."""
+    return {text[i : i + n] for n in LENGTHS for i in range(len(text) - n + 1) if " " not in text[i : i + n]}
 
 
 def piece_table(pairs: Sequence[NumberPair]) -> dict[str, str]:
-    """For each English word, the piece of source that comes with it most faithfully: by twice the pairs that have both,
-    divided by those that have the one and those that have the other; of equals, the longest."""
-    both: Counter[tuple[str, str]] = Counter()
-    with_piece: Counter[str] = Counter()
-    with_word: Counter[str] = Counter()
-    for pair in pairs:
-        text = pair.source
-        pieces = {text[i : i + n] for n in LENGTHS for i in range(len(text) - n + 1)}
-        words = set(re.findall("[a-z]+", pair.target)) - {"and"}
-        with_piece.update(pieces)
-        with_word.update(words)
-        both.update(itertools.product(words, pieces))
-    best: dict[str, tuple] = {}
-    for (word, piece), count in both.items():
-        found = 2 * count / (with_word[word] + with_piece[piece]), len(piece), piece
-        best[word] = max(best.get(word, found), found)
-    return {piece: word for word, (_, _, piece) in best.items()}
+    """English words by pieces of source: competitive linking, as in Melamed (2000). The piece and word that come
+    together most faithfully belong together; both are struck out where they do, and so on with the rest."""
+    sources, words = [pair.source for pair in pairs], [set(re.findall("[a-z]+", p.target)) - {"and"} for p in pairs]
+    table: dict[str, str] = {}
+    while True:
+        pieces = [pieces_of(source) for source in sources]
+        with_piece = Counter(piece for each in pieces for piece in each)
+        with_word = Counter(word for each in words for word in each)
+        both = Counter(
+            (piece, word) for some, each in zip(pieces, words, strict=True) for piece in some for word in each
+        )
+        likeness = {
+            (2 * count / (with_piece[piece] + with_word[word]), len(piece), piece, word)
+            for (piece, word), count in both.items()
+            if count >= ENOUGH
+        }
+        if not likeness:
+            return table
+        _, _, best, word = max(likeness)
+        table[best] = word
+        words = [each - {word} if best in source else each for source, each in zip(sources, words, strict=True)]
+        sources = [source.replace(best, " ") for source in sources]
+
+
+def next_places(read: frozenset[int]) -> list[int]:
+    """Which word may be read next: the first that is not yet read, or, if none was read before its turn, the second."""
+    first = min(set(range(len(read) + 1)) - read)
+    return [first] if max(read, default=-1) > first else [first, first + 1]
 
 
 class CountingTranslator:
@@ -74,7 +90,8 @@ class CountingTranslator:
             longer = [
                 (score + self.score(joined, text), read | {place}, text + joined)
                 for score, read, text in beam
-                for place in [n for n in range(len(words)) if n not in read][:LATE]
+                for place in next_places(read)
+                if place < len(words)
                 for joined in ([(joint, words[place]) for joint in JOINTS] if number else [(words[place],)])
             ]
             beam = sorted(longer, key=lambda each: -each[0])[:WIDTH]

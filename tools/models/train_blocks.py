@@ -134,7 +134,7 @@ def validation_loss(model: NextByte, windows):
 
 def results_of(setting: Setting, training: np.ndarray, validation: np.ndarray) -> dict:
     """The losses of one setting, kept under `build/models/blocks`, where they are read if they are there."""
-    name = "-".join(str(field) for field in setting)
+    name = "-".join(str(field) for field in (*setting, len(training)))  # the text depends on Python's version
     kept = ROOT / "build" / "models" / "blocks" / f"{name}.json"
     if not kept.exists():
         models, curves = trained(setting, training)

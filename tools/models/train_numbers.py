@@ -1,7 +1,7 @@
 """Train encoder–decoders to put German numbers into English (chapter 09), and write one with its card.
 
-With 1,000 pairs there is something to hold out and nothing left to wish; with 200 a beam and label smoothing can show
-what they are worth.
+With 1,000 pairs there is something to hold out and nothing left to wish; with 200 models are often wrong, and one sees
+what a beam and label smoothing are worth.
 """
 
 import dataclasses
@@ -88,11 +88,11 @@ def train() -> None:
     pf.save_model(MODELS / "numbers.safetensors", model, vocabulary)
     card = f"""# The encoder–decoder of numbers of chapter 09
 
-It puts German numbers below 100,000 into English, letter by letter: *vierunddreißig* becomes *thirty-four*. It can do
-nothing else, and no number that is longer than those that it learned from.
+It puts German numbers from 1,000 to 99,999 into English, letter by letter: *vierunddreißigtausendzwölf* becomes
+*thirty-four thousand and twelve*. It can do nothing else, and neither longer numbers nor most of the short ones.
 
 - **Data.** `plainformer.data.number_splits()`: {len(splits.training):,} numbers to train on, in words by num2words;
-  {len(splits.validation)} more of the same kind for validation; nothing was tuned; to test on,
+  {len(splits.validation)} more of the same kind for validation; settings were chosen beforehand; to test on,
   {len(splits.new_combination)} with tens and units that never stand together in training (they add up to 9), and
   {len(splits.longer)} of six digits. One token per character: the vocabulary is in the file, too.
 - **Model.** `numbers.json`, {pf.count_parameters(model):,} parameters.
@@ -113,8 +113,9 @@ nothing else, and no number that is longer than those that it learned from.
 |---|---|---|
 {chr(10).join(with_few_pairs())}
 
-- **Limits.** Six digits need places that no training text had. A grammar of a few lines, told the rule, is always
-  right.
+- **Limits.** Six digits need places that no training text had. Of 1,000 training numbers nine are below a thousand: to
+  such numbers the model likes to add thousands. A grammar of a few lines, told
+  the rule, is always right.
 - **Licence.** The weights are Apache-2.0, as the code.
 """
     (MODELS / "numbers.md").write_text(card, encoding="utf-8")

@@ -62,11 +62,13 @@ def match(model, vocabulary: pf.Vocabulary, pairs: Sequence[Pair], **options) ->
     return pf.exact_match(translated(model, vocabulary, pairs, **options), [pair.target for pair in pairs])
 
 
-def pair_batches(pairs: Sequence[Pair], vocabulary: pf.Vocabulary, config: pf.Seq2SeqConfig, seed: int):
-    """From the number of the step to a batch of pairs, drawn at random."""
+def pair_batches(
+    pairs: Sequence[Pair], vocabulary: pf.Vocabulary, config: pf.Seq2SeqConfig, seed: int, source_len: int | None = None
+):
+    """From the number of the step to a batch of pairs, drawn at random; sources are padded to the longest, or more."""
     ids = [(vocabulary.encode(pair.source), vocabulary.encode(pair.target)) for pair in pairs]
-    longest = max(len(source) for source, _ in ids)
-    arrays = [np.asarray(array) for array in pf.translation_batch(ids, config, source_len=longest)]
+    length = source_len or max(len(source) for source, _ in ids)
+    arrays = [np.asarray(array) for array in pf.translation_batch(ids, config, source_len=length)]
 
     def batch_at(step):
         rows = np.random.default_rng([seed, step]).integers(len(pairs), size=BATCH_SIZE)
@@ -91,7 +93,7 @@ def train() -> None:
         model, _ = pf.fit(
             pf.Seq2Seq(config, key=jax.random.key(seed)),
             pf.translation_loss,
-            pair_batches(splits.training, vocabulary, config, seed),
+            pair_batches(splits.training, vocabulary, config, seed, config.source_len),
             pf.TrainingConfig(**TRAINING, seed=seed),
             directory=ROOT / "build" / "models" / name,
         )

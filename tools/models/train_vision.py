@@ -92,7 +92,7 @@ does with patches. To tell digits apart, the support-vector machine of the chapt
 - **Opponents**, in the chapter, on the same test images: a support-vector machine, 98.9 %, and 100 % if it has moved
   images, too; logistic regression, 96.3 %; a convolutional network, 98.3 % in the mean of three seeds.
 - **Limits.** The hands of the test are in the training, too; the digits are tiny, centred and of one size. Sizes,
-  weight decay and the number of steps are older than the fold, and were not compared on it.
+  weight decay and the number of steps are older than the fold; test images were looked at when they were settled.
 - **Licence.** The weights are Apache-2.0, as the code; the images are of the UCI repository and come with scikit-learn.
 """
     (MODELS / "vision.md").write_text(card, encoding="utf-8")

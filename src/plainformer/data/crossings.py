@@ -31,7 +31,8 @@ def crossings(digits: Digits, num_images: Positive, seed: Natural = 0, asked: As
     leftmost cell of a row marks this row; all else is paper. Each of the nine places that `asked` allows is asked for
     equally often, on average: the three whose row and column have the same number, the six others, or all nine.
 
-    **Raises** `TypeError` if they are no `Digits`, `ValueError` if these are not of 8 x 8 pixels with one channel.
+    **Raises** `TypeError` if they are no `Digits`, `ValueError` if these are not of 8 x 8 pixels with one
+    channel, or there is not one label for each of at least one.
 
     **Example**: with these bars, the digit in the lower right corner would be the one of row 2 and column 2.
 
@@ -44,6 +45,10 @@ def crossings(digits: Digits, num_images: Positive, seed: Natural = 0, asked: As
     images, labels = np.asarray(digits.images), np.asarray(digits.labels)
     if images.shape[1:] != (CELL, CELL, 1):
         raise ValueError(f"digits.images have the shape {images.shape}; expected (n, {CELL}, {CELL}, 1).")
+    if not len(images) == len(labels) > 0:
+        raise ValueError(
+            f"digits has {len(images)} images and {len(labels)} labels; expected as many, and at least one."
+        )
     random, each = np.random.default_rng(seed), np.arange(num_images)
     drawn = random.integers(len(labels), size=(num_images, SIDE, SIDE))
     rows = random.integers(SIDE, size=num_images)

@@ -45,7 +45,7 @@ def number_words(numbers: Sequence[int], language: str = "en") -> list[str]:
             raise TypeError(f"numbers holds {number!r}; expected whole numbers.")
         try:
             words.append(plain(num2words.num2words(int(number), lang=language)))
-        except (OverflowError, NotImplementedError, LookupError, ValueError) as error:
+        except (OverflowError, NotImplementedError, LookupError, TypeError, ValueError) as error:
             raise ValueError(f"num2words has no words for {number} in {language!r}: {error}.") from error
     return words
 
@@ -54,10 +54,10 @@ def number_words(numbers: Sequence[int], language: str = "en") -> list[str]:
 def number_splits(
     num_training: Positive = 1_000, num_held_out: Positive = 500, *, language: str = "de", seed: Natural = 0
 ) -> NumberSplits:
-    """Return numbers in words to learn to translate into English, and three sets to test on, which no table can know.
+    """Return numbers in words to learn to translate into English, and three sets to test on.
 
-    Training and validation are drawn from the numbers below 100,000, but for those in which tens and units, after a
-    thousand or at the end, are two words and add up to 9: 27, 36, 45, 54, 63, 72, 81. The numbers of
+    Training and validation are drawn from the numbers below 100,000, but for those in which tens and units, of the
+    thousands or at the end, are two words and add up to 9: 27, 36, 45, 54, 63, 72, 81. The numbers of
     `new_combination` have at least one of these. So "vierundfünfzig" is in no training text, though
     "vier" and "fünfzig" are, in other company. The `longer` ones have six digits, and none of the combinations. No
     number is in two parts.
@@ -70,7 +70,10 @@ def number_splits(
     wanted = dict(zip(pools, (num_training + num_held_out, num_held_out), strict=True))
     for name, pool in pools.items():
         if wanted[name] > len(pool):
-            raise ValueError(f"There are {len(pool):,} {name}, and {wanted[name]:,} are wanted; take fewer.")
+            raise ValueError(
+                f"There are {len(pool):,} {name}, and {wanted[name]:,} are wanted; take fewer: "
+                f"num_training is {num_training:,}, num_held_out {num_held_out:,}."
+            )
     random = np.random.default_rng(seed)
     known, new = (random.choice(pools[name], wanted[name], replace=False) for name in pools)
     longer = random.choice(long[~_has_new_combination(long)], num_held_out, replace=False)
