@@ -3,8 +3,9 @@
 # Candidates for the interpreter that makes the environment: the first usable one is taken.
 PYTHON ?= python3 python3.13 python3.12 python3.11
 PORT ?= 8000
-# For `make bench`: the path of Tiny Shakespeare, and further options of benchmarks.run, such as --multi30k FOLDER.
+# For `make bench`: the path of Tiny Shakespeare, the folder of Multi30k, and further options of benchmarks.run.
 TEXT ?=
+MULTI30K ?=
 BENCH ?=
 
 BIN := .venv/bin
@@ -97,8 +98,8 @@ browser: book $(PARITY_READY)  ## try the built site in headless Chromium
 models: $(READY)  ## train the small models in models/ anew, and write them with their cards
 	$(BIN)/python tools/models/train_models.py
 
-bench: $(PARITY_READY)  ## time it against PyTorch and transformers, write benchmarks/RESULTS.md (TEXT=... Tiny Shakespeare)
-	$(PARITY)/bin/python -m benchmarks.run --text "$(TEXT)" $(BENCH)
+bench: $(PARITY_READY)  ## time it against PyTorch and transformers, write benchmarks/RESULTS.md (TEXT=file MULTI30K=folder)
+	$(PARITY)/bin/python -m benchmarks.run --text "$(TEXT)" --multi30k "$(MULTI30K)" $(BENCH)
 
 clean:  ## remove what was built, and the caches
 	rm -rf _build build .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache

@@ -2,13 +2,14 @@
 
 import warnings
 
+import equinox as eqx
 import torch
 import torch.nn.functional as F
 import transformers
 from torch import nn
 
 import plainformer as pf
-from benchmarks.weights import copy_weights, of_linear, of_norm
+from benchmarks.weights import array, arrays_of_block, arrays_of_layer, copy_weights, of_linear, of_norm
 
 
 class TorchSeq2Seq(nn.Module):
@@ -49,6 +50,26 @@ class TorchSeq2Seq(nn.Module):
             tgt_is_causal=True,
         )
         return F.linear(rows, self.embedding.weight)
+
+
+def with_weights_of(theirs: TorchSeq2Seq, model: pf.Seq2Seq) -> pf.Seq2Seq:
+    """Our model with PyTorch's weights: it computes what theirs does."""
+    return eqx.tree_at(_arrays_of, model, _arrays_of_torch(theirs))
+
+
+def _arrays_of(model: pf.Seq2Seq) -> list:
+    stacks = (model.encoder.stack, model.stack)
+    found = [each for stack in stacks for block in stack.blocks for each in arrays_of_block(block)]
+    found += [each for stack in stacks for each in (stack.final_norm.scale, stack.final_norm.bias, stack.scheme.table)]
+    return [*found, model.encoder.embedding.weight]
+
+
+def _arrays_of_torch(theirs: TorchSeq2Seq) -> list:
+    halves = (theirs.transformer.encoder, theirs.transformer.decoder)
+    found = [each for half in halves for layer in half.layers for each in arrays_of_layer(layer)]
+    for half, positions in zip(halves, (theirs.source_positions, theirs.target_positions), strict=True):
+        found += [array(half.norm.weight), array(half.norm.bias), array(positions.weight)]
+    return [*found, array(theirs.embedding.weight)]
 
 
 def marian(model: pf.Seq2Seq) -> transformers.MarianMTModel:

@@ -24,6 +24,7 @@ def test_number_words_in_several_languages():
         (lambda: number_words([True]), TypeError, r"^numbers holds True; expected whole numbers"),
         (lambda: number_words(7), TypeError, r"^numbers is 7; expected a list of whole numbers"),
         (lambda: number_words([-3], "cs"), ValueError, r"^num2words has no words for -3 in 'cs': "),
+        (lambda: number_words([-3], "am"), ValueError, r"^num2words has no words for -3 in 'am': "),
         (lambda: number_splits(5, 5, language="xx"), ValueError, r"^num2words does not know the language 'xx'"),
         (
             lambda: number_splits(90_000, 5),

@@ -12,6 +12,7 @@ from flat import seq2seq_config
 from torch_parameters import CLOSE, array
 
 import plainformer as pf
+from benchmarks.weights import arrays_of_block, arrays_of_layer
 
 VOCAB, CONTEXT, SOURCE_LEN, WIDTH, ENCODERS, LAYERS, HEADS, D_FF = 17, 9, 7, 12, 1, 2, 3, 20
 START, STOP, NEW = 0, 5, 8
@@ -48,19 +49,6 @@ def lively(seed):
 def turned(parameter, grad=False):
     """Their maps hold their matrices turned on their side."""
     return array(parameter, grad).T
-
-
-def arrays_of_block(block):
-    """Ours: attention, cross-attention, network, each with its norm."""
-    found = []
-    for layer in (block.attention, block.cross_attention):
-        if layer is not None:
-            found += [layer.query.weight, layer.key.weight, layer.value.weight]
-            found += [layer.query.bias, layer.key.bias, layer.value.bias, layer.output.weight, layer.output.bias]
-    network = block.feed_forward
-    found += [network.up.weight, network.up.bias, network.down.weight, network.down.bias]
-    norms = [norm for norm in (block.attention_norm, block.cross_norm, block.feed_forward_norm) if norm is not None]
-    return found + [each for norm in norms for each in (norm.scale, norm.bias)]
 
 
 def arrays_of(model):
@@ -101,17 +89,8 @@ class Torch(torch.nn.Module):
 
 def arrays_of_torch(theirs, grad=False):
     """Its parameters, or their gradients, in the order of `arrays_of`."""
-    found = []
-    for layer in (*theirs.body.encoder.layers, *theirs.body.decoder.layers):
-        for attention in (layer.self_attn, getattr(layer, "multihead_attn", None)):
-            if attention is not None:
-                found += [each.T for each in jnp.split(array(attention.in_proj_weight, grad), 3)]
-                found += jnp.split(array(attention.in_proj_bias, grad), 3)
-                found += [turned(attention.out_proj.weight, grad), array(attention.out_proj.bias, grad)]
-        for linear in (layer.linear1, layer.linear2):
-            found += [turned(linear.weight, grad), array(linear.bias, grad)]
-        norms = (layer.norm1, layer.norm2, getattr(layer, "norm3", None))
-        found += [array(each, grad) for norm in norms if norm is not None for each in (norm.weight, norm.bias)]
+    layers = (*theirs.body.encoder.layers, *theirs.body.decoder.layers)
+    found = [each for layer in layers for each in arrays_of_layer(layer, grad)]
     for norm in (theirs.body.encoder.norm, theirs.body.decoder.norm):
         found += [] if norm is None else [array(norm.weight, grad), array(norm.bias, grad)]
     tables = array(theirs.source.weight, grad), array(theirs.target.weight, grad)

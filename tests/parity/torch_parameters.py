@@ -1,8 +1,9 @@
 """The parameters of modules of PyTorch: drawn anew, and read out."""
 
-import jax.numpy as jnp
 import numpy as np
 import torch
+
+from benchmarks.weights import array as array
 
 CLOSE = {"rtol": 1e-5, "atol": 1e-5}
 
@@ -14,8 +15,3 @@ def redrawn(model):
         for parameter in model.parameters():
             parameter.copy_(torch.tensor(0.3 * draw.normal(size=tuple(parameter.shape)).astype(np.float32)))
     return model.eval()
-
-
-def array(parameter, grad=False):
-    """A parameter, or its gradient, for JAX."""
-    return jnp.asarray((parameter.grad if grad else parameter).detach().numpy())

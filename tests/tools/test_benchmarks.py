@@ -8,6 +8,7 @@ import time
 
 import equinox as eqx
 import jax
+import numpy as np
 import pytest
 from book import ROOT
 
@@ -187,11 +188,11 @@ def test_requirements_are_those_of_the_environment_that_the_benchmarks_share():
 def test_multi30k_says_which_files_it_wants(module, tmp_path):
     multi30k = module("multi30k")
     for folder in (None, "", str(tmp_path)):
-        with pytest.raises(FileNotFoundError, match=r"There is no file .*train\.de\.gz: .* by --multi30k"):
+        with pytest.raises(FileNotFoundError, match=r"There is no file .*train\.de\.gz: .* by MULTI30K=folder"):
             multi30k.read_corpus(folder)
 
 
-def test_multi30k_keeps_the_short_pairs(module, tmp_path, monkeypatch):
+def test_multi30k_reads_all_pairs(module, tmp_path, monkeypatch):
     multi30k = module("multi30k")
     monkeypatch.setattr(multi30k, "VOCAB_SIZE", 258)  # a token for each byte
     lines = {"de": ["ein Hund", "eine Katze schläft", "zwei"], "en": ["a dog", "a cat", "two of them are here"]}
@@ -200,17 +201,35 @@ def test_multi30k_keeps_the_short_pairs(module, tmp_path, monkeypatch):
             (tmp_path / f"{part}.{language}.gz").write_bytes(gzip.compress("\n".join([*sentences, ""]).encode()))
     corpus = multi30k.read_corpus(str(tmp_path))
     assert corpus.training == corpus.validation
-    assert [corpus.tokenizer.decode(ids) for pair in corpus.training for ids in pair] == ["ein Hund", "a dog"]
-    assert (corpus.sources, corpus.references) == ([corpus.training[0][0]], ["a dog"])
-    assert corpus.config.context_len == corpus.batch(corpus.training).inputs.shape[1] == 16
+    texts = [tuple(map(corpus.tokenizer.decode, pair)) for bucket in corpus.training for pair in bucket]
+    assert sorted(texts) == sorted(zip(lines["de"], lines["en"], strict=True))
+    assert corpus.sources == [corpus.tokenizer.encode(text) for text in lines["de"]]
+    assert corpus.references == lines["en"]
+    assert [arrays.inputs.shape for arrays in corpus.arrays(corpus.training[:1])] == [(1, 6)]  # a dog, and its start
+
+
+def test_multi30k_joins_weights_word_by_word(module, monkeypatch):
+    multi30k = module("multi30k")
+    monkeypatch.setattr(multi30k, "ALIGNED", 0)
+    tokenizer = pf.BytePairEncoder.train("ab ab ab", 260, special=multi30k.SPECIAL)
+    source, target = tokenizer.encode("ab xab ab"), tokenizer.encode("ab yab")
+    assert [tokenizer.decode([each]) for each in target] == ["ab", " ", "y", "ab"]
+    weights = np.zeros((1, 2, 5, len(source)))  # the last of five rows writes the stop token
+    weights[0, :, [0, 1, 2, 3], [0, 3, 1, 4]] = 1
+    corpus = multi30k.Corpus([], [], [source], ["ab yab"], tokenizer)
+    found = multi30k.between_words(multi30k.Found(1.0, 2.0, {"beam": [target]}, {}, weights), corpus)
+    assert (found["source"], found["target"]) == (["ab", "xab", "ab"], ["ab", "yab"])
+    np.testing.assert_allclose(found["weights"], [[[1, 0, 0], [0, 2 / 3, 1 / 3]]], atol=1e-3)
 
 
 def test_multi30k_goals_by_hand(module):
     multi30k = module("multi30k")
-    times = {"greedy": [1.0, 2.0], "beam": [1.4, 2.8]}
-    ours = [multi30k.Found(seconds, 2.3, {}, {}, times) for seconds in (10.0, 20.0)]
-    theirs = [multi30k.Found(seconds, 2.3, {}, {}, {}) for seconds in (13.0, 26.0)]
-    scores = {"Plainformer": [{"greedy": 25.0}, {"greedy": 27.0}], "PyTorch": [{"greedy": 26.0}, {"greedy": 27.5}]}
+
+    def found(seconds, greedy, beam):
+        return multi30k.Found(seconds, 2.3, {}, {"greedy": greedy, "beam": beam}, np.zeros(0))
+
+    scores = {"Plainformer": [{"beam": 30.0}, {"beam": 32.0}], "PyTorch": [{"beam": 31.0}, {"beam": 32.5}]}
+    ours, theirs = [found(10.0, 1.0, 1.4), found(20.0, 2.0, 2.8)], [found(13.0, 1.0, 1.4), found(26.0, 2.0, 2.8)]
     goals = multi30k.goals_of({"Plainformer": ours, "PyTorch": theirs}, scores)
-    assert [round(goal.value, 6) for goal in goals] == [-0.75, 1.3, 1.4]
-    assert [goal.reached for goal in goals] == [True, True, True]
+    assert [round(goal.value, 6) for goal in goals] == [31.0, -0.75, 1.3, 1.4]
+    assert [goal.reached for goal in goals] == [True, True, True, True]
