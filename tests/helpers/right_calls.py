@@ -381,6 +381,7 @@ def of_data(folder: Path) -> dict[str, dict]:
         "data.load_labelled": {"path": folder / "labelled.csv"},
         "data.name_splits": {"languages": ["en"]},
         "data.names_by_language": {"languages": ["en"]},
+        "data.thing_splits": {"languages": ["en", "de"]},
         "data.crossings": {"digits": pf.data.digits().test, "num_images": 3},
         "data.number_words": {"numbers": [1, 2]},
         "data.number_splits": {"num_training": 10, "num_held_out": 5},

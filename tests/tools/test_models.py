@@ -1,7 +1,9 @@
 """The stored models: each is what its card says, and the package knows its checksum."""
 
 import json
+import math
 import re
+from functools import partial
 from pathlib import Path
 
 import checksums
@@ -9,6 +11,8 @@ import jax
 import numbers_by_counting
 import numpy as np
 import pytest
+import slips
+import things_lines
 import train_blocks
 import train_crossing
 import train_date_decoder
@@ -17,6 +21,7 @@ import train_encoder
 import train_models
 import train_numbers
 import train_seq2seq
+import train_things_decoder
 import train_vision
 
 import plainformer as pf
@@ -48,6 +53,7 @@ def test_train_models_finds_every_script():
         train_encoder,
         train_numbers,
         train_seq2seq,
+        train_things_decoder,
         train_vision,
     ]
     assert all(callable(script.train) for script in found)
@@ -248,3 +254,64 @@ def test_date_decoder_answers_as_its_card_states():
         stated = float(re.search(rf"held-out {name} \| (\S+)% ", card)[1])
         share = train_date_decoder.answers_right(model, vocabulary, part)
         assert 100 * share == pytest.approx(stated, abs=0.5)
+
+
+def card_rows(card: str) -> dict[str, list[str]]:
+    """The rows of a card's table, by their first cells."""
+    rows = [line.strip("| ").split(" | ") for line in card.splitlines() if line.startswith("| ")]
+    return {name: [cell.strip(" |") for cell in cells] for name, *cells in rows}
+
+
+def test_things_decoder_copies_as_its_card_states():
+    card = (MODELS / "things_decoder.md").read_text(encoding="utf-8")
+    rows = card_rows(card)
+    model, vocabulary = load_pretrained("things_decoder")
+    assert model.config == train_things_decoder.DECODER
+    assert vocabulary.to_json() == things_lines.VOCABULARY.to_json()
+    things = pf.data.thing_splits()
+    lines = train_things_decoder.lines_to_judge(things.test)
+    texts = [", ".join(line) for line in lines]
+    found = train_things_decoder.by_name(train_things_decoder.surprise_by_letter(model, texts), lines)
+    np.testing.assert_allclose(found, [float(cell) for cell in rows["decoder, seed 0"]], atol=0.02)
+    counted = train_things_decoder.counted_surprise(things.training, texts[:60])
+    by_counting = train_things_decoder.by_name(counted, lines[:60])
+    np.testing.assert_allclose(by_counting, [float(cell) for cell in rows["10-gram"]], atol=0.5)  # 60 lines of 300
+    seeds = [[float(cell) for cell in rows[f"decoder, seed {seed}"]] for seed in things_lines.SEEDS]
+    assert max(max(each[1:]) for each in seeds) < 2 < 2.4 < min(float(cell) for cell in rows["10-gram"])
+    first, again = (
+        [float(n) for n in re.findall(r"\d\.\d\d", part)] for part in card[card.index("**Copying") :].split(";")[:2]
+    )
+    copied = train_things_decoder.first_and_again(model, train_things_decoder.invented_words(200))
+    np.testing.assert_allclose(copied, (first[0], again[0]), atol=0.02)
+    assert min(first) > math.log(len(vocabulary)) > 3.5 > max(again)
+
+
+def test_the_encoder_finds_slips_as_its_card_states():
+    card = (MODELS / "encoder.md").read_text(encoding="utf-8")
+    number, *shares = re.findall(r"[\d,.]+(?=%| of them one)", card[card.index("**Slips.**") :])
+    model, _ = load_pretrained("encoder")
+    splits = pf.data.name_splits()
+    wrong = train_encoder.one_slip_each(splits.test, splits.training)
+    assert len(wrong) == int(number.replace(",", ""))
+    assert all(len(line[0]) >= 5 and line[0][place].isalpha() for line, _, place in wrong)
+    of_all, of_some, of_counting = map(float, shares)
+    find = partial(slips.slips_found, partial(train_encoder.surprise_by_encoder, model))
+    assert 100 * find(wrong[::6]) == pytest.approx(of_some, abs=0.5)
+    assert 100 * find(wrong[3::18]) == pytest.approx(of_all, abs=12)  # 143 names of 2,564
+    counted = slips.slips_found(partial(train_encoder.surprise_by_counting, splits.training), wrong[::60])
+    assert 100 * counted == pytest.approx(of_counting, abs=16)  # 43 names of 428
+    assert of_counting > of_some + 10
+
+
+def test_a_slip_is_another_letter_and_is_found_by_whoever_knows_the_name():
+    asked = [(["Norge", "Norwegen"], 1, place) for place in range(8)]
+    wrong = slips.with_slips(asked, ["Norge"])
+    for (_, _, place), (line, number, at) in zip(asked, wrong, strict=True):
+        assert (line[0], number, at) == ("Norge", 1, place)
+        assert [n for n in range(8) if line[1][n].lower() != "norwegen"[n]] == [place]
+
+    def knows(places):
+        return np.array([line[number][n].lower() != "norwegen"[n] for line, number, n in places], float)
+
+    assert slips.slips_found(knows, wrong) == 1
+    assert slips.slips_found(lambda places: -knows(places), wrong) == 0

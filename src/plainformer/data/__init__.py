@@ -21,6 +21,7 @@ from plainformer.data.text import (
     stream_text as stream_text,
     tiny_shakespeare as tiny_shakespeare,
 )
+from plainformer.data.things import thing_splits as thing_splits
 from plainformer.data.token_files import open_tokens as open_tokens, write_tokens as write_tokens
 from plainformer.data.windows import (
     consecutive_windows as consecutive_windows,
