@@ -1,0 +1,54 @@
+"""Programs that a chapter shows and the book does not run, for want of their data: here on a few pairs."""
+
+import json
+import re
+from functools import partial
+
+import numpy as np
+from book import ROOT
+
+import plainformer as pf
+from plainformer.data.parallel import ParallelSplits
+
+SEQ2SEQ = (ROOT / "chapters" / "09_seq2seq.md").read_text(encoding="utf-8")
+
+
+def test_the_program_for_captions_learns_to_translate(monkeypatch, capsys):
+    """Chapter 09: Multi30k has to be downloaded."""
+    (program,) = re.findall(r"^def learn_captions.*?(?=^```)", SEQ2SEQ, flags=re.DOTALL | re.MULTILINE)
+    (calls,) = re.findall(r"(?<=\{code-cell\} ipython3\n)(?:# .*\n)+(?=```)", SEQ2SEQ)
+    texts = [("ein Hund", "a dog"), ("eine Katze", "a cat"), ("der Hund und die Katze", "the dog and the cat")]
+    pairs = [(f"{german} auf der Wiese", f"{english} on the meadow") for german, english in texts]
+    monkeypatch.setattr(pf.data, "multi30k", lambda source, target: ParallelSplits(pairs, [], pairs[:2]))
+    space = {}
+    exec("import functools\nimport jax\nimport plainformer as pf\n" + program, space)
+    space["learn_captions"] = partial(space["learn_captions"], vocab_size=300, num_steps=60, progress=False)
+    exec(calls.replace("# ", ""), space)
+    assert space["found"] == [english for _, english in pairs[:2]]
+    assert space["translator"].config.decoder.d_model == 192
+    assert float(capsys.readouterr().out) > 99.9
+
+
+def test_what_the_chapter_says_of_captions_was_recorded():
+    recorded = json.loads((ROOT / "benchmarks" / "multi30k.json").read_text(encoding="utf-8"))
+
+    def shown(bleu):
+        return f"{np.mean(bleu):.1f} ({', '.join(f'{each:.1f}' for each in bleu)})"
+
+    for who, name in {"Plainformer": "ours", "PyTorch": "`nn.Transformer`"}.items():
+        bleu = recorded["bleu"][who]
+        assert f"| {name} | {shown(bleu['greedy'])} | {shown(bleu['beam'])} |" in SEQ2SEQ
+    for sample in recorded["samples"]:
+        assert f"| {sample['source']} | {sample['beam']} | {sample['reference']} |" in SEQ2SEQ
+    assert f"{recorded['parameters']:,} parameters" in SEQ2SEQ
+    assert f"{recorded['steps']:,} steps of 64 pairs" in SEQ2SEQ
+    words = recorded["words"]
+    (stored,) = re.findall(r'seed 0, in hundredths.*?STORED = """\n(.*?)\n"""', SEQ2SEQ, flags=re.DOTALL)
+    table = np.array([row.split() for row in stored.split("\n")], float)
+    np.testing.assert_allclose(table, 100 * np.array(words["weights"][-1]), atol=0.51)
+    assert table.shape == (len(words["target"]), len(words["source"]))
+    assert f'read = "{" ".join(words["source"])}"' in SEQ2SEQ
+    assert f'written = "{" ".join(words["target"])}"' in SEQ2SEQ
+    ours, theirs = (np.mean(recorded["bleu"][who]["beam"]) for who in ("Plainformer", "PyTorch"))
+    assert ours >= 30
+    assert abs(ours - theirs) < 1
