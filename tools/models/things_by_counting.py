@@ -67,7 +67,7 @@ def votes_of(name: str, place: int, others: list[str]) -> np.ndarray:
     ours, votes = name.lower(), np.zeros((NUM_LETTERS, NUM_KINDS), np.float32)
     before, after = ours[:place][::-1], ours[place + 1 :]
     for other in others:
-        theirs, best = other.lower(), {}
+        theirs, best = other.lower(), dict[str, tuple[int, int]]()
         for n in range(min(len(other), len(theirs))):
             kind = num_agreeing(before, theirs[:n][::-1]), num_agreeing(after, theirs[n + 1 :])
             best[other[n]] = max(best.get(other[n], (0, 0)), kind, key=sum)

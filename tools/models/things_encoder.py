@@ -6,6 +6,7 @@ trains it with three seeds, half an hour each on one core, and writes what it fo
 kept.
 """
 
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
@@ -37,10 +38,15 @@ def masked(tokens, is_token, seed, step):
 def train_encoder(things: dict[str, list[str]], seed: int, training: pf.TrainingConfig = TRAINING):
     """The masked language model after training."""
     lines = lines_at(things, seed)
+
+    def batch_at(step):
+        tokens, is_token = lines(step)
+        return masked(tokens, is_token, seed, jnp.asarray(step))
+
     model, _ = pf.fit(
         pf.MaskedLanguageModel(ENCODER, key=jax.random.key(seed)),
         pf.masked_token_loss,
-        lambda step: masked(*lines(step), seed, jnp.asarray(step)),
+        batch_at,
         training,
         directory=ROOT / "build" / "models" / f"things_encoder_{seed}",
     )
@@ -67,24 +73,31 @@ def shown(found) -> str:
     return f"{np.mean(nats):.3f} nats, {np.mean(is_right):.1%}"
 
 
+def surprise_of(guess: Callable, places) -> np.ndarray:
+    """The first of the two things that a way of guessing returns."""
+    return guess(places)[0]
+
+
 def results(models, things, asked) -> list[str]:
-    """Rows of the card's table: the encoders, and what counting finds, on the same lines."""
-    slips = with_slips(asked[:NUM_SLIPS], [name for names in things.training.values() for name in names])
-    rows = []
-    for seed, model in enumerate(models):
-        share = slips_found(lambda places, model=model: surprises(model, places)[0], slips)
-        in_line, alone = (shown(surprises(model, asked, each)) for each in (False, True))
-        rows.append(f"| encoder, seed {seed} | {in_line} | {alone} | {share:.1%} |")
+    """Rows of the table: the encoders, and what counting finds, on the same lines."""
+    wrong = with_slips(asked[:NUM_SLIPS], [name for names in things.training.values() for name in names])
     ngrams, weights = counting.learn(things.training)
-    given = counting.evidence(ngrams, asked)
-    counted = {
-        "counting, from the name alone": counting.from_the_name_alone,
-        "counting, with a vote of the other names": partial(counting.surprises, weights),
+
+    def by_votes(places):
+        return counting.surprises(weights, counting.evidence(ngrams, places))
+
+    def by_the_name_alone(places):
+        return counting.from_the_name_alone(counting.evidence(ngrams, places))
+
+    guesses: dict[str, Callable] = {
+        f"encoder, seed {seed}": partial(surprises, model) for seed, model in enumerate(models)
     }
-    for name, guess in counted.items():
-        share = slips_found(lambda places, guess=guess: guess(counting.evidence(ngrams, places))[0], slips)
-        rows.append(f"| {name} | {shown(guess(given))} | | {share:.1%} |")
-    return rows
+    guesses |= {"counting, from the name alone": by_the_name_alone, "counting, with a vote": by_votes}
+    rows = [
+        f"| {name} | {shown(guess(asked))} | {slips_found(partial(surprise_of, guess), wrong):.1%} |"
+        for name, guess in guesses.items()
+    ]
+    return [*rows, f"| encoder, seed 0, the name alone | {shown(surprises(models[0], asked, alone=True))} | |"]
 
 
 def write() -> None:
@@ -93,11 +106,11 @@ def write() -> None:
     models = [train_encoder(things.training, seed) for seed in SEEDS]
     rows = results(models, things, questions(things.test, NUM_QUESTIONS))
     table = f"""One hidden letter in each of {NUM_QUESTIONS:,} lines of things held out, with four names at least: mean
-surprise at it, and how often it was guessed; with the line, and with the name alone. In {NUM_SLIPS} of the names one
-letter was replaced by a wrong one: found, if it is the most surprising of its name, each letter given all others.
+surprise at it, and how often it was guessed. In {NUM_SLIPS} of the names one letter was replaced by a wrong one:
+found, if it is the most surprising of its name, each letter given all others.
 
-| | on the line | the name alone | wrong letters found |
-|---|---|---|---|
+| | hidden letter | wrong letters found |
+|---|---|---|
 {chr(10).join(rows)}
 """
     (ROOT / "build" / "models" / "things_encoder.md").write_text(table, encoding="utf-8")

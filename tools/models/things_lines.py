@@ -43,7 +43,7 @@ def lines_at(things: dict[str, list[str]], seed: int):
 
 def questions(things: dict[str, list[str]], number: int, seed: int = 0) -> list[tuple[list[str], int, int]]:
     """Lines with at least four names, the number of one name in each, and a place in it: the letter to be hidden."""
-    rng, found = np.random.default_rng(seed), []
+    rng, found = np.random.default_rng(seed), list[tuple[list[str], int, int]]()
     lists = [names for names in things.values() if len(names) >= 4]
     while len(found) < number:
         line = line_of(lists[rng.integers(len(lists))], rng)
