@@ -181,7 +181,7 @@ def between_words(one: Found, corpus: Corpus) -> dict:
     weights = one.weights.mean(axis=1)[:, : len(target_word)]  # the row that reads token n writes token n + 1
     summed = np.stack([weights[..., source_word == n].sum(axis=-1) for n in range(len(source))], axis=-1)
     means = np.stack([summed[:, target_word == n].mean(axis=1) for n in range(len(target))], axis=1)
-    return {"source": source, "target": target, "weights": means.round(3).tolist()}
+    return {"source": source, "target": target, "weights": means.astype(float).round(3).tolist()}
 
 
 def samples(one: Found, corpus: Corpus) -> list[dict[str, str]]:
@@ -209,7 +209,7 @@ def record(found: dict[str, list[Found]], scores: dict[str, list[dict]], corpus:
         "words": between_words(found["Plainformer"][0], corpus),
     }
     FOUND.parent.mkdir(parents=True, exist_ok=True)
-    write_text(FOUND, json.dumps(result, indent=1, ensure_ascii=False) + "\n")
+    write_text(FOUND, json.dumps(result, ensure_ascii=False) + "\n")
 
 
 def goals_of(found: dict[str, list[Found]], scores: dict[str, list[dict]]) -> list[Goal]:
