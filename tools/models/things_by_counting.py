@@ -7,6 +7,7 @@ It is told what the encoder has to find out, that letters with the same neighbou
 """
 
 import math
+import re
 from typing import NamedTuple
 
 import jax
@@ -120,11 +121,24 @@ def learn_weights(given: Evidence, num_steps: int = 400) -> dict:
     return jax.lax.fori_loop(0, num_steps, step, (weights, optimiser.init(weights)))[0]
 
 
-def learn(things: dict[str, list[str]], number: int = 3000) -> tuple[pf.training.NgramModel, dict]:
-    """An n-gram model of all names, and weights learned on every fourth territory, language, month and weekday with
-    a model that has not counted these."""
+def parted(things: dict[str, list[str]]) -> tuple[dict[str, list[str]], dict[str, list[str]]]:
+    """Every fourth territory, language, month and weekday, and what is left without them.
+
+    As in `pf.data.thing_splits`, no name that is left contains one, of four letters or more, that was set aside.
+    """
     own = [concept for concept in things if concept.split()[0] in ("territory", "language", "month", "weekday")]
-    asked_about = {concept: things[concept] for concept in own[::4]}
-    others = {concept: names for concept, names in things.items() if concept not in asked_about}
-    weights = learn_weights(evidence(ngram_model(others), questions(asked_about, number, seed=1)))
-    return ngram_model(things), weights
+    aside = {concept: things[concept] for concept in own[::4]}
+    held_out = {name.casefold() for names in aside.values() for name in names if len(name) >= 4}
+    within = re.compile("|".join(map(re.escape, held_out)))
+    left = {
+        concept: [name for name in names if not within.search(name.casefold())]
+        for concept, names in things.items()
+        if concept not in aside
+    }
+    return aside, {concept: names for concept, names in left.items() if len(names) > 1}
+
+
+def learn(things: dict[str, list[str]], number: int = 3000) -> tuple[pf.training.NgramModel, dict]:
+    """An n-gram model of all names, and weights learned on some things with a model that has not counted these."""
+    aside, left = parted(things)
+    return ngram_model(things), learn_weights(evidence(ngram_model(left), questions(aside, number, seed=1)))

@@ -1,10 +1,4 @@
-"""What an encoder learns from lines with the names of one thing in many languages, beside counting.
-
-    python tools/models/things_encoder.py
-
-trains it with three seeds, half an hour each on one core, and writes what it found to `build/models`; no weights are
-kept.
-"""
+"""Train the encoder of chapter 08 that reads the names of one thing in many languages, and write it with its card."""
 
 from collections.abc import Callable
 from functools import partial
@@ -21,6 +15,7 @@ from things_lines import BLOCKS, LENGTH, SEEDS, TRAINING, VOCABULARY, lines_at, 
 import plainformer as pf
 
 ROOT = Path(__file__).resolve().parents[2]
+MODELS = ROOT / "models"
 
 MASKING = {"mask_token": VOCABULARY.special["<mask>"], "vocab_size": len(VOCABULARY), "first_ordinary": 3}
 FRACTION, NUM_QUESTIONS, NUM_SLIPS = 0.15, 2000, 300
@@ -70,7 +65,7 @@ def surprises(model: pf.MaskedLanguageModel, asked, alone: bool = False) -> tupl
 def shown(found) -> str:
     """Mean surprise and share guessed of one way of guessing."""
     nats, is_right = found
-    return f"{np.mean(nats):.3f} nats, {np.mean(is_right):.1%}"
+    return f"{np.mean(nats):.3f} | {np.mean(is_right):.1%}"
 
 
 def surprise_of(guess: Callable, places) -> np.ndarray:
@@ -90,31 +85,53 @@ def results(models, things, asked) -> list[str]:
         return counting.from_the_name_alone(counting.evidence(ngrams, places))
 
     guesses: dict[str, Callable] = {
-        f"encoder, seed {seed}": partial(surprises, model) for seed, model in enumerate(models)
+        f"encoder, seed {seed}": partial(surprises, model) for seed, model in zip(SEEDS, models, strict=True)
     }
-    guesses |= {"counting, from the name alone": by_the_name_alone, "counting, with a vote": by_votes}
+    guesses |= {f"{counting.ORDER}-gram, the name alone": by_the_name_alone, "the same with votes": by_votes}
     rows = [
         f"| {name} | {shown(guess(asked))} | {slips_found(partial(surprise_of, guess), wrong):.1%} |"
         for name, guess in guesses.items()
     ]
-    return [*rows, f"| encoder, seed 0, the name alone | {shown(surprises(models[0], asked, alone=True))} | |"]
+    return [*rows, f"| encoder, seed {SEEDS[0]}, the name alone | {shown(surprises(models[0], asked, alone=True))} | |"]
 
 
-def write() -> None:
-    """Train with three seeds, and write the table of what all of them found."""
+def train() -> None:
+    """Train with three seeds, write the first and the card."""
     things = pf.data.thing_splits()
     models = [train_encoder(things.training, seed) for seed in SEEDS]
+    pf.save_model(MODELS / "things_encoder.safetensors", models[0], VOCABULARY)
     rows = results(models, things, questions(things.test, NUM_QUESTIONS))
-    table = f"""One hidden letter in each of {NUM_QUESTIONS:,} lines of things held out, with four names at least: mean
-surprise at it, and how often it was guessed. In {NUM_SLIPS} of the names one letter was replaced by a wrong one:
-found, if it is the most surprising of its name, each letter given all others.
+    card = f"""# The encoder of one thing in many languages, of chapter 08
 
-| | hidden letter | wrong letters found |
-|---|---|---|
+A character-level masked language model. A line holds what several languages call one thing, and a hidden letter of one
+name can be guessed from the others by whoever knows which letters correspond.
+
+- **Data.** `plainformer.data.thing_splits()`, from CLDR through Babel: {len(things.training):,} things to learn from,
+  {len(things.test)} held out, none of whose names, from four letters on, is part of one to learn from. A text has as
+  many names of one thing as fit into {LENGTH} characters, in random order.
+- **Model.** `things_encoder.json`, {pf.count_parameters(models[0]):,} parameters.
+- **Training.** {TRAINING.num_steps:,} steps of {BATCH_SIZE} lines, {FRACTION:.0%} of the characters selected; seeds 0,
+  1 and 2, of which 0 is stored; AdamW, learning rate up to {TRAINING.learning_rate:g}. All settings stand in
+  `tools/models/train_things_encoder.py`; `make models` trains it again.
+- **Result.** One hidden letter in each of {NUM_QUESTIONS:,} lines of things held out, with four names at least: mean
+  surprise, and how often the likeliest letter is the right one. In {NUM_SLIPS} of the names one letter was replaced by
+  a wrong one: how often it is the most surprising of its name, each given all others.
+
+| | surprise | guessed right | slips found |
+|---|---|---|---|
 {chr(10).join(rows)}
+
+- **Opponents.** A {counting.ORDER}-gram model of the names to learn from, with modified Kneser–Ney smoothing, gives
+  each letter of the hole a probability. With votes, each place in another name whose neighbours are those of the hole
+  speaks for its letter, by how many neighbours agree on either side, up to {counting.MOST}; weights of votes and of the
+  n-gram model are learned, by a log-linear model, beside things set aside (`tools/models/things_by_counting.py`). It is
+  told what the encoder has to find out: that letters with the same neighbours correspond.
+- **Limits.** Languages with the Latin alphabet only; lines made for the purpose. Things held out are of four kinds,
+  and the names of one thing are often nearly alike.
+- **Licence.** The weights are Apache-2.0, as the code; the names are CLDR's, under the Unicode License.
 """
-    (ROOT / "build" / "models" / "things_encoder.md").write_text(table, encoding="utf-8")
+    (MODELS / "things_encoder.md").write_text(card, encoding="utf-8")
 
 
 if __name__ == "__main__":
-    write()
+    train()

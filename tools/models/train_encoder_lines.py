@@ -1,0 +1,122 @@
+"""What the encoder of chapter 08 learns from other texts: lines of one language, of several, and single names."""
+
+import dataclasses
+from pathlib import Path
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import train_encoder
+from sklearn.linear_model import LogisticRegression
+from train_encoder import BATCH_SIZE, ENCODER, VOCABULARY, encode
+
+import plainformer as pf
+from plainformer.data.names import LabelledName, NameSplits
+
+ROOT = Path(__file__).resolve().parents[2]
+CARD = ROOT / "models" / "encoder_lines.md"
+
+SEEDS, NUM_LABELS = range(3), (5, 100)
+SHORTER = dataclasses.replace(train_encoder.TRAINING, num_steps=2000)
+NAMES_PER_LINE = 3  # about as many letters in a step as lines of forty letters have
+
+
+def single_names(names: list[LabelledName], seed: int):
+    """From the number of the step to a batch of names, each by itself."""
+
+    def batch_at(step):
+        rng = np.random.default_rng([seed, step])
+        chosen = rng.integers(len(names), size=NAMES_PER_LINE * BATCH_SIZE)
+        return train_encoder.masked(*encode([names[n].text for n in chosen], 20), seed, jnp.asarray(step))
+
+    return batch_at
+
+
+def batches(kind: str, names: list[LabelledName], seed: int):
+    """The texts of one kind."""
+    if kind == "single names":
+        return single_names(names, seed)
+    if kind == "lines of all languages":
+        names = [name._replace(language="any") for name in names]
+    return train_encoder.masked_batches(names, seed=seed)
+
+
+KINDS = ("lines of one language", "lines of all languages", "single names")
+
+
+def train_on(
+    kind: str, names: list[LabelledName], seed: int, training: pf.TrainingConfig = SHORTER
+) -> pf.MaskedLanguageModel:
+    """The masked language model after training on texts of one kind."""
+    model, _ = pf.fit(
+        pf.MaskedLanguageModel(ENCODER, key=jax.random.key(seed)),
+        pf.masked_token_loss,
+        batches(kind, names, seed),
+        training,
+        directory=ROOT / "build" / "models" / f"encoder_{kind.replace(' ', '_')}_{seed}",
+    )
+    return model
+
+
+def one_letter_of_each(names: list[LabelledName]) -> list:
+    """A letter of each name, to be hidden: one of its first twenty."""
+    rng = np.random.default_rng(0)
+    return [([name.text[:20]], 0, int(rng.integers(len(name.text[:20])))) for name in names]
+
+
+def mean_vectors(encoder: pf.Encoder, names: list[LabelledName]) -> np.ndarray:
+    """Of each name the mean of its letters' vectors, without the class token."""
+    tokens, is_token = encode([name.text for name in names], 20)
+    return np.asarray(pf.mean_pool(jax.jit(encoder)(tokens, is_token)[:, 1:], is_token))
+
+
+def recognised(encoder: pf.Encoder, splits: NameSplits, num_labels: int, seed: int) -> float:
+    """The share of test names whose language a linear map of the mean vectors finds, after some labels of each."""
+    rng, languages = np.random.default_rng(seed), np.array([name.language for name in splits.training])
+    rows = np.concatenate([rng.permutation(np.flatnonzero(languages == each))[:num_labels] for each in set(languages)])
+    known = mean_vectors(encoder, [splits.training[row] for row in rows])
+    fitted = LogisticRegression(C=30, max_iter=2000).fit(known, languages[rows])
+    return fitted.score(mean_vectors(encoder, splits.test), [name.language for name in splits.test])
+
+
+def results(kind: str, splits: NameSplits, training: pf.TrainingConfig = SHORTER) -> list[str]:
+    """A row of the table for each seed: surprise at one hidden letter, and languages recognised."""
+    asked, rows = one_letter_of_each(splits.test), []
+    for seed in SEEDS:
+        model = train_on(kind, splits.training, seed, training)
+        nats = train_encoder.surprise_by_encoder(model, asked).mean()
+        shares = [f"{recognised(model.encoder, splits, number, seed):.1%}" for number in NUM_LABELS]
+        rows.append(f"| {kind}, seed {seed} | {nats:.2f} | {' | '.join(shares)} |")
+    return rows
+
+
+def train() -> None:
+    """Train on each kind of text with each seed, and write the card."""
+    splits = pf.data.name_splits()
+    rows = [row for kind in KINDS for row in results(kind, splits)]
+    some = one_letter_of_each(splits.test)[::8]
+    counted = train_encoder.surprise_by_counting(splits.training, some).mean()
+    card = f"""# The encoder of chapter 08 after other texts
+
+No weights are kept: what the model of `encoder.json` learns when its texts are made in another way.
+
+- **Data.** The names of `encoder.md`. Either lines of 40 characters with names of one language, as there; or such lines
+  with names drawn from all languages together; or names by themselves, {NAMES_PER_LINE} for each line.
+- **Training.** {SHORTER.num_steps:,} steps, else as in `encoder.md`; seeds {SEEDS[0]} to {SEEDS[-1]} for weights,
+  batches, dropout and the choice of labels. All settings stand in `tools/models/train_encoder_lines.py`.
+- **Result.** The mean surprise, in nats, at one hidden letter of each of {len(splits.test):,} names of things held
+  out, each by itself; and in how many of them a logistic regression of the mean of its vectors recognises the language,
+  after {NUM_LABELS[0]} and {NUM_LABELS[1]} labels per language. The encoder itself is not trained further. A 5-gram
+  model of whole names has {counted:.2f} nats at every eighth of these letters.
+
+| | hidden letter | {NUM_LABELS[0]} labels | {NUM_LABELS[1]} labels |
+|---|---|---|---|
+{chr(10).join(rows)}
+
+- **Limits.** Half as many steps as the stored encoder; single names have no commas, and are cut after 20 letters.
+"""
+    CARD.write_text(card, encoding="utf-8")
+
+
+if __name__ == "__main__":
+    train()
