@@ -4,9 +4,19 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-import things_encoder
 import things_lines
-from things_by_counting import MOST, Evidence, evidence, learn_weights, ngram_model, num_agreeing, surprises, votes_of
+import train_things_encoder
+from things_by_counting import (
+    MOST,
+    Evidence,
+    evidence,
+    learn_weights,
+    ngram_model,
+    num_agreeing,
+    parted,
+    surprises,
+    votes_of,
+)
 from things_lines import VOCABULARY, line_of, questions
 
 THINGS = {"territory NO": ["Norge", "Norwegen", "Norvège", "Norja"], "city X": ["Wien", "Wenen"]}
@@ -41,6 +51,17 @@ def test_lines_hold_whole_names_of_one_thing():
         assert 0 <= place < len(line[name])
 
 
+def test_what_is_set_aside_to_learn_weights_by_is_in_no_name_that_is_left():
+    things = {f"territory {n}": [f"Land{n}x", f"Pays{n}x"] for n in range(8)}
+    things["city 0"] = ["Great LAND4X", "Ville", "Stadt"]
+    things["city 1"] = ["pays0x du nord", "Dorf"]
+    aside, left = parted(things)
+    assert list(aside) == ["territory 0", "territory 4"]
+    assert left["city 0"] == ["Ville", "Stadt"]
+    assert "city 1" not in left  # a single name is left of it
+    assert left["territory 1"] == things["territory 1"]
+
+
 def test_weights_learn_to_believe_the_other_names():
     asked = questions(THINGS, 60)
     given = evidence(ngram_model({"city X": THINGS["city X"]}), asked)
@@ -61,11 +82,11 @@ def test_the_encoder_is_asked_where_the_question_stands(alone):
     def knows(ids, is_token):
         """Logits that are right everywhere but at the hole, and there say w."""
         seen.append(np.asarray(ids))
-        shown = jnp.where(ids == things_encoder.MASKING["mask_token"], VOCABULARY.encode("w")[0], ids)
+        shown = jnp.where(ids == train_things_encoder.MASKING["mask_token"], VOCABULARY.encode("w")[0], ids)
         return 20.0 * jax.nn.one_hot(shown, len(VOCABULARY))
 
     with jax.disable_jit():
-        surprise, is_right = things_encoder.surprises(knows, asked, alone)
+        surprise, is_right = train_things_encoder.surprises(knows, asked, alone)
     texts = ["".join(VOCABULARY.decode([int(i)]) if i > 2 else "□" for i in row[row > 0]) for row in seen[0]]
     assert texts == (["Nor□egen", "□orja"] if alone else ["Norge, Nor□egen, Norja", "□orja, Norge"])
     assert is_right.tolist() == [True, False]

@@ -15,7 +15,9 @@ LETTERS = (
 VOCABULARY = pf.Vocabulary.from_characters(LETTERS, special=["<other>", "<mask>", "<start>"], unknown="<other>")
 LENGTH, BATCH_SIZE = 64, 48
 BLOCKS = pf.StackConfig(d_model=96, num_layers=3, num_heads=4, d_ff=192, position_scheme="rotary", dropout_rate=0.1)
-TRAINING = pf.TrainingConfig(num_steps=10_000, learning_rate=3e-3, warmup_steps=100, min_lr_ratio=0.02, weight_decay=0.02)
+TRAINING = pf.TrainingConfig(
+    num_steps=10_000, learning_rate=3e-3, warmup_steps=100, min_lr_ratio=0.02, weight_decay=0.02
+)
 SEEDS = range(3)
 
 

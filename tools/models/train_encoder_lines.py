@@ -3,12 +3,13 @@
 import dataclasses
 from pathlib import Path
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
 import train_encoder
 from sklearn.linear_model import LogisticRegression
-from train_encoder import BATCH_SIZE, ENCODER, VOCABULARY, encode
+from train_encoder import BATCH_SIZE, ENCODER, encode
 
 import plainformer as pf
 from plainformer.data.names import LabelledName, NameSplits
@@ -67,7 +68,7 @@ def one_letter_of_each(names: list[LabelledName]) -> list:
 def mean_vectors(encoder: pf.Encoder, names: list[LabelledName]) -> np.ndarray:
     """Of each name the mean of its letters' vectors, without the class token."""
     tokens, is_token = encode([name.text for name in names], 20)
-    return np.asarray(pf.mean_pool(jax.jit(encoder)(tokens, is_token)[:, 1:], is_token))
+    return np.asarray(pf.mean_pool(eqx.filter_jit(encoder)(tokens, is_token)[:, 1:], is_token))
 
 
 def recognised(encoder: pf.Encoder, splits: NameSplits, num_labels: int, seed: int) -> float:

@@ -10,7 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 import things_by_counting as counting
 from slips import slips_found, with_slips
-from things_lines import BLOCKS, LENGTH, SEEDS, TRAINING, VOCABULARY, lines_at, questions
+from things_lines import BATCH_SIZE, BLOCKS, LENGTH, SEEDS, TRAINING, VOCABULARY, lines_at, questions
 
 import plainformer as pf
 

@@ -23,6 +23,7 @@ CLASSES = {
     "seq2seq_1": Seq2Seq,
     "seq2seq_2": Seq2Seq,
     "things_decoder": Decoder,
+    "things_encoder": MaskedLanguageModel,
     "vision": ViT,
     "vision_crossing": ViT,
 }
@@ -36,6 +37,7 @@ SHA256 = {
     "seq2seq_1": "7ee73af3f541c6d2efd39fc339d25062bb20aff92255da58050136b55bdd07e5",
     "seq2seq_2": "b483f535afb57c85680298ca1cc93f69f9964bfa737ed81e6bafdd8682864fa4",
     "things_decoder": "5cb8dee60a46c97095f8d75c2860a98c565b1c41d762be79726b284be604dba8",
+    "things_encoder": "a10ef3222e859e1b886d35a3c7c52f3ac5553220960f2a085cccd088cdb27567",
     "vision": "1b724d5ec6f9cc994da6653bdf08356d09e5f2b5d7d3cbf143bd6ee2fd922787",
     "vision_crossing": "d3eadc64d4a9797145ed1d90543e62440715718572592004d072f9b3bcd3dca2",
 }
@@ -52,6 +54,7 @@ def load_pretrained(
         "seq2seq_1",
         "seq2seq_2",
         "things_decoder",
+        "things_encoder",
         "vision",
         "vision_crossing",
     ],
@@ -64,8 +67,8 @@ def load_pretrained(
     **Arguments** `name`: `"decoder"`, which writes Python's documentation; `"encoder"`, which guesses hidden letters of
     names; `"seq2seq"`, `"seq2seq_1"`, `"seq2seq_2"`, which translate dates and differ by their seeds; `"date_decoder"`,
     which does so without an encoder; `"numbers"`, which puts German numbers into English; `"things_decoder"`,
-    which writes the names of one thing in many languages; `"vision"`, which reads digits; `"vision_crossing"`, which
-    reads the one digit of nine that two bars point to.
+    which writes the names of one thing in many languages, and `"things_encoder"`, which guesses hidden letters of them;
+    `"vision"`, which reads digits; `"vision_crossing"`, which reads the one digit of nine that two bars point to.
 
     **Returns** the model and its tokenizer, which is `None` for those of images.
 
