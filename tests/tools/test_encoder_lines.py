@@ -1,0 +1,55 @@
+"""The other texts for the encoder of chapter 08."""
+
+from pathlib import Path
+
+import jax.numpy as jnp
+import numpy as np
+import pytest
+import train_encoder
+import train_encoder_lines as lines
+
+import plainformer as pf
+
+ROOT = Path(__file__).resolve().parents[2]
+NAMES = [name for name in pf.data.name_splits().training if name.language in ("fi", "pl")]
+
+
+def texts_of(kind: str) -> list[str]:
+    _, tokens, is_selected, is_token = lines.batches(kind, NAMES, seed=0)(0)
+    assert not bool((is_selected & ~is_token).any())
+    assert 0.2 < float(is_selected.sum() / is_token.sum()) < 0.4
+    return [
+        train_encoder.VOCABULARY.decode(np.asarray(row)[there].tolist())
+        for row, there in zip(tokens, np.asarray(is_token), strict=True)
+    ]
+
+
+def languages_of(text: str) -> set[str]:
+    return {name.language for part in text.split(", ")[:-1] for name in NAMES if name.text == part}
+
+
+@pytest.mark.parametrize(("kind", "most"), [("lines of one language", 1), ("lines of all languages", 2)])
+def test_lines_are_of_one_language_or_of_all(kind, most):
+    texts = texts_of(kind)
+    assert {len(text) for text in texts} == {lines.ENCODER.context_len}
+    assert max(len(languages_of(text)) for text in texts) == most
+
+
+def test_single_names_are_whole_or_cut_after_twenty_letters():
+    texts = texts_of("single names")
+    assert len(texts) == lines.NAMES_PER_LINE * lines.BATCH_SIZE
+    assert set(texts) <= {name.text[:20] for name in NAMES}
+    of_lines = sum(map(len, texts_of("lines of one language")))
+    assert sum(map(len, texts)) == pytest.approx(of_lines, rel=0.25)
+
+
+def test_recognised_is_chance_for_vectors_that_say_nothing_and_more_for_the_stored_encoder():
+    splits = pf.data.name_splits()
+    some = splits._replace(test=splits.test[::10])
+    stored, _ = pf.load_pretrained("encoder")
+
+    def blind(tokens, is_token):
+        return jnp.ones((len(tokens), tokens.shape[1] + 1, 1))
+
+    assert lines.recognised(blind, some, 5, 0) < 0.12
+    assert lines.recognised(stored.encoder, some, 5, 0) > 0.2
