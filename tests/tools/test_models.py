@@ -321,10 +321,11 @@ def test_the_encoder_finds_slips_as_its_card_states():
     assert all(len(line[0]) >= 5 and line[0][place].isalpha() for line, _, place in wrong)
     of_all, by_chance, of_some, of_counting = map(float, shares)
     assert 100 * np.mean([1 / len(line[0]) for line, *_ in wrong]) == pytest.approx(by_chance, abs=0.1)
-    find = partial(slips.slips_found, partial(train_encoder.surprise_by_encoder, model))
+    texts = [name.text for name in splits.training]
+    find = partial(slips.slips_found, partial(train_encoder.surprise_by_encoder, model), names=texts)
     assert 100 * find(wrong[::6]) == pytest.approx(of_some, abs=0.5)
     assert 100 * find(wrong[3::18]) == pytest.approx(of_all, abs=12)  # 143 names of 2,564
-    counted = slips.slips_found(partial(train_encoder.surprise_by_counting, splits.training), wrong[::60])
+    counted = slips.slips_found(partial(train_encoder.surprise_by_counting, splits.training), wrong[::60], texts)
     assert 100 * counted == pytest.approx(of_counting, abs=16)  # 43 names of 428
     assert of_counting > of_some + 10
 
@@ -339,5 +340,13 @@ def test_a_slip_is_another_letter_and_is_found_by_whoever_knows_the_name():
     def knows(places):
         return np.array([line[number][n].lower() != "norwegen"[n] for line, number, n in places], float)
 
-    assert slips.slips_found(knows, wrong) == 1
-    assert slips.slips_found(lambda places: -knows(places), wrong) == 0
+    names = ["Norwegen", "".join(line[1] for line, *_ in wrong)]
+    assert slips.slips_found(lambda places: 9 * knows(places), wrong, names) == 1
+    assert slips.slips_found(lambda places: -9 * knows(places), wrong, names) == 0
+
+
+def test_a_letter_that_is_rare_surprises_but_is_seldom_a_slip():
+    wrong = [(["exit"], 0, 3)]  # was exix: the x is as surprising as the t, but slips are drawn as often as letters
+    assert slips.slips_found(lambda places: np.array([0, 3.1, 0, 3]), wrong, ["tttt", "eix"]) == 1
+    assert slips.slips_found(lambda places: np.array([0, 3.1, 0, 3]), wrong, ["teix"]) == 0
+    assert slips.slips_found(lambda places: np.array([0, 3, 9, 3.1]), [(["ex-t"], 0, 3)], ["text"]) == 1

@@ -1,9 +1,12 @@
 """Find the slip: one letter of a name is wrong; which?
 
-If one is, and all places and letters are equally likely, it is by Bayes' rule most probably the letter that is most
-surprising, given all the others.
+If every place is as likely to be hit, and wrong letters are drawn as often as letters occur, then by Bayes' rule the
+wrong one is most probably that of the largest ln(q / p): q is how often the letter occurs, p its probability given all
+the others.
 """
 
+import math
+from collections import Counter
 from collections.abc import Callable
 
 import numpy as np
@@ -25,9 +28,17 @@ def with_slips(asked: list[Question], names: list[str], seed: int = 0) -> list[Q
     return found
 
 
-def slips_found(surprise_at: Callable[[list[Question]], np.ndarray], slips: list[Question]) -> float:
-    """In how many names the letter that is most surprising, given all others, is the wrong one."""
+def log_frequency(names: list[str]) -> Callable[[str], float]:
+    """From a letter to the logarithm of how often it occurs; what is no letter is never drawn."""
+    counts = Counter(letter for name in names for letter in name if letter.isalpha())
+    return lambda letter: math.log(counts[letter] / counts.total()) if counts[letter] else -math.inf
+
+
+def slips_found(surprise_at: Callable[[list[Question]], np.ndarray], slips: list[Question], names: list[str]) -> float:
+    """In how many names the letter most probably wrong is the wrong one; `names` say how often letters occur."""
+    frequency = log_frequency(names)
     asked = [(line, name, n) for line, name, _ in slips for n in range(len(line[name]))]
+    ratios = np.asarray(surprise_at(asked)) + [frequency(line[name][n]) for line, name, n in asked]
     ends = np.cumsum([len(line[name]) for line, name, _ in slips])
-    each = np.split(np.asarray(surprise_at(asked)), ends[:-1])
-    return float(np.mean([nats.argmax() == place for nats, (_, _, place) in zip(each, slips, strict=True)]))
+    each = np.split(ratios, ends[:-1])
+    return float(np.mean([ratio.argmax() == place for ratio, (_, _, place) in zip(each, slips, strict=True)]))
