@@ -62,3 +62,27 @@ def test_what_the_chapter_says_of_tiny_shakespeare_was_recorded():
     assert len(ours) == len(counted) == 3
     assert f"{np.mean(ours):.2f} nats per character, mean of three seeds; 8-gram" in chapter
     assert f"8-gram with modified discounts {min(counted):.2f}" in chapter
+
+
+def test_what_chapter_08_says_of_trainings_that_it_does_not_run_is_on_their_cards():
+    chapter = (ROOT / "chapters" / "08_encoder.md").read_text(encoding="utf-8")
+    card = (ROOT / "models" / "encoder_lines.md").read_text(encoding="utf-8")
+    for kind in ("lines of one language", "lines of all languages", "single names"):
+        rows = re.findall(rf"^\| {kind}, seed \d \| (\S+) \| (\S+)% \| (\S+)% \|$", card, flags=re.MULTILINE)
+        nats, few, many = np.mean(np.array(rows, float), axis=0)
+        assert len(rows) == 3
+        assert f"| {kind} | {nats:.2f} | {few:.1f} % | {many:.1f} % |" in chapter
+    card = (ROOT / "models" / "things_encoder.md").read_text(encoding="utf-8")
+    rows = re.findall(r"^\| (.*?) \| (\d\.\d+) \| (\S+)% \|", card, flags=re.MULTILINE)
+    seeds = [(nats, share) for name, nats, share in rows if re.fullmatch(r"encoder, seed \d", name)]
+    surprises, shares = ", ".join(nats for nats, _ in seeds), ", ".join(share for _, share in seeds)
+    assert f"| encoder, three seeds | {surprises} | {shares} % |" in chapter
+    named = {name: f"{nats} | {share} %" for name, nats, share in rows}
+    assert f"| 6-gram of the name, with votes of the other names | {named['the same with votes']} |" in chapter
+    assert f"| 6-gram of the name | {named['6-gram, the name alone']} |" in chapter
+    assert f"| encoder, shown the name alone | {named['encoder, seed 0, the name alone']} |" in chapter
+    card = (ROOT / "models" / "encoder.md").read_text(encoding="utf-8")
+    slips = card[card.index("**Slips.**") :]
+    found, guess, some, counted = (round(float(each)) for each in re.findall(r"(\d+\.\d)%", slips))
+    assert f"the encoder finds {found} %; a guess would find {guess}." in " ".join(chapter.split())
+    assert f"where it finds {counted} %, the encoder finds {some} " in " ".join(chapter.split())

@@ -125,11 +125,12 @@ name can be guessed from the others by whoever knows which letters correspond.
 
 - **Opponents.** A {counting.ORDER}-gram model of the names to learn from, with modified Kneser–Ney smoothing, gives
   each letter of the hole a probability. With votes, each place in another name whose neighbours are those of the hole
-  speaks for its letter, by how many neighbours agree on either side, up to {counting.MOST}; weights of votes and of the
-  n-gram model are learned, by a log-linear model, beside things set aside (`tools/models/things_by_counting.py`). It is
-  told what the encoder has to find out: that letters with the same neighbours correspond.
-- **Steps.** After 6,000 steps, tried first, the encoder of seed 0 and the votes were level, 1.148 and 1.149 nats; so
-  the number of steps was chosen after a look at the things held out.
+  votes for its letter and, by a table of pairs, for others, by how many neighbours agree on either side, up to
+  {counting.MOST}; the table and the weights of votes and n-gram model are learned, by a log-linear model, on things set
+  aside (`tools/models/things_by_counting.py`). It is told what the encoder has to find out: that letters with the same
+  neighbours correspond.
+- **Steps.** After 6,000 steps, tried first, the encoder of seed 0 was level with votes that had no table of pairs,
+  1.148 and 1.149 nats; so the number of steps was chosen after a look at the things held out.
 - **Limits.** Languages with the Latin alphabet only; lines made for the purpose. Things held out are of four kinds,
   and the names of one thing are often nearly alike.
 - **Licence.** The weights are Apache-2.0, as the code; the names are CLDR's, under the Unicode License.
