@@ -53,3 +53,12 @@ def test_recognised_is_chance_for_vectors_that_say_nothing_and_more_for_the_stor
 
     assert lines.recognised(blind, some, 5, 0) < 0.12
     assert lines.recognised(stored.encoder, some, 5, 0) > 0.2
+
+
+def test_mean_vectors_are_of_the_letters_without_the_class_token():
+    def shows_ids(tokens, is_token):
+        return jnp.pad(tokens.astype(jnp.float32), ((0, 0), (1, 0)), constant_values=1000)[..., None]
+
+    name = NAMES[0]._replace(text="Peru")
+    ids = train_encoder.VOCABULARY.encode("Peru")
+    np.testing.assert_allclose(lines.mean_vectors(shows_ids, [name]), [[sum(ids) / 4]], rtol=1e-6)
