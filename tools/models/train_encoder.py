@@ -123,6 +123,18 @@ def surprise_by_counting(names: list[LabelledName], asked: list[Question]) -> np
     return np.array(found)
 
 
+def slips_line(model: pf.MaskedLanguageModel, splits: pf.data.NameSplits) -> str:
+    """What the card says of wrong letters, found by the encoder and by counting."""
+    texts, slips = [name.text for name in splits.training], one_slip_each(splits.test, splits.training)
+    some, chance = slips[::6], np.mean([1 / len(line[0]) for line, *_ in slips])
+    found, of_some = (slips_found(partial(surprise_by_encoder, model), each, texts) for each in (slips, some))
+    counted = slips_found(partial(surprise_by_counting, splits.training), some, texts)
+    return f"""- **Slips.** In {len(slips):,} of them one letter was replaced by a wrong one, drawn as often as letters occur. Bayes'
+  rule, from each letter's probability given all others and from how often it occurs, finds it in {found:.1%}; a blind
+  guess finds it in {chance:.1%}. In every sixth of these names it is so in {of_some:.1%}; by a 5-gram model of whole
+  names, counted on the same text, in {counted:.1%}."""
+
+
 def train() -> None:
     """Train the masked language model, and write it with its card."""
     splits = pf.data.name_splits()
@@ -137,10 +149,6 @@ def train() -> None:
     loss, share = masked_results(model, splits.test)
     training_loss = float(np.mean([step["loss"] for step in metrics[-100:]]))
     languages = len({name.language for name in splits.training})
-    texts, slips = [name.text for name in splits.training], one_slip_each(splits.test, splits.training)
-    some, chance = slips[::6], np.mean([1 / len(line[0]) for line, *_ in slips])
-    found, of_some = (slips_found(partial(surprise_by_encoder, model), each, texts) for each in (slips, some))
-    counted = slips_found(partial(surprise_by_counting, splits.training), some, texts)
     card = f"""# The encoder of chapter 08
 
 A character-level masked language model of names in {languages} languages. It guesses hidden letters of names; its
@@ -160,10 +168,7 @@ one, counting does better, as the chapter shows: use it to study how an encoder 
 - **Result.** In the last hundred steps a loss of {training_loss:.3f} nats per selected character. On the held-out
   names, each by itself, of 20 characters at most, with as many selected: loss {loss:.3f} nats per selected character,
   {share:.3f} of them guessed right. Other versions of Babel have a few other names.
-- **Slips.** In {len(slips):,} of them one letter was replaced by a wrong one, drawn as often as letters occur. Bayes'
-  rule, from each letter's probability given all others and from how often it occurs, finds it in {found:.1%}; a blind
-  guess finds it in {chance:.1%}. In every sixth of these names it is so in {of_some:.1%}; by a 5-gram model of whole
-  names, counted on the same text, in {counted:.1%}.
+{slips_line(model, splits)}
 - **Licence.** The weights are Apache-2.0, as the code; the names are CLDR's, under the Unicode License.
 """
     (MODELS / "encoder.md").write_text(card, encoding="utf-8")
