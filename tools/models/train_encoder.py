@@ -11,7 +11,7 @@ import numpy as np
 from slips import Question, slips_found, with_slips
 
 import plainformer as pf
-from plainformer.data.names import LabelledName
+from plainformer.data.names import LabelledName, NameSplits
 
 ROOT = Path(__file__).resolve().parents[2]
 MODELS = ROOT / "models"
@@ -123,13 +123,14 @@ def surprise_by_counting(names: list[LabelledName], asked: list[Question]) -> np
     return np.array(found)
 
 
-def slips_line(model: pf.MaskedLanguageModel, splits: pf.data.NameSplits) -> str:
+def slips_line(model: pf.MaskedLanguageModel, splits: NameSplits) -> str:
     """What the card says of wrong letters, found by the encoder and by counting."""
     texts, slips = [name.text for name in splits.training], one_slip_each(splits.test, splits.training)
     some, chance = slips[::6], np.mean([1 / len(line[0]) for line, *_ in slips])
     found, of_some = (slips_found(partial(surprise_by_encoder, model), each, texts) for each in (slips, some))
     counted = slips_found(partial(surprise_by_counting, splits.training), some, texts)
-    return f"""- **Slips.** In {len(slips):,} of them one letter was replaced by a wrong one, drawn as often as letters occur. Bayes'
+    return f"""\
+- **Slips.** In {len(slips):,} of them one letter was replaced by a wrong one, drawn as often as letters occur. Bayes'
   rule, from each letter's probability given all others and from how often it occurs, finds it in {found:.1%}; a blind
   guess finds it in {chance:.1%}. In every sixth of these names it is so in {of_some:.1%}; by a 5-gram model of whole
   names, counted on the same text, in {counted:.1%}."""
