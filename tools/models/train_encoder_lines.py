@@ -17,6 +17,7 @@ from plainformer.data.names import LabelledName, NameSplits
 ROOT = Path(__file__).resolve().parents[2]
 CARD = ROOT / "models" / "encoder_lines.md"
 
+KINDS = ("lines of one language", "lines of all languages", "single names")
 SEEDS, NUM_LABELS, NUM_DRAWS = range(3), (5, 100), 3
 SHORTER = dataclasses.replace(train_encoder.TRAINING, num_steps=2000)
 NAMES_PER_LINE = 3  # about as many letters in a step as lines of forty letters have
@@ -42,18 +43,13 @@ def batches(kind: str, names: list[LabelledName], seed: int):
     return train_encoder.masked_batches(names, seed=seed)
 
 
-KINDS = ("lines of one language", "lines of all languages", "single names")
-
-
-def train_on(
-    kind: str, names: list[LabelledName], seed: int, training: pf.TrainingConfig = SHORTER
-) -> pf.MaskedLanguageModel:
+def train_on(kind: str, names: list[LabelledName], seed: int) -> pf.MaskedLanguageModel:
     """The masked language model after training on texts of one kind."""
     model, _ = pf.fit(
         pf.MaskedLanguageModel(ENCODER, key=jax.random.key(seed)),
         pf.masked_token_loss,
         batches(kind, names, seed),
-        training,
+        SHORTER,
         directory=ROOT / "build" / "models" / f"encoder_{kind.replace(' ', '_')}_{seed}",
     )
     return model
@@ -71,28 +67,24 @@ def mean_vectors(encoder: pf.Encoder, names: list[LabelledName]) -> np.ndarray:
     return np.asarray(pf.mean_pool(eqx.filter_jit(encoder)(tokens, is_token)[:, 1:], is_token))
 
 
-def recognised(encoder: pf.Encoder, splits: NameSplits, num_labels: int, seed: int) -> float:
-    """The share of test names whose language a linear map of the mean vectors finds, after some labels of each."""
+def recognised(known: np.ndarray, asked: np.ndarray, splits: NameSplits, num_labels: int, seed: int) -> float:
+    """The share of test names whose language a linear map of their vectors finds, after some labels of each."""
     rng, languages = np.random.default_rng(seed), np.array([name.language for name in splits.training])
-    rows = np.concatenate(
-        [rng.permutation(np.flatnonzero(languages == each))[:num_labels] for each in sorted(set(languages))]
-    )
-    known = mean_vectors(encoder, [splits.training[row] for row in rows])
-    fitted = LogisticRegression(C=30, max_iter=2000).fit(known, languages[rows])
-    return fitted.score(mean_vectors(encoder, splits.test), [name.language for name in splits.test])
+    of_each = [np.flatnonzero(languages == language) for language in sorted(set(languages))]
+    rows = np.concatenate([rng.permutation(places)[:num_labels] for places in of_each])
+    fitted = LogisticRegression(C=30, max_iter=2000).fit(known[rows], languages[rows])
+    return fitted.score(asked, [name.language for name in splits.test])
 
 
-def results(kind: str, splits: NameSplits, training: pf.TrainingConfig = SHORTER) -> list[str]:
+def results(kind: str, splits: NameSplits) -> list[str]:
     """A row of the table for each seed: surprise at one hidden letter, and languages recognised."""
-    asked, rows = one_letter_of_each(splits.test), []
+    rows = []
     for seed in SEEDS:
-        model = train_on(kind, splits.training, seed, training)
-        nats = train_encoder.surprise_by_encoder(model, asked).mean()
-        shares = [
-            np.mean([recognised(model.encoder, splits, number, draw) for draw in range(NUM_DRAWS)])
-            for number in NUM_LABELS
-        ]
-        rows.append(f"| {kind}, seed {seed} | {nats:.2f} | {' | '.join(f'{share:.1%}' for share in shares)} |")
+        model = train_on(kind, splits.training, seed)
+        nats = train_encoder.surprise_by_encoder(model, one_letter_of_each(splits.test)).mean()
+        known, asked = mean_vectors(model.encoder, splits.training), mean_vectors(model.encoder, splits.test)
+        draws = [[recognised(known, asked, splits, number, draw) for draw in range(NUM_DRAWS)] for number in NUM_LABELS]
+        rows.append(f"| {kind}, seed {seed} | {nats:.2f} | {' | '.join(f'{np.mean(each):.1%}' for each in draws)} |")
     return rows
 
 
