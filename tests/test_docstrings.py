@@ -81,7 +81,12 @@ def test_what_is_called_first_has_an_example(name):
 def test_help_names_all_there_is_with_its_first_line():
     listed = dict(re.findall(r"^    pf\.(\S+): (.+)$", pf.__doc__, re.M))
     top = defined_in("__init__.py") - {"data", "plots", "training"}
-    rooms = {"data": "data/__init__.py", "training": "training/__init__.py", "plots": "plots.py"}
+    rooms = {
+        "data": "data/__init__.py",
+        "attention": "attention/__init__.py",
+        "training": "training/__init__.py",
+        "plots": "plots.py",
+    }
     inside = {f"{room}.{name}" for room, file in rooms.items() for name in defined_in(file) - top}
     assert listed.keys() == top | inside
     for name, line in listed.items():

@@ -134,9 +134,9 @@ def checked(function: Function) -> Function:
         except TypeError as error:
             raise TypeError(f"{function.__qualname__}(): {error}") from None
         sizes = _sizes_of(given.arguments.get("self"), kinds)
-        for name, (kind, optional) in kinds.items():
+        for name, (kind, allowed) in kinds.items():
             if name in given.arguments:
-                given.arguments[name] = _held(name, given.arguments[name], kind, optional, sizes)
+                given.arguments[name] = _held(name, given.arguments[name], kind, allowed, sizes)
         mark = _inside.set(quiet_inside)
         try:
             return function(*given.args, **given.kwargs)
@@ -148,9 +148,9 @@ def checked(function: Function) -> Function:
 
 def check_each(annotation, **arguments) -> None:
     """Hold arguments to an annotation, such as `Positive`: for numbers that no signature has, such as a width."""
-    kind, optional = _kind(annotation)
+    kind, allowed = _kind(annotation)
     for name, argument in arguments.items():
-        _held(name, argument, kind, optional, {})
+        _held(name, argument, kind, allowed, {})
 
 
 def check_batch(batch, *arrays: str) -> None:
@@ -167,25 +167,28 @@ def check_fields(config) -> None:
         object.__setattr__(config, field.name, held)  # the dataclass is frozen
 
 
-def _kind(annotation) -> tuple[Any, bool]:
-    """What `X` or `X | None` asks for, if it is something that is held to; and whether `None` will do."""
+def _kind(annotation) -> tuple[Any, tuple[type, ...]]:
+    """What `X` or `X | None` asks for, if it is something that is held to; and what else will do, such as `None`."""
     options = get_args(annotation) if get_origin(annotation) in (Union, UnionType) else (annotation,)
-    optional, (kind, *others) = NoneType in options, [each for each in options if each is not NoneType]
+    kind, *others = [each for each in options if each is not NoneType]
+    allowed: tuple[type, ...] = (NoneType,) if NoneType in options else ()
     if "prng_key" in getattr(kind, "dtypes", ()):
-        return KEY, optional
+        return KEY, allowed
     if os.PathLike in others:
-        return PATH, optional
+        return PATH, allowed
     if get_origin(kind) is Annotated:
         kind = kind.__metadata__[0]
     kind = FUNCTION if get_origin(kind) is Callable else THINGS.get(kind, kind)
+    if hasattr(kind, "dim_str"):
+        return kind, (*allowed, *others)  # as a mask may be a table or a rule
     scalar = isinstance(kind, Number | Thing) or get_origin(kind) is Literal or kind is bool
     part = isinstance(kind, type) and dataclasses.is_dataclass(kind)  # a configuration, or a module
-    return kind if (hasattr(kind, "dim_str") or scalar or part) and not others else None, optional
+    return kind if (scalar or part) and not others else None, allowed
 
 
-def _held(name: str, argument, kind, optional: bool, sizes: dict):
+def _held(name: str, argument, kind, allowed: tuple[type, ...], sizes: dict):
     """The argument as the function gets it, after a look at it; the sizes of its axes are added to `sizes`."""
-    if kind is None or (optional and argument is None):
+    if kind is None or isinstance(argument, allowed):
         return argument
     if isinstance(kind, Number | Thing):
         return kind.read(name, argument)

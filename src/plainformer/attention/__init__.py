@@ -1,1 +1,13 @@
-"""Attention: one head, several heads, a cache, and where a model looks (chapters 02, 03, 07 and 10)."""
+"""Attention: one head, several, a cache, where a model looks, and what costs less (chapters 02, 03, 07, 10, 11)."""
+
+from plainformer.attention.efficiency import (
+    MaskRule as MaskRule,
+    blockwise_attention as blockwise_attention,
+    online_softmax_step as online_softmax_step,
+)
+from plainformer.attention.linear import (
+    linear_attention as linear_attention,
+    linear_step as linear_step,
+    linear_weights as linear_weights,
+    positive_features as positive_features,
+)

@@ -1,7 +1,7 @@
 """Several attention heads side by side: as a sum, as a concatenation, and as one layer (chapter 03)."""
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Literal
 
 import equinox as eqx
 import jax
@@ -9,12 +9,21 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Integer, Num, PRNGKeyArray
 
 from plainformer.attention.cache import KeyValueCache, attend_to_cache
+from plainformer.attention.efficiency import MaskRule, blockwise_attention
+from plainformer.attention.linear import (
+    EVERYTHING,
+    attend_linearly_to_cache,
+    check_linear,
+    linear_attention,
+    linear_weights,
+)
 from plainformer.attention.self_attention import attend, attention_weights
 from plainformer.checks import Positive, check_axes, check_each, checked
 from plainformer.positions.positions import NO_POSITIONS, PositionScheme, bias_of
 from plainformer.tokens.tokens import Linear
 
 IDENTITY = eqx.nn.Identity()
+AttentionForm = Literal["direct", "blockwise", "linear"]
 
 
 @checked
@@ -99,6 +108,8 @@ class MultiHeadAttention(eqx.Module):
     - `num_kv_heads`: number of key and value heads, a divisor of `num_heads`; `None` for as many.
     - `d_k`, `d_v`: width of a key and of a value in one head; `None` for `d_model / num_heads`.
     - `use_bias`: whether each of the four maps adds a bias, which starts at zero.
+    - `form`: how attention is computed (chapter 11): `"direct"`, by `attend`; `"blockwise"`, with the same result; or
+      `"linear"`, which is another layer.
     - `query_norm`, `key_norm`: what every query and every key goes through before positions turn them, such as
       `RMSNorm(d_k)`, as in Qwen3 (Yang et al., 2025, section 2); nothing by default.
     - `key`: random key for the weight matrices (Glorot normal).
@@ -122,6 +133,7 @@ class MultiHeadAttention(eqx.Module):
     key_norm: Callable
     num_heads: int = eqx.field(static=True)
     num_kv_heads: int = eqx.field(static=True)
+    form: str = eqx.field(static=True)
 
     @checked
     def __init__(
@@ -133,6 +145,7 @@ class MultiHeadAttention(eqx.Module):
         d_k: Positive | None = None,
         d_v: Positive | None = None,
         use_bias: bool = False,
+        form: AttentionForm = "direct",
         query_norm: Callable = IDENTITY,
         key_norm: Callable = IDENTITY,
         key: PRNGKeyArray,
@@ -152,7 +165,7 @@ class MultiHeadAttention(eqx.Module):
         self.value = of_heads(num_kv_heads, d_v, value_key)
         self.output = Linear(num_heads * d_v, d_model, use_bias=use_bias, key=output_key)
         self.query_norm, self.key_norm = query_norm, key_norm
-        self.num_heads, self.num_kv_heads = num_heads, num_kv_heads
+        self.num_heads, self.num_kv_heads, self.form = num_heads, num_kv_heads, form
 
     @property
     def d_model(self) -> int:
@@ -163,7 +176,7 @@ class MultiHeadAttention(eqx.Module):
     def __call__(
         self,
         x: Float[Array, "*batch seq d_model"],
-        mask: Bool[Array, "*#batch seq kv_seq"] | None = None,
+        mask: Bool[Array, "*#batch seq kv_seq"] | MaskRule | None = None,
         *,
         context: Float[Array, "*batch kv_seq d_model"] | None = None,
         scheme: PositionScheme = NO_POSITIONS,
@@ -174,39 +187,42 @@ class MultiHeadAttention(eqx.Module):
         to the scores; rows of `x` and of `context` both count from 0. A row that may attend to nothing gets the output
         bias, or zeros.
         """
-        queries, keys, values, mask, bias = self._project(x, mask, context, scheme)
-        heads = attend(queries, keys, values, mask, bias=bias)
+        queries, keys, values, mask = self._project(x, mask, context, scheme)
+        heads = FORMS[self.form](queries, keys, values, mask, scheme)
         return self.output(merge_heads(heads))
 
     @checked
     def attention_weights(
         self,
         x: Float[Array, "*batch seq d_model"],
-        mask: Bool[Array, "*#batch seq kv_seq"] | None = None,
+        mask: Bool[Array, "*#batch seq kv_seq"] | MaskRule | None = None,
         *,
         context: Float[Array, "*batch kv_seq d_model"] | None = None,
         scheme: PositionScheme = NO_POSITIONS,
     ) -> Float[Array, "*batch heads seq kv_seq"]:
         """Return the attention weights of every head, for the same arguments as a call."""
-        queries, keys, _, mask, bias = self._project(x, mask, context, scheme)
-        return attention_weights(queries, keys, mask, bias=bias)
+        queries, keys, _, mask = self._project(x, mask, context, scheme)
+        if self.form == "linear":
+            return linear_weights(queries, keys, mask)
+        table, bias = _tables(queries, keys, mask, scheme)
+        return attention_weights(queries, keys, table, bias=bias)
 
     def _project(self, x, mask, context, scheme):
-        """Queries, keys and values of all heads, mask and bias, ready for `attend`."""
+        """Queries, keys and values of all heads, with a mask for each, ready for `FORMS`."""
         context = x if context is None else context
-        seq, kv_seq = x.shape[-2], context.shape[-2]
         queries = self.query_norm(split_heads(self.query(x), self.num_heads))
         keys = self.key_norm(split_heads(self.key(context), self.num_kv_heads))
         values = split_heads(self.value(context), self.num_kv_heads)
         queries, keys = scheme.rotate(queries), scheme.rotate(keys)
-        bias = bias_of(scheme, jnp.arange(seq), jnp.arange(kv_seq), self.num_heads)
-        if mask is not None and mask.shape[-1] != kv_seq:
+        if isinstance(mask, jax.Array) and mask.shape[-1] != context.shape[-2]:
+            kv_seq = context.shape[-2]
             raise ValueError(f"mask has {mask.shape[-1]} columns; expected kv_seq={kv_seq}, one for each key.")
         # A group of query heads shares one key head: repeat it, so that every query head has a partner.
         group = self.num_heads // self.num_kv_heads
         keys, values = jnp.repeat(keys, group, axis=-3), jnp.repeat(values, group, axis=-3)
-        mask = None if mask is None else mask[..., None, :, :]  # the same for every head
-        return queries, keys, values, mask, bias
+        if mask is not None:  # the same for every head
+            mask = mask.for_heads() if isinstance(mask, MaskRule) else mask[..., None, :, :]
+        return queries, keys, values, mask
 
     def make_cache(self, capacity: int, *, batch: tuple[int, ...] = (), sliding: bool = False) -> KeyValueCache:
         """Make an empty cache with room for `capacity` tokens, of each text of a batch (chapter 07)."""
@@ -245,7 +261,7 @@ class MultiHeadAttention(eqx.Module):
         keys = scheme.rotate(self.key_norm(split_heads(self.key(x), self.num_kv_heads)), positions[..., None, :])
         values = split_heads(self.value(x), self.num_kv_heads)
         cache = cache.append(keys, values, positions)
-        heads = attend_to_cache(queries, cache, positions, scheme)
+        heads = self._read(queries, cache, positions, scheme)
         return self.output(merge_heads(heads)), cache
 
     @checked
@@ -272,7 +288,41 @@ class MultiHeadAttention(eqx.Module):
         """Attend from each token to a context that `cache_context` keeps; padding, at position -1, to nothing."""
         self._check_cache(cache, x.shape[:-2])
         queries = self.query_norm(split_heads(self.query(x), self.num_heads))
-        return self.output(merge_heads(attend_to_cache(queries, cache, positions)))
+        return self.output(merge_heads(self._read(queries, cache, positions, NO_POSITIONS)))
+
+    def _read(self, queries, cache, positions, scheme) -> Float[Array, "*batch heads seq d_v"]:
+        """Attend to a cache, by the softmax or without."""
+        if self.form == "linear":
+            return attend_linearly_to_cache(queries, cache, positions)
+        return attend_to_cache(queries, cache, positions, scheme)
+
+
+def _direct(queries, keys, values, mask, scheme) -> Float[Array, "*batch heads seq d_v"]:
+    """All scores of a head at once, in a table."""
+    table, bias = _tables(queries, keys, mask, scheme)
+    return attend(queries, keys, values, table, bias=bias)
+
+
+def _blockwise(queries, keys, values, mask, scheme) -> Float[Array, "*batch heads seq d_v"]:
+    """A block of the scores at a time."""
+    bias_of(scheme, jnp.arange(1), jnp.arange(1), queries.shape[-3])  # raises if it is made for other heads
+    return blockwise_attention(queries, keys, values, mask, scheme=scheme)
+
+
+def _linear(queries, keys, values, mask, scheme) -> Float[Array, "*batch heads seq d_v"]:
+    """No scores, only sums."""
+    check_linear(mask, scheme)
+    return linear_attention(queries, keys, values, mask or EVERYTHING)
+
+
+FORMS = {"direct": _direct, "blockwise": _blockwise, "linear": _linear}
+
+
+def _tables(queries, keys, mask, scheme):
+    """The mask and what positions add to the scores, each for all queries and keys."""
+    num_heads, seq, kv_seq = queries.shape[-3], queries.shape[-2], keys.shape[-2]
+    table = mask.table(seq, kv_seq) if isinstance(mask, MaskRule) else mask
+    return table, bias_of(scheme, jnp.arange(seq), jnp.arange(kv_seq), num_heads)
 
 
 def check_width(d_model: int, num_heads: int, hint: str = "") -> None:

@@ -157,12 +157,12 @@ def attend(
     [[15.]
      [20.]]
     """
-    keys, values = _without_unseen(keys, mask), _without_unseen(values, mask)
+    keys, values = without_unseen(keys, mask), without_unseen(values, mask)
     weights = softmax(scaled_scores(queries, keys, scale=scale, bias=bias), mask)
     return weights @ values
 
 
-def _without_unseen(rows: Float[Array, "*batch kv_seq d"], mask) -> Float[Array, "*batch kv_seq d"]:
+def without_unseen(rows: Float[Array, "*batch kv_seq d"], mask) -> Float[Array, "*batch kv_seq d"]:
     """Zeros in place of rows that no query may attend to: zero times NaN would be NaN."""
     return rows if mask is None else jnp.where(mask.any(axis=-2)[..., None], rows, 0)
 

@@ -7,6 +7,7 @@ import equinox as eqx
 from jaxtyping import Array, Bool, Float, Integer, PRNGKeyArray
 
 from plainformer.attention.cache import KeyValueCache
+from plainformer.attention.efficiency import MaskRule
 from plainformer.attention.multi_head import MultiHeadAttention
 from plainformer.blocks.layers import FeedForward, Norm, SwiGLU, dropout, split_key
 from plainformer.checks import Rate, check_each, checked
@@ -89,10 +90,10 @@ class TransformerBlock(eqx.Module):
     def __call__(
         self,
         x: Float[Array, "*batch seq d_model"],
-        mask: Bool[Array, "*#batch seq seq"] | None = None,
+        mask: Bool[Array, "*#batch seq seq"] | MaskRule | None = None,
         *,
         context: Float[Array, "*batch kv_seq d_model"] | None = None,
-        context_mask: Bool[Array, "*#batch seq kv_seq"] | None = None,
+        context_mask: Bool[Array, "*#batch seq kv_seq"] | MaskRule | None = None,
         scheme: PositionScheme = NO_POSITIONS,
         key: PRNGKeyArray | None = None,
     ) -> Float[Array, "*batch seq d_model"]:
@@ -142,10 +143,10 @@ class TransformerBlock(eqx.Module):
     def attention_weights(
         self,
         x: Float[Array, "*batch seq d_model"],
-        mask: Bool[Array, "*#batch seq seq"] | None = None,
+        mask: Bool[Array, "*#batch seq seq"] | MaskRule | None = None,
         *,
         context: Float[Array, "*batch kv_seq d_model"] | None = None,
-        context_mask: Bool[Array, "*#batch seq kv_seq"] | None = None,
+        context_mask: Bool[Array, "*#batch seq kv_seq"] | MaskRule | None = None,
         scheme: PositionScheme = NO_POSITIONS,
     ) -> tuple[Float[Array, "*batch heads seq seq"], Float[Array, "*batch heads seq kv_seq"] | None]:
         """Return the weights of the self-attention, and those of the cross-attention or `None`; as for a call."""

@@ -5,6 +5,7 @@ import jax
 import jax.numpy as jnp
 
 from plainformer.checks import Count, Positive, checked
+from plainformer.models.config import StackConfig
 from plainformer.models.decoder import Decoder, DecoderConfig
 
 
@@ -37,3 +38,23 @@ def training_flops(config: DecoderConfig, num_tokens: Count, seq_len: Positive |
     widths = config.stack.num_heads * (config.stack.key_width + config.stack.value_width)
     attention = config.stack.num_layers * widths * seq_len
     return 3 * 2 * num_tokens * (products + attention)
+
+
+@checked
+def forward_flops(config: DecoderConfig, num_tokens: Count, seq_len: Positive | None = None) -> int:
+    r"""Count the floating-point operations of reading `num_tokens` tokens, in texts of `seq_len`: a third of training.
+
+    Implements `eq-efficiency-forward-flops`; arguments and what is counted as for `training_flops`.
+    """
+    return training_flops(config, num_tokens, seq_len) // 3
+
+
+@checked
+def cache_bytes(config: StackConfig, num_tokens: Count, bytes_per_number: Positive = 4) -> int:
+    r"""Count the bytes of the keys and values that a model keeps of `num_tokens` tokens.
+
+    Implements `eq-efficiency-cache`; Shazeer (2019), section 3, and Ainslie et al. (2023) for what fewer heads of keys
+    and values save.
+    """
+    num_kv_heads = config.num_kv_heads or config.num_heads
+    return config.num_layers * num_kv_heads * (config.key_width + config.value_width) * num_tokens * bytes_per_number

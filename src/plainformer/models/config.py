@@ -6,7 +6,7 @@ from typing import Literal
 import jax
 from jaxtyping import PRNGKeyArray
 
-from plainformer.attention.multi_head import IDENTITY, MultiHeadAttention, check_groups, check_width
+from plainformer.attention.multi_head import IDENTITY, AttentionForm, MultiHeadAttention, check_groups, check_width
 from plainformer.blocks.blocks import NormPlacement, ParallelBlock, TransformerBlock
 from plainformer.blocks.layers import Activation, FeedForward, LayerNorm, Norm, RMSNorm, SwiGLU
 from plainformer.checks import NonNegative, Positive, PositiveFloat, Rate, check_fields, checked
@@ -33,6 +33,9 @@ class StackConfig:
     - `num_kv_heads`: heads for keys and values, a divisor of `num_heads`; `None` for as many.
     - `d_k`, `d_v`: width of a key and of a value in one head; `None` for `d_model / num_heads`.
     - `d_ff`: inner width of the token-wise networks; `None` for `4 * d_model`.
+    - `attention`: how attention is computed (chapter 11): `"direct"`, or with the same result `"blockwise"`, which takes
+      less memory and, from some hundred tokens on, less time; `"linear"`, which is another model, and goes with neither
+      a window nor positions that change scores.
     - `norm_eps`: what a norm adds to the variance.
     - `norm_placement`: `"pre"` normalises what enters a sublayer, `"post"` what leaves the sum.
     - `parallel`: whether attention and network of a block work side by side, as in `ParallelBlock`.
@@ -65,6 +68,7 @@ class StackConfig:
     d_k: Positive | None = None
     d_v: Positive | None = None
     d_ff: Positive | None = None
+    attention: AttentionForm = "direct"
     norm: Literal["layer", "rms"] = "layer"
     norm_eps: NonNegative = 1e-5
     norm_placement: NormPlacement = "pre"
@@ -88,6 +92,9 @@ class StackConfig:
         if self.parallel and self.norm_placement == "post":
             raise ValueError("norm_placement is 'post'; expected 'pre' for parallel=True, sublayers side by side.")
         scheme, width = self.position_scheme, self.d_model
+        if self.attention == "linear" and (scheme in ("rotary", "relative", "alibi") or self.window is not None):
+            what = f"position_scheme {scheme!r}" if self.window is None else f"window {self.window}"
+            raise ValueError(f"{what} acts on scores, which attention='linear' has not; expected learned positions.")
         turned = int(self.rotary_fraction * self.key_width)
         if scheme == "rotary" and (turned % 2 or turned == 0):
             raise ValueError(
@@ -129,7 +136,7 @@ def make_block(config: StackConfig, *, cross_attention: bool = False, key: PRNGK
         return {name: getattr(config, name) for name in names}
 
     def make_attention(key, **norms):
-        kinds = fields("num_kv_heads", "d_k", "d_v", "use_bias")
+        kinds = fields("num_kv_heads", "d_k", "d_v", "use_bias") | {"form": config.attention}
         return MultiHeadAttention(config.d_model, config.num_heads, **kinds, **norms, key=key)
 
     def make_network(key):

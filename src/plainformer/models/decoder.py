@@ -8,7 +8,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, Integer, PRNGKeyArray
 
 from plainformer.attention.cache import KeyValueCache, ready_to_extend
-from plainformer.attention.self_attention import causal_mask
+from plainformer.attention.efficiency import MaskRule
 from plainformer.blocks.layers import Norm
 from plainformer.checks import Positive, check_fields, check_length, checked
 from plainformer.models.config import StackConfig, make_norm, make_scheme
@@ -96,12 +96,12 @@ class Decoder(eqx.Module):
         self, tokens: Integer[Array, "*batch seq"], *, key: PRNGKeyArray | None = None
     ) -> list[Float[Array, "*batch seq d_model"]]:
         """Return what enters the first block and what leaves each; arguments as for a call."""
-        return self.stack.residual_stream(self._embed(tokens), causal_mask(tokens.shape[-1]), key=key)
+        return self.stack.residual_stream(self._embed(tokens), MaskRule(causal=True), key=key)
 
     @checked
     def attention_weights(self, tokens: Integer[Array, "*batch seq"]) -> Float[Array, "*batch layers heads seq seq"]:
         """Return the attention weights of every block and head; arguments as for a call."""
-        return self.stack.attention_weights(self._embed(tokens), causal_mask(tokens.shape[-1]))[0]
+        return self.stack.attention_weights(self._embed(tokens), MaskRule(causal=True))[0]
 
     @checked
     def logits(self, x: Float[Array, "*batch seq d_model"]) -> Float[Array, "*batch seq vocab_size"]:

@@ -7,7 +7,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Integer, PRNGKeyArray
 
-from plainformer.attention.self_attention import padding_mask
+from plainformer.attention.efficiency import MaskRule
 from plainformer.blocks.layers import Norm
 from plainformer.checks import Natural, Positive, check_fields, check_length, checked, refuse
 from plainformer.models.config import StackConfig, make_norm, make_scheme
@@ -139,7 +139,7 @@ class Encoder(eqx.Module):
         is_token = refuse(is_token, empty, "is_token", "a token in each text: leave out what is all padding.")
         if self.class_token is not None:
             is_token = jnp.concatenate([jnp.ones((*is_token.shape[:-1], 1), bool), is_token], axis=-1)
-        return x, padding_mask(is_token)
+        return x, MaskRule(is_token)
 
     @checked
     def _of_ids(

@@ -8,7 +8,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Integer, PRNGKeyArray
 
 from plainformer.attention.cache import KeyValueCache, ready_to_extend
-from plainformer.attention.self_attention import causal_mask, padding_mask
+from plainformer.attention.efficiency import MaskRule
 from plainformer.blocks.layers import split_key
 from plainformer.checks import Natural, Positive, check_fields, check_length, checked, refuse
 from plainformer.models.config import StackConfig, make_scheme
@@ -196,12 +196,12 @@ class Seq2Seq(eqx.Module):
         target: Integer[Array, "*batch target_seq"],
         is_source: Bool[Array, "*batch source_seq"] | None,
         key: PRNGKeyArray | None = None,
-    ) -> tuple[Array, Array, dict]:
+    ) -> tuple[Array, MaskRule, dict]:
         """The target's rows, their mask, and what the blocks read beside them."""
         seq = target.shape[-1]
-        context_mask = None if is_source is None else padding_mask(is_source, seq)
+        context_mask = None if is_source is None else MaskRule(is_source)
         options = {"context": self.encode(source, is_source, key=key), "context_mask": context_mask}
-        return self._embed(target), causal_mask(seq), options
+        return self._embed(target), MaskRule(causal=True), options
 
     def _embed(self, target, positions=None) -> Float[Array, "*batch seq d_model"]:
         start, seq = self.config.start_token, target.shape[-1]

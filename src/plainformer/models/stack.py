@@ -7,6 +7,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Integer, PRNGKeyArray
 
 from plainformer.attention.cache import KeyValueCache
+from plainformer.attention.efficiency import MaskRule
 from plainformer.blocks.blocks import TransformerBlock
 from plainformer.blocks.layers import Norm, dropout, split_key
 from plainformer.models.config import StackConfig, make_block, make_norm
@@ -55,10 +56,10 @@ class Stack(eqx.Module):
     def residual_stream(
         self,
         x: Float[Array, "*batch seq d_model"],
-        mask: Bool[Array, "*#batch seq seq"] | None = None,
+        mask: Bool[Array, "*#batch seq seq"] | MaskRule | None = None,
         *,
         context: Float[Array, "*batch kv_seq d_model"] | None = None,
-        context_mask: Bool[Array, "*#batch seq kv_seq"] | None = None,
+        context_mask: Bool[Array, "*#batch seq kv_seq"] | MaskRule | None = None,
         key: PRNGKeyArray | None = None,
     ) -> list[Float[Array, "*batch seq d_model"]]:
         """Return what enters the first block and what leaves each; arguments as for `TransformerBlock`."""

@@ -4,13 +4,13 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float, Integer, PRNGKeyArray
+from jaxtyping import Array, Bool, Float, Integer, PRNGKeyArray
 
 from plainformer.checks import Positive, check_axes, checked, refuse
 
 
 class PositionScheme(eqx.Module):
-    r"""A way to tell tokens where they stand, by up to three methods; each does nothing unless a scheme says otherwise.
+    r"""A way to tell tokens where they stand, by up to four methods; each does nothing unless a scheme says otherwise.
 
     Positions are whole numbers, `(*batch, seq)`, counted from 0.
 
@@ -35,6 +35,12 @@ class PositionScheme(eqx.Module):
     ) -> Float[Array, "*batch heads q_seq kv_seq"] | None:
         """Return what is added to the scores of each head; `None` for nothing."""
         return None
+
+    def sees(
+        self, q_positions: Integer[Array, "*batch q_seq"], kv_positions: Integer[Array, "*batch kv_seq"]
+    ) -> Bool[Array, "*batch q_seq kv_seq"]:
+        """Say which keys are near enough to be attended to: all, unless the scheme is a window."""
+        return jnp.ones(offsets(q_positions, kv_positions).shape, bool)
 
 
 class NoPositions(PositionScheme):

@@ -2,7 +2,7 @@
 
 import equinox as eqx
 import jax.numpy as jnp
-from jaxtyping import Array, Float, Integer
+from jaxtyping import Array, Bool, Float, Integer
 
 from plainformer.positions.positions import PositionScheme, offsets
 
@@ -28,7 +28,13 @@ class Window(PositionScheme):
         self, q_positions: Integer[Array, "*batch q_seq"], kv_positions: Integer[Array, "*batch kv_seq"]
     ) -> Float[Array, "*batch heads q_seq kv_seq"]:
         """Return the scheme's bias, and minus infinity where a key is too far away."""
-        near = jnp.abs(offsets(q_positions, kv_positions)) < self.width
+        near = self.sees(q_positions, kv_positions)
         hidden = jnp.repeat(jnp.where(near, 0, -jnp.inf)[..., None, :, :], self.num_heads, axis=-3)
         bias = self.scheme.bias(q_positions, kv_positions)
         return hidden if bias is None else bias + hidden
+
+    def sees(
+        self, q_positions: Integer[Array, "*batch q_seq"], kv_positions: Integer[Array, "*batch kv_seq"]
+    ) -> Bool[Array, "*batch q_seq kv_seq"]:
+        """Say which keys are fewer than `width` positions away."""
+        return jnp.abs(offsets(q_positions, kv_positions)) < self.width

@@ -16,7 +16,7 @@ from plainformer.training.losses import (
     perplexity as perplexity,
 )
 from plainformer.training.ngrams import NgramModel as NgramModel
-from plainformer.training.operations import count_flops as count_flops
+from plainformer.training.operations import count_flops as count_flops, count_kept_bytes as count_kept_bytes
 from plainformer.training.optimiser import (
     TrainingConfig as TrainingConfig,
     learning_rate_schedule as learning_rate_schedule,

@@ -1,0 +1,249 @@
+"""Attention that costs less: block by block, within a window, or without the softmax (chapter 11)."""
+
+from typing import NamedTuple
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Bool, Float, Integer
+
+from plainformer.attention.self_attention import at_least_float32, without_unseen
+from plainformer.checks import Finite, Positive, check_axes, check_each, checked
+from plainformer.positions.positions import NO_POSITIONS, PositionScheme
+
+
+class MaskRule(eqx.Module):
+    r"""A mask as a rule instead of a table: it is asked for the few places that are needed, and takes no memory itself.
+
+    Implements `eq-efficiency-rule`. A table for 16,384 tokens has 268 million entries.
+
+    **Arguments** `is_token`, `False` for keys that are padding, `None` if there is none; `causal`, whether a token sees
+    only itself and what came before it.
+
+    **Example**: the rule, asked for three queries and two keys.
+
+    >>> print(pf.attention.MaskRule(causal=True).table(3, 2))
+    [[ True False]
+     [ True  True]
+     [ True  True]]
+    """
+
+    is_token: Bool[Array, "*batch kv_seq"] | None
+    causal: bool = eqx.field(static=True)
+
+    @checked
+    def __init__(self, is_token: Bool[Array, "*batch kv_seq"] | None = None, *, causal: bool = False):
+        self.is_token, self.causal = is_token, causal
+
+    def __call__(
+        self, q_positions: Integer[Array, " q_seq"], kv_positions: Integer[Array, " kv_seq"]
+    ) -> Bool[Array, "*batch q_seq kv_seq"]:
+        """Say which keys each query may attend to, of those at the given positions."""
+        seen = jnp.ones((len(q_positions), len(kv_positions)), bool)
+        if self.causal:
+            seen = kv_positions <= q_positions[:, None]
+        return seen if self.is_token is None else seen & self.is_token[..., None, kv_positions]
+
+    def table(self, q_seq: Positive, kv_seq: Positive) -> Bool[Array, "*batch q_seq kv_seq"]:
+        """Return the whole mask, as `attend` takes it."""
+        self.check(kv_seq)
+        return self(jnp.arange(q_seq), jnp.arange(kv_seq))
+
+    def check(self, kv_seq: int) -> None:
+        """Raise `ValueError` unless the rule is for so many keys."""
+        if self.is_token is not None:
+            check_axes("is_token", self.is_token, "One for each key.", **{"*batch": None}, kv_seq=kv_seq)
+
+    def without_unseen(self, rows: Float[Array, "*batch kv_seq d"]) -> Float[Array, "*batch kv_seq d"]:
+        """Return keys or values with zeros for padding, which may hold NaN."""
+        return rows if self.is_token is None else jnp.where(self.is_token[..., None], rows, 0)
+
+    def for_heads(self) -> "MaskRule":
+        """Return the rule for queries and keys with an axis of heads before that of tokens."""
+        return self if self.is_token is None else MaskRule(self.is_token[..., None, :], causal=self.causal)
+
+
+class _Table(eqx.Module):
+    """A mask that is a table, asked like a rule."""
+
+    mask: Bool[Array, "*batch q_seq kv_seq"]
+
+    def __call__(self, q_positions, kv_positions) -> Bool[Array, "*batch q_block kv_block"]:
+        return self.mask[..., q_positions[:, None], kv_positions]
+
+    def check(self, kv_seq: int) -> None:
+        pass  # the annotation of the mask has done so
+
+    def without_unseen(self, rows: Float[Array, "*batch kv_seq d"]) -> Float[Array, "*batch kv_seq d"]:
+        return without_unseen(rows, self.mask)
+
+
+class _Rows(NamedTuple):
+    """What the online softmax knows of some queries: weighted values, largest score and total, all so far."""
+
+    out: Float[Array, "*batch q_seq d_v"]
+    largest: Float[Array, "*batch q_seq 1"]
+    total: Float[Array, "*batch q_seq 1"]
+
+
+def start_rows(queries: Float[Array, "*batch q_seq d_k"], d_v: int) -> _Rows:
+    """What is known before the first key: nothing."""
+    zeros = jnp.zeros_like(queries[..., :1])
+    # Not minus infinity: if all is hidden from a query, -inf - (-inf) would be NaN.
+    lowest = zeros + jnp.finfo(queries.dtype).min
+    return _Rows(jnp.zeros((*queries.shape[:-1], d_v), queries.dtype), lowest, zeros)
+
+
+@checked
+def online_softmax_step(rows: _Rows, scores: Float[Array, "*batch q_seq kv_seq"], values) -> _Rows:
+    r"""Take further keys and values into a weighted average that is not divided by its total yet.
+
+    Implements `eq-efficiency-online`; Milakov and Gimelshein (2018), algorithm 3; Dao et al. (2022), section 3.1. What
+    is there already was measured against the largest score so far: if a larger one comes, it shrinks.
+    """
+    largest = jnp.maximum(rows.largest, scores.max(axis=-1, keepdims=True))
+    shrink, weights = jnp.exp(rows.largest - largest), jnp.exp(scores - largest)
+    total = shrink * rows.total + weights.sum(axis=-1, keepdims=True)
+    return _Rows(shrink * rows.out + weights @ values, largest, total)
+
+
+@checked
+def blockwise_attention(
+    queries: Float[Array, "*batch q_seq d_k"],
+    keys: Float[Array, "*batch kv_seq d_k"],
+    values: Float[Array, "*batch kv_seq d_v"],
+    mask: Bool[Array, "*#batch q_seq kv_seq"] | MaskRule | None = None,
+    *,
+    scale: Finite | None = None,
+    scheme: PositionScheme = NO_POSITIONS,
+    block_size: Positive = 512,
+) -> Float[Array, "*batch q_seq d_v"]:
+    r"""Return what `attend` returns, without ever holding more than a block of the scores.
+
+    Implements `eq-efficiency-blockwise`; Rabe and Staats (2021); Dao et al. (2022), algorithms 1 and 4. The memory that
+    it takes grows with the length, not with its square, backward, too, where the scores are computed anew. Blocks of
+    which every place is hidden are left out.
+
+    **Arguments** as for `attend`, but for: `mask`, which may be a rule; `scheme`, whose bias is added to the scores, one
+    block at a time, in place of a `bias`; `block_size`, how many queries and how many keys a block has: the larger, the
+    more memory, and up to about 512, the faster.
+
+    **Example**: three tokens, in blocks of two.
+
+    >>> x = jnp.eye(3)
+    >>> jnp.allclose(pf.attention.blockwise_attention(x, x, x, block_size=2), pf.attend(x, x, x))
+    Array(True, dtype=bool)
+    """
+    check_each(Positive, q_seq=queries.shape[-2], kv_seq=keys.shape[-2], d_k=queries.shape[-1])
+    scale = queries.shape[-1] ** -0.5 if scale is None else scale
+    rule = _Table(mask) if isinstance(mask, jax.Array) else MaskRule() if mask is None else mask
+    rule.check(keys.shape[-2])
+    keys, values = rule.without_unseen(keys), rule.without_unseen(values)
+    wide = [at_least_float32(rows) for rows in (queries * jnp.asarray(scale, queries.dtype), keys, values)]
+    learned, fixed = eqx.partition(scheme, eqx.is_inexact_array)
+    blocks = [to_blocks(rows, min(block_size, rows.shape[-2])) for rows in wide]
+    out = _blockwise((*blocks, learned), fixed, rule, keys.shape[-2])
+    return from_blocks(out, queries.shape[-2]).astype(values.dtype)
+
+
+@eqx.filter_custom_vjp
+def _blockwise(differentiable, fixed, rule, kv_seq):
+    return _forward(differentiable, fixed, rule, kv_seq)[0]
+
+
+@_blockwise.def_fwd
+def _keep(perturbed, differentiable, fixed, rule, kv_seq):
+    # All that is kept beside the result is one number per query: the logarithm of its total.
+    out, log_total = _forward(differentiable, fixed, rule, kv_seq)
+    return out, (out, log_total)
+
+
+def _forward(differentiable, fixed, rule, kv_seq):
+    """Every block of queries meets all blocks of keys, one after the other, and then divides by its totals."""
+    queries, keys, values, learned = differentiable
+    scheme = eqx.combine(learned, fixed)
+
+    def of_queries(block):
+        q_positions, q = block
+
+        def step(rows, block):
+            kv_positions, k, v = block
+            seen = _seen(rule, scheme, q_positions, kv_positions, kv_seq)
+
+            def visit(rows):
+                return online_softmax_step(rows, _scores(q, k, scheme, seen, q_positions, kv_positions), v)
+
+            return jax.lax.cond(seen.any(), visit, lambda rows: rows, rows), None
+
+        rows, _ = jax.lax.scan(step, start_rows(q, values.shape[-1]), (_positions(keys), keys, values))
+        total = jnp.where(rows.total == 0, 1, rows.total)
+        return rows.out / total, rows.largest + jnp.log(total)
+
+    return jax.lax.map(of_queries, (_positions(queries), queries))
+
+
+@_blockwise.def_bwd
+def _backward(kept, d_out, perturbed, differentiable, fixed, rule, kv_seq):
+    """Every block of keys meets all blocks of queries, and the weights are computed anew from scores and totals."""
+    (out, log_total), (queries, keys, values, learned) = kept, differentiable
+    mean_slopes = (d_out * out).sum(axis=-1, keepdims=True)
+
+    def of_keys(carry, block):
+        d_queries, d_learned = carry
+        kv_positions, k, v = block
+
+        def step(carry, block):
+            q_positions, q, d_q, d_o, log_t, mean_slope = block
+            scheme = eqx.combine(learned, fixed)
+            seen = _seen(rule, scheme, q_positions, kv_positions, kv_seq)
+
+            def visit(carry, d_q):
+                def scores_of(q, k, learned):
+                    return _scores(q, k, eqx.combine(learned, fixed), seen, q_positions, kv_positions)
+
+                scores, backward = jax.vjp(scores_of, q, k, learned)
+                weights = jnp.where(jnp.isneginf(scores), 0, jnp.exp(scores - log_t))
+                d_scores = weights * (d_o @ v.mT - mean_slope)
+                d_q_more, *d_more = backward(d_scores)
+                return jax.tree.map(jnp.add, carry, (*d_more, weights.mT @ d_o)), d_q + d_q_more
+
+            return jax.lax.cond(seen.any(), visit, lambda *unchanged: unchanged, carry, d_q)
+
+        start = (jnp.zeros_like(k), d_learned, jnp.zeros_like(v))
+        blocks = (_positions(queries), queries, d_queries, d_out, log_total, mean_slopes)
+        (d_k, d_learned, d_v), d_queries = jax.lax.scan(step, start, blocks)
+        return (d_queries, d_learned), (d_k, d_v)
+
+    start = jax.tree.map(jnp.zeros_like, (queries, learned))
+    (d_queries, d_learned), d_rows = jax.lax.scan(of_keys, start, (_positions(keys), keys, values))
+    return d_queries, *d_rows, d_learned
+
+
+def _scores(q, k, scheme, seen, q_positions, kv_positions) -> Float[Array, "*batch q_seq kv_seq"]:
+    """A block of the scores, minus infinity where a key is hidden."""
+    scores, bias = q @ k.mT, scheme.bias(q_positions, kv_positions)
+    return jnp.where(seen, scores if bias is None else scores + bias, -jnp.inf)
+
+
+def _seen(rule, scheme, q_positions, kv_positions, kv_seq) -> Bool[Array, "*batch q_seq kv_seq"]:
+    """A block of the mask. Keys that only fill the last block are hidden."""
+    near = scheme.sees(q_positions, kv_positions)
+    return rule(q_positions, kv_positions) & near & (kv_positions < kv_seq)
+
+
+def _positions(blocks: Float[Array, "blocks *batch size d"]) -> Integer[Array, "blocks size"]:
+    """Where the rows of each block stand."""
+    return jnp.arange(blocks.shape[0] * blocks.shape[-2]).reshape(blocks.shape[0], -1)
+
+
+def to_blocks(rows: Float[Array, "*batch seq d"], size: int) -> Float[Array, "blocks *batch size d"]:
+    """Cut rows into blocks, one after the other on a new first axis; zeros fill the last one."""
+    *batch, seq, width = rows.shape
+    rows = jnp.pad(rows, [(0, 0)] * len(batch) + [(0, -seq % size), (0, 0)])
+    return jnp.moveaxis(rows.reshape(*batch, -1, size, width), -3, 0)
+
+
+def from_blocks(blocks: Float[Array, "blocks *batch size d"], seq: int) -> Float[Array, "*batch seq d"]:
+    """The inverse of `to_blocks`, for `seq` rows."""
+    rows = jnp.moveaxis(blocks, 0, -3)
+    return rows.reshape(*rows.shape[:-3], -1, rows.shape[-1])[..., :seq, :]

@@ -1,0 +1,128 @@
+"""Attention without the softmax, whose sums can be taken in any order: linear attention (chapter 11)."""
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Bool, Float, Integer
+
+from plainformer.attention.cache import KeyValueCache
+from plainformer.attention.efficiency import MaskRule, from_blocks, to_blocks
+from plainformer.attention.self_attention import causal_mask
+from plainformer.checks import Positive, check_axes, checked
+
+EVERYTHING = MaskRule()
+
+
+@checked
+def positive_features(rows: Float[Array, "*batch seq d_k"]) -> Float[Array, "*batch seq d_k"]:
+    r"""Make the entries of queries or keys positive: elu(x) + 1, which is x + 1 above zero and exp(x) below.
+
+    Implements `eq-efficiency-features`; Katharopoulos et al. (2020), equation 7.
+    """
+    return jax.nn.elu(rows) + 1
+
+
+@checked
+def linear_weights(
+    queries: Float[Array, "*batch q_seq d_k"],
+    keys: Float[Array, "*batch kv_seq d_k"],
+    mask: Bool[Array, "*#batch q_seq kv_seq"] | MaskRule | None = None,
+) -> Float[Array, "*batch q_seq kv_seq"]:
+    r"""Return how much each query attends to each key: products of positive features, divided by their sum.
+
+    Implements `eq-efficiency-linear-weights`; Katharopoulos et al. (2020), equation 4. Zeros for a query that may
+    attend to nothing.
+    """
+    mask = mask.table(queries.shape[-2], keys.shape[-2]) if isinstance(mask, MaskRule) else mask
+    products = positive_features(queries) @ positive_features(keys).mT
+    products = products if mask is None else jnp.where(mask, products, 0)
+    return _divide(products, products.sum(axis=-1, keepdims=True))
+
+
+@checked
+def linear_step(
+    state: Float[Array, "*batch d_k d_v_and_1"],
+    query: Float[Array, "*batch d_k"],
+    key: Float[Array, "*batch d_k"],
+    value: Float[Array, "*batch d_v"],
+) -> tuple[Float[Array, "*batch d_k d_v_and_1"], Float[Array, "*batch d_v"]]:
+    r"""Read one more token and attend from it to all so far: linear attention as a recurrent network.
+
+    Implements `eq-efficiency-recurrent`; Katharopoulos et al. (2020), equations 16 to 20, whose two sums are one matrix
+    here, as each value ends in a 1. The `state` starts as zeros, and does not grow.
+    """
+    key, value = positive_features(key[..., None, :]), _with_one(value[..., None, :])
+    state = state + key.mT @ value
+    return state, _averaged(positive_features(query[..., None, :]) @ state)[..., 0, :]
+
+
+@checked
+def linear_attention(
+    queries: Float[Array, "*batch q_seq d_k"],
+    keys: Float[Array, "*batch kv_seq d_k"],
+    values: Float[Array, "*batch kv_seq d_v"],
+    rule: MaskRule = EVERYTHING,
+    *,
+    block_size: Positive = 128,
+) -> Float[Array, "*batch q_seq d_v"]:
+    r"""Average the values by `linear_weights`, in time and memory that grow with the length, not with its square.
+
+    Implements `eq-efficiency-linear`; Katharopoulos et al. (2020), equations 5 and 6. Without causal order there is one
+    state for all queries. With it, `block_size` tokens at a time attend to each other by their products, and by the
+    state to all that came before.
+
+    **Example**: what `linear_weights` says, without them.
+
+    >>> x, rule = jnp.eye(3), pf.attention.MaskRule(causal=True)
+    >>> jnp.allclose(pf.attention.linear_attention(x, x, x, rule), pf.attention.linear_weights(x, x, rule) @ x)
+    Array(True, dtype=bool)
+    """
+    queries, keys = positive_features(queries), rule.without_unseen(positive_features(keys))
+    values = _with_one(rule.without_unseen(values))
+    if not rule.causal:
+        return _averaged(queries @ (keys.mT @ values))
+    check_axes("keys", keys, "In causal order each query is a token of its own.", **{"*batch": None},
+               kv_seq=queries.shape[-2], d_k=None)  # fmt: skip
+
+    def step(state, block):
+        q, k, v = block
+        earlier = jnp.where(causal_mask(len_of_block), q @ k.mT, 0)
+        return state + k.mT @ v, q @ state + earlier @ v
+
+    len_of_block = min(block_size, queries.shape[-2])
+    blocks = tuple(to_blocks(rows, len_of_block) for rows in (queries, keys, values))
+    state = jnp.zeros((*keys.shape[:-2], keys.shape[-1], values.shape[-1]), keys.dtype)
+    _, out = jax.lax.scan(step, state, blocks)
+    return _averaged(from_blocks(out, queries.shape[-2]))
+
+
+def attend_linearly_to_cache(
+    queries: Float[Array, "*batch heads seq d_k"], cache: KeyValueCache, positions: Integer[Array, "*batch seq"]
+) -> Float[Array, "*batch heads seq d_v"]:
+    """Attend by `linear_weights` from queries to what a cache holds; arguments as for `attend_to_cache`."""
+    group = queries.shape[-3] // cache.kv_heads
+    keys, values = (jnp.repeat(rows, group, axis=-3) for rows in (cache.keys.mT, cache.values))
+    return linear_weights(queries, keys, cache.mask(positions)[..., None, :, :]) @ values
+
+
+def check_linear(mask, scheme) -> None:
+    """Raise `ValueError` for what linear attention cannot do: hide by a table, or add to scores, which it has none."""
+    if isinstance(mask, jax.Array):
+        raise ValueError("mask is a table, which linear attention cannot use; expected a rule: MaskRule(is_token, …).")
+    if scheme.bias(jnp.arange(1), jnp.arange(1)) is not None:
+        name = type(scheme).__name__
+        raise ValueError(f"{name} adds to scores, and linear attention has none; expected learned or sinusoidal ones.")
+
+
+def _with_one(values: Float[Array, "*batch kv_seq d_v"]) -> Float[Array, "*batch kv_seq d_v_and_1"]:
+    """Values with a 1 at the end, so that a sum of weighted values carries the sum of the weights."""
+    return jnp.concatenate([values, jnp.ones_like(values[..., :1])], axis=-1)
+
+
+def _averaged(sums: Float[Array, "*batch q_seq d_v_and_1"]) -> Float[Array, "*batch q_seq d_v"]:
+    """Weighted values divided by the sum of the weights, which stands behind them."""
+    return _divide(sums[..., :-1], sums[..., -1:])
+
+
+def _divide(sums: Float[Array, "*batch rows d"], total: Float[Array, "*batch rows 1"]) -> Float[Array, "*batch rows d"]:
+    """Quotients; zeros where there is nothing to attend to."""
+    return sums / jnp.where(total == 0, 1, total)

@@ -1,0 +1,109 @@
+"""Chapter 11: a small model guesses, a large one checks, and the text is distributed as the large one's."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from toy_models import Bigram, drawn
+
+import plainformer as pf
+from plainformer.generation.speculative import accept_drafted, speculative_generate
+
+P = jnp.array([[0.5, 0.3, 0.2], [0.1, 0.1, 0.8], [0.3, 0.3, 0.4]])  # the large model's, at three places
+Q = jnp.array([[0.2, 0.7, 0.1], [0.5, 0.25, 0.25]])  # the draft's, at two
+
+
+def decoder(num_layers, seed, **options):
+    stack = pf.StackConfig(d_model=8, num_layers=num_layers, num_heads=2, **options)
+    return drawn(pf.Decoder, pf.DecoderConfig(7, 40, stack=stack), seed)
+
+
+@pytest.mark.equation("eq-efficiency-accept")
+def test_accept_drafted_lets_pass_what_the_model_likes_at_least_as_well():
+    drafted = jnp.array([0, 2])  # 0.5 against 0.2, 0.8 against 0.25
+    for seed in range(20):
+        count, token = accept_drafted(drafted, Q, P, key=jax.random.key(seed))
+        assert count == 2
+        assert token in (0, 1, 2)
+
+
+@pytest.mark.equation("eq-efficiency-accept")
+@pytest.mark.equation("eq-efficiency-residual")
+def test_accept_drafted_is_exact_in_distribution():
+    """200,000 pairs of tokens, drafted from Q and corrected, are distributed as P says, place by place and together."""
+
+    def pair(key):
+        draft_key, accept_key, rest_key = jax.random.split(key, 3)
+        drafted = jax.random.categorical(draft_key, jnp.log(Q)).astype(jnp.int32)
+        count, token = accept_drafted(drafted, Q, P, key=accept_key)
+        # Where the first was refused, the second is still to be written: by the large model.
+        later = jax.random.categorical(rest_key, jnp.log(P[1]))
+        return jnp.where(count > 0, drafted[0], token), jnp.where(count > 1, drafted[1], jnp.where(count, token, later))
+
+    num = 200_000
+    first, second = jax.jit(jax.vmap(pair))(jax.random.split(jax.random.key(0), num))
+    found = np.histogram2d(first, second, bins=[range(4)] * 2)[0] / num
+    expected = np.outer(P[0], P[1])
+    np.testing.assert_allclose(found, expected, atol=4.5 * np.sqrt(expected.max() / num))
+
+
+@pytest.mark.equation("eq-efficiency-residual")
+def test_accept_drafted_draws_from_what_the_draft_gave_too_little():
+    """The draft wrote 1, of which it was too sure; in its place comes 0 or 2, three to one."""
+    drafted = jnp.array([1, 0])
+    found = jax.vmap(lambda key: accept_drafted(drafted, Q, P, key=key))(jax.random.split(jax.random.key(1), 20_000))
+    refused = np.asarray(found[1])[np.asarray(found[0]) == 0]
+    np.testing.assert_allclose(len(refused) / 20_000, 1 - 0.3 / 0.7, atol=0.02)
+    np.testing.assert_allclose(np.bincount(refused, minlength=3) / len(refused), [0.75, 0, 0.25], atol=0.02)
+
+
+@pytest.mark.equation("eq-efficiency-speculative")
+@pytest.mark.parametrize("num_drafted", [1, 3])
+@pytest.mark.parametrize("options", [{}, {"position_scheme": "rotary", "num_kv_heads": 1}, {"attention": "linear"}])
+def test_speculative_text_at_low_temperature_is_the_greedy_one(num_drafted, options):
+    """At a temperature near 0 both write the likeliest tokens: caches, positions and refused tokens are all in order."""
+    model, draft = decoder(2, 0, **options), decoder(1, 1, **options)
+    [greedy] = pf.generate(model, [[1, 2, 3]], 20, temperature=0)
+    found = speculative_generate(
+        model, draft, [1, 2, 3], 20, num_drafted=num_drafted, temperature=1e-6, key=jax.random.key(2)
+    )
+    assert found.tokens == greedy.tokens
+    assert 20 / (num_drafted + 1) <= found.num_calls <= 20
+
+
+@pytest.mark.equation("eq-efficiency-speculative")
+def test_speculative_text_is_distributed_as_the_models_own():
+    """Pairs of tokens after one token, 3,000 texts of each, by decoders that disagree."""
+    model, draft = decoder(1, 3), decoder(1, 4)
+    logits = np.asarray(model(jnp.array([[5, token] for token in range(7)])), np.float64)
+    first, second = (np.exp(rows - rows.max(-1, keepdims=True)) for rows in (logits[0, 0], logits[:, 1]))
+    expected = (first / first.sum())[:, None] * second / second.sum(-1, keepdims=True)
+    keys = jax.random.split(jax.random.key(5), 3_000)
+    found = np.zeros((7, 7))
+    for key in keys:
+        found[tuple(speculative_generate(model, draft, [5], 2, num_drafted=2, key=key).tokens)] += 1 / len(keys)
+    np.testing.assert_allclose(found, expected, atol=4.5 * np.sqrt(expected.max() / len(keys)))
+
+
+def test_speculation_by_the_model_itself_is_never_refused():
+    model = decoder(1, 0)
+    found = speculative_generate(model, model, [1], 20, num_drafted=4, key=jax.random.key(0))
+    assert len(found.tokens) == 20
+    assert found.num_calls == 4
+
+
+def test_speculation_needs_one_vocabulary():
+    with pytest.raises(ValueError, match="The draft has a vocabulary of 3 tokens; expected 7"):
+        speculative_generate(decoder(1, 0), Bigram(jnp.zeros((3, 3))), [1], 2, key=jax.random.key(0))
+
+
+def test_speculation_needs_room_for_what_is_drafted():
+    model = decoder(1, 0)
+    with pytest.raises(ValueError, match="2 tokens, 35 more and 4 drafted are 41; expected at most context_len=40"):
+        speculative_generate(model, model, [1, 2], 35, key=jax.random.key(0))
+    assert len(speculative_generate(model, model, [1, 2], 34, key=jax.random.key(0)).tokens) == 34
+
+
+def test_speculation_needs_a_prompt():
+    with pytest.raises(ValueError, match="prompt is empty"):
+        speculative_generate(decoder(1, 0), decoder(1, 1), [], 2, key=jax.random.key(0))
