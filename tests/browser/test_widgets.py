@@ -15,6 +15,7 @@ NAMES = [
     "masking",
     "patches",
     "translation",
+    "costs",
 ]
 
 # One control of each figure with keys that change something.
@@ -40,6 +41,7 @@ CHANGES = {
         ("block 2", "Space"),
         ("Patch in row 2, column 2", "Enter"),
     ],
+    "costs": [("Tokens", "Home"), ("Heads", "End"), ("Heads of keys and values", "Home"), ("Window", "End")],
     "translation": [
         ("Freitag", "Space"),
         ("Step", "ArrowRight"),

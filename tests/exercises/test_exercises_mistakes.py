@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 import readers_answers_blocks
 import readers_answers_decoder
+import readers_answers_efficiency
 import readers_answers_encoder
 import readers_answers_multi_head
 import readers_answers_notation
@@ -35,6 +36,7 @@ READERS = [
     readers_answers_encoder,
     readers_answers_seq2seq,
     readers_answers_vision,
+    readers_answers_efficiency,
 ]
 RIGHT = [answer for reader in READERS for answer in reader.RIGHT]
 WRONG = [answer for reader in READERS for answer in reader.WRONG]
@@ -57,6 +59,7 @@ TRIED_ON = {
     "linear_columns": (3, "6 checks on tokens (3, 5), stored matrix (4, 3)"),
     "mask_tokens": (2, "5 checks on 15 tokens, a vocabulary of 17"),
     "masked_token_loss": (2, "5 checks on 8 tokens, a vocabulary of 6"),
+    "merge_softmax": (3, "4 checks on out (5, 3) and (5, 3), largest (5, 1) and (5, 1), total (5, 1) and (5, 1)"),
     "mean_pool": (3, "5 checks on 3 texts, 6 rows each, of width 4"),
     "multi_head": (5, "4 checks on 5 tokens, 3 heads"),
     "next_token_loss": (2, "4 checks on 6 tokens, a vocabulary of 7"),
@@ -67,6 +70,7 @@ TRIED_ON = {
     "scores": (3, "3 checks on 5 queries, 7 keys"),
     "shift": (2, "6 checks on 3 positions, 4 columns"),
     "sinusoid": (2, "5 checks on 5 positions, 4 columns"),
+    "speculative_outcome": (1, "3 checks on probs (3,), draft_probs (3,)"),
     "split_heads": (3, "4 checks on 5 tokens, 6 heads"),
     "teacher_forcing": (4, "5 checks on a target of 5 tokens, a row of 9"),
     "temperature": (2, "5 checks on 6 tokens, temperature 0.5"),

@@ -1,0 +1,78 @@
+// What a layer of attention costs, over the length: operations, what it keeps for its gradients, and the cache (chapter 11).
+import { chart, powerOfTen, threeFigures } from "./chart.mjs";
+import { choice, frame, html, slider } from "./common.mjs";
+
+const LENGTHS = [64, 128, 256, 512, 1024, 2048, 4096, 8192, 16384, 32768, 65536];
+const WIDTH = 64; // of a query, a key and a value
+const HEADS = [1, 2, 4, 8, 16, 32];
+const WINDOWS = [64, 128, 256, 512, 1024, 2048, 4096];
+const FORMS = { direct: "all at once", blockwise: "by blocks", window: "window", linear: "linear" };
+const SHOWN = { operations: "operations", kept: "bytes kept", cache: "bytes of the cache" };
+
+/** How many pairs of a query and a key are within a causal window. */
+export const pairsWithin = (length, window) => {
+  const wide = Math.min(length, window);
+  return (wide * (wide + 1)) / 2 + (length - wide) * wide;
+};
+
+/** Operations of the products, bytes kept for the gradients and bytes of keys and values, of one layer in float32. */
+export function costs({ length, heads, kvHeads, window }) {
+  const perPair = 2 * heads * 2 * WIDTH;
+  const rows = 4 * heads * length * WIDTH;
+  const linearKept = 3 * rows + 4 * heads * length;
+  const cache = (tokens) => 4 * kvHeads * 2 * WIDTH * tokens;
+  return {
+    direct: { operations: perPair * length ** 2, kept: 4 * 2 * heads * length ** 2 + 3 * rows, cache: cache(length) },
+    blockwise: { operations: perPair * pairsWithin(length, length), kept: 4 * rows + 4 * heads * length, cache: cache(length) },
+    window: { operations: perPair * pairsWithin(length, window), kept: 4 * rows + 4 * heads * length, cache: cache(Math.min(length, window)) },
+    linear: { operations: 2 * heads * 2 * length * WIDTH * (WIDTH + 1), kept: linearKept, cache: 4 * heads * WIDTH * (WIDTH + 1) },
+  };
+}
+
+export function mount(element) {
+  const start = { length: 4096, heads: 8, kvHeads: 8, window: 512, shown: "operations" };
+  let state = { ...start };
+  const set = (change) => { state = { ...state, ...change }; state.kvHeads = Math.min(state.kvHeads, state.heads); render(); };
+  const { controls, stage, publish } = frame(element, { label: "Live figure: what a layer of attention costs", reset: () => set(start) });
+  const places = (label, name, list) => slider({ label, min: 0, max: list.length - 1,
+    show: (place) => list[place].toLocaleString("en"), oninput: (place) => set({ [name]: list[place] }) });
+  const sliders = { length: [places("Tokens", "length", LENGTHS), LENGTHS], heads: [places("Heads", "heads", HEADS), HEADS],
+    kvHeads: [places("Heads of keys and values", "kvHeads", HEADS), HEADS], window: [places("Window", "window", WINDOWS), WINDOWS] };
+  const shown = choice({ legend: "Chart of", options: Object.entries(SHOWN),
+    onchange: (value) => set({ shown: value }) });
+  controls.append(...Object.values(sliders).map(([each]) => each.node), shown.node);
+
+  const rows = Object.entries(FORMS).map(([form, name]) => ({ form, head: html("th", { scope: "row" }, name),
+    cells: Object.keys(SHOWN).map(() => html("td")) }));
+  const caption = html("caption");
+  const heads = ["", ...Object.values(SHOWN)].map((name) => html("th", { scope: "col" }, name));
+  const table = html("table", {}, caption, html("thead", {}, html("tr", {}, heads)),
+    html("tbody", {}, rows.map(({ head, cells }) => html("tr", {}, head, cells))));
+  const drawing = chart();
+  stage.append(html("div", { class: "lf-panel lf-table", style: "flex-basis: 21rem" }, table,
+    html("p", { class: "lf-note" }, "One layer, queries, keys and values 64 wide, causal order, float32. “All at once” computes hidden " +
+      "scores, too; “by blocks” is counted as if it left out every one of them. Linear: one state for each token in turn.")),
+    html("div", { class: "lf-panel" }, drawing.node));
+
+  function render() {
+    const found = costs(state);
+    for (const [name, [each, list]] of Object.entries(sliders)) each.value = list.indexOf(state[name]);
+    shown.value = state.shown;
+    caption.textContent = `One layer at ${state.length.toLocaleString("en")} tokens`;
+    for (const { form, cells } of rows) Object.keys(SHOWN).forEach((what, i) => { cells[i].textContent = threeFigures(found[form][what]); });
+    const over = LENGTHS.map((length) => costs({ ...state, length }));
+    const all = over.flatMap((each) => Object.keys(FORMS).map((form) => Math.log10(each[form][state.shown])));
+    const [low, high] = [Math.floor(Math.min(...all)), Math.ceil(Math.max(...all))];
+    const whole = Array.from({ length: high - low + 1 }, (_, i) => low + i);
+    drawing.draw({ label: `${SHOWN[state.shown]} over the number of tokens, for four forms of attention`,
+      x: { low: 6, high: 16, ticks: [6, 8, 10, 12, 14, 16], show: (power) => String(2 ** power), name: "tokens" },
+      y: { low, high, ticks: whole.filter((power) => (power - low) % 2 === 0), show: powerOfTen, name: SHOWN[state.shown] },
+      here: { at: Math.log2(state.length), name: "" },
+      curves: Object.entries(FORMS).map(([form, name], i) => ({ name, colour: `var(--lf-hue-${i + 1})`, strong: form === "direct",
+        points: over.map((each, place) => [Math.log2(LENGTHS[place]), Math.log10(each[form][state.shown])]) })) });
+    const ratio = (form) => threeFigures(found.direct[state.shown] / found[form][state.shown]);
+    publish({ ...state, costs: found }, `${SHOWN[state.shown]} at ${state.length} tokens: all at once takes ${ratio("blockwise")} times ` +
+      `as many as by blocks, ${ratio("window")} times as many as with a window, ${ratio("linear")} times as many as linear attention.`);
+  }
+  render();
+}
