@@ -24,7 +24,7 @@ from plainformer.checks import Natural, Positive, Rate
 SHARE = 0.95
 
 # What `fit` makes, and nobody else; and what takes any function with its arguments.
-NOT_CALLED = {"training.FitResult", "training.count_flops"}
+NOT_CALLED = {"training.FitResult", "training.count_flops", "training.count_kept_bytes"}
 
 # Where shapes alone tell whether a call is right, so that nothing is compiled: in these rooms, and these.
 OF_ARRAYS = {"attention", "blocks", "positions", "models"}

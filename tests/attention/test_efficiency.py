@@ -63,7 +63,7 @@ def test_rule_is_asked_for_a_part():
 
 
 def test_rule_names_another_length():
-    with pytest.raises(ValueError, match="is_token has shape .*kv_seq=5"):
+    with pytest.raises(ValueError, match=r"is_token has shape .*kv_seq=5"):
         MaskRule(np.ones(4, bool)).table(3, 5)
 
 
@@ -114,7 +114,7 @@ def test_blockwise_attention_is_attention(sizes, block_size, draws):
 @pytest.mark.parametrize("block_size", [2, 5])
 @pytest.mark.parametrize("factor", [1e2, 1e4])
 def test_blockwise_attention_of_huge_scores(block_size, factor):
-    """Scores up to some ten thousand, of either sign: the largest so far changes by more than float32's exp can bear."""
+    """Scores up to some ten thousand, of either sign: the largest changes by more than float32's exp can bear."""
     *rows, slopes = rows_of(SIZES[0])
     rows[0] = rows[0] * factor
     assert np.abs(rows[0] @ rows[1].mT).max() > factor
@@ -224,7 +224,7 @@ def test_blockwise_attention_refuses_a_mask_of_numbers(unchecked):
 
 
 def test_blockwise_attention_refuses_a_rule_for_other_keys():
-    with pytest.raises(ValueError, match="is_token has shape .*kv_seq=7"):
+    with pytest.raises(ValueError, match=r"is_token has shape .*kv_seq=7"):
         blockwise_attention(*rows_of(SIZES[0])[:3], MaskRule(np.ones((3, 6), bool)))
 
 

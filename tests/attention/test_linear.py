@@ -77,7 +77,7 @@ def test_linear_attention_looks_at_no_later_token():
 
 
 def test_linear_attention_in_causal_order_needs_a_query_for_each_key():
-    with pytest.raises(ValueError, match="keys has shape .*kv_seq=4"):
+    with pytest.raises(ValueError, match=r"keys has shape .*kv_seq=4"):
         linear_attention(QKV[0][:, :4], *QKV[1:], MaskRule(causal=True))
 
 

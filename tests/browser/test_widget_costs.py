@@ -23,7 +23,9 @@ def check(state):
     mask = np.tri(length, dtype=bool)
     per_pair = costs["direct"]["operations"] / length**2
     np.testing.assert_allclose(costs["blockwise"]["operations"], per_pair * mask.sum(), rtol=1e-4)
-    np.testing.assert_allclose(costs["window"]["operations"], per_pair * (mask ^ np.tri(length, k=-window, dtype=bool)).sum())
+    np.testing.assert_allclose(
+        costs["window"]["operations"], per_pair * (mask ^ np.tri(length, k=-window, dtype=bool)).sum()
+    )
     stack = pf.StackConfig(d_model=heads * WIDTH, num_layers=1, num_heads=heads, num_kv_heads=state["kvHeads"])
     np.testing.assert_allclose(costs["direct"]["cache"], cache_bytes(stack, length), rtol=1e-4)
     np.testing.assert_allclose(costs["window"]["cache"], cache_bytes(stack, min(length, window)), rtol=1e-4)

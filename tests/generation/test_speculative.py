@@ -61,7 +61,7 @@ def test_accept_drafted_draws_from_what_the_draft_gave_too_little():
 @pytest.mark.parametrize("num_drafted", [1, 3])
 @pytest.mark.parametrize("options", [{}, {"position_scheme": "rotary", "num_kv_heads": 1}, {"attention": "linear"}])
 def test_speculative_text_at_low_temperature_is_the_greedy_one(num_drafted, options):
-    """At a temperature near 0 both write the likeliest tokens: caches, positions and refused tokens are all in order."""
+    """At a temperature near 0 both write the likeliest tokens: caches and positions are in order after a refusal."""
     model, draft = decoder(2, 0, **options), decoder(1, 1, **options)
     [greedy] = pf.generate(model, [[1, 2, 3]], 20, temperature=0)
     found = speculative_generate(

@@ -7,6 +7,7 @@ import pytest
 from flat import decoder_config
 
 import plainformer as pf
+from plainformer.models.accounting import cache_bytes, forward_flops
 
 KEY = jax.random.key(20170612)
 
@@ -68,3 +69,39 @@ def test_count_parameters_refuses_what_holds_no_arrays():
     for bad in (None, 3, "decoder", [2.5]):
         with pytest.raises(TypeError, match=r"^module is of type \w+; expected a module, or a tree of arrays\.$"):
             pf.count_parameters(bad)
+
+
+@pytest.mark.equation("eq-efficiency-forward-flops")
+def test_forward_flops_are_those_of_the_products_and_nearly_the_compilers():
+    config = decoder_config(97, 300, d_model=48, num_layers=2, num_heads=6, num_kv_heads=2, d_ff=96)
+    model, tokens = pf.Decoder(config, key=KEY), jnp.zeros(256, int)
+    expected = forward_flops(config, 256, 256)
+    assert pf.training.count_flops(model, tokens) == expected
+    by_compiler = eqx.filter_jit(model).lower(tokens).compile().compiled.cost_analysis()["flops"]
+    assert expected < by_compiler < 1.25 * expected  # which counts norms, activations and exponentials, too
+
+
+@pytest.mark.equation("eq-efficiency-kept")
+@pytest.mark.parametrize(
+    ("form", "numbers"),
+    [(pf.attend, lambda n: 2 * n**2 + 3 * n * 8), (pf.attention.blockwise_attention, lambda n: n * (4 * 8 + 1))],
+)
+def test_kept_bytes_of_attention_by_hand(form, numbers):
+    rows = 3 * [jnp.zeros((3, 512, 8))]
+    kept = pf.training.count_kept_bytes(form, *rows)
+    assert 4 * 3 * numbers(512) <= kept <= 1.01 * 4 * 3 * numbers(512)
+
+
+def test_kept_bytes_of_a_model_count_its_weights_and_leave_out_what_has_no_gradient():
+    layer, x = pf.Linear(5, 7, use_bias=False, key=KEY), jnp.zeros((2, 5))
+    assert pf.training.count_kept_bytes(layer, x) == 4 * (2 * 5 + 5 * 7)
+    assert pf.training.count_kept_bytes(lambda x, ids: x[ids], x, jnp.array([1])) <= 4 * 2
+
+
+@pytest.mark.equation("eq-efficiency-cache")
+@pytest.mark.parametrize("num_kv_heads", [None, 2, 1])
+def test_cache_bytes_are_those_of_the_arrays(num_kv_heads):
+    config = decoder_config(11, 9, d_model=24, num_layers=3, num_heads=6, num_kv_heads=num_kv_heads, d_k=5, d_v=3)
+    cache = pf.Decoder(config, key=KEY).make_cache(13, batch=(2,))
+    assert sum(part.keys.nbytes + part.values.nbytes for part in cache) == cache_bytes(config.stack, 2 * 13)
+    assert cache_bytes(config.stack, 13, 2) == 3 * (num_kv_heads or 6) * 8 * 13 * 2

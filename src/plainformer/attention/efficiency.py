@@ -124,9 +124,9 @@ def blockwise_attention(
     it takes grows with the length, not with its square, backward, too, where the scores are computed anew. Blocks of
     which every place is hidden are left out.
 
-    **Arguments** as for `attend`, but for: `mask`, which may be a rule; `scheme`, whose bias is added to the scores, one
-    block at a time, in place of a `bias`; `block_size`, how many queries and how many keys a block has: the larger, the
-    more memory, and up to about 512, the faster.
+    **Arguments** as for `attend`, but for: `mask`, which may be a rule; `scheme`, whose bias is added to the scores,
+    a block at a time, in place of a `bias`; `block_size`, how many queries and how many keys a block has: the larger,
+    the more memory, and up to about 512, the faster.
 
     **Example**: three tokens, in blocks of two.
 

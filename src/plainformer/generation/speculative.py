@@ -65,13 +65,13 @@ def speculative_generate(
 ) -> Speculation:
     r"""Continue a prompt as `generate` would by the large `model`, which is asked once for several tokens.
 
-    Implements `eq-efficiency-speculative`; Leviathan et al. (2023); Chen et al. (2023). A small model, the `draft`,
+    Implements `eq-efficiency-speculative`; Leviathan et al. (2023). A small model, the `draft`,
     writes `num_drafted` tokens; the large one reads them all at once and says which of them may stay. What comes out is
     distributed exactly as what the large model alone writes; only the time depends on the draft.
 
     **Arguments** as for `generate`, but for: `draft`, a model of the same vocabulary; `prompt`, the ids of a single one;
-    `num_drafted`, how many tokens the draft writes at a time. The prompt, what is written and what is drafted beyond it
-    must fit into the `context_len` of both.
+    `num_drafted`, how many tokens the draft writes at a time. The prompt, what is written and what is drafted beyond
+    it must fit into the `context_len` of both.
     """
     prompt = check_token_ids(prompt, model.config.vocab_size)
     _check_pair(model, draft, len(prompt), max_new_tokens, num_drafted)
@@ -84,8 +84,8 @@ def _check_pair(model, draft, prompt_len: int, max_new_tokens: int, num_drafted:
     """Raise `ValueError` unless the two models fit together, and all that is read fits into them."""
     if draft.config.vocab_size != model.config.vocab_size:
         raise ValueError(
-            f"The draft has a vocabulary of {draft.config.vocab_size} tokens; expected {model.config.vocab_size}, those "
-            "of the model: what one writes the other reads. Train both with one tokenizer."
+            f"The draft has a vocabulary of {draft.config.vocab_size} tokens; expected {model.config.vocab_size}, "
+            "those of the model: what one writes the other reads. Train both with one tokenizer."
         )
     if not prompt_len:
         raise ValueError("prompt is empty; expected at least one token to start from.")
@@ -101,7 +101,7 @@ class _State(NamedTuple):
     """The text so far, how long it is, its last token, how often the model was asked; what both models have read."""
 
     written: Int[Array, " capacity"]
-    count: Int[Array, ""]
+    length: Int[Array, ""]
     last: Int[Array, ""]
     num_calls: Int[Array, ""]
     caches: tuple
@@ -121,7 +121,7 @@ def _speculate(model, draft, prompt, max_new_tokens, num_drafted, temperature, k
 
     def one_round(state: _State) -> _State:
         key, draft_key, accept_key = jax.random.split(state.key, 3)
-        position = start + state.count
+        position = start + state.length
 
         def guess(carry, step):
             token, cache = carry
@@ -138,13 +138,13 @@ def _speculate(model, draft, prompt, max_new_tokens, num_drafted, temperature, k
         probs, cache = distributions(model, tokens, state.caches[0], position)
         count, last = accept_drafted(drafted, draft_probs, probs, key=accept_key)
         new = jnp.append(drafted, 0).at[count].set(last)
-        written = jax.lax.dynamic_update_slice(state.written, new, (state.count,))
+        written = jax.lax.dynamic_update_slice(state.written, new, (state.length,))
         caches = _rewound((cache, draft_cache), position + count + 1)
-        return _State(written, state.count + count + 1, last, state.num_calls + 1, caches, key)
+        return _State(written, state.length + count + 1, last, state.num_calls + 1, caches, key)
 
     zero = jnp.zeros((), jnp.int32)
     state = _State(jnp.zeros(max_new_tokens + num_drafted, jnp.int32), zero, prompt[-1], zero, caches, key)
-    state = jax.lax.while_loop(lambda state: state.count < max_new_tokens, one_round, state)
+    state = jax.lax.while_loop(lambda state: state.length < max_new_tokens, one_round, state)
     return state.written, state.num_calls
 
 

@@ -52,7 +52,7 @@ class SmallLinear(eqx.Module):
         """Return the map of each row of `x`."""
         if x.size > x.shape[-1]:
             return linear(x, self.weight, self.bias)
-        # Of a single row each weight is used once: as a sum, it is turned into a float on its way, and not stored as one.
+        # Of a single row each weight is used once: in a sum it becomes a float on its way, and is not stored as one.
         y = (self.stored.astype(x.dtype) * x.reshape(-1)).sum(axis=-1).reshape(*x.shape[:-1], -1)
         y = y if self.step is None else y * self.step
         return y if self.bias is None else y + self.bias

@@ -198,7 +198,6 @@ class Seq2Seq(eqx.Module):
         key: PRNGKeyArray | None = None,
     ) -> tuple[Array, MaskRule, dict]:
         """The target's rows, their mask, and what the blocks read beside them."""
-        seq = target.shape[-1]
         context_mask = None if is_source is None else MaskRule(is_source)
         options = {"context": self.encode(source, is_source, key=key), "context_mask": context_mask}
         return self._embed(target), MaskRule(causal=True), options
