@@ -69,9 +69,9 @@ def speculative_generate(
     writes `num_drafted` tokens; the large one reads them all at once and says which of them may stay. What comes out is
     distributed exactly as what the large model alone writes; only the time depends on the draft.
 
-    **Arguments** as for `generate`, but for: `draft`, a model of the same vocabulary; `prompt`, the ids of a single one;
-    `num_drafted`, how many tokens the draft writes at a time. The prompt, what is written and what is drafted beyond
-    it must fit into the `context_len` of both.
+    **Arguments** as for `generate`, but for: `draft`, a model of the same vocabulary; `prompt`, the ids of a single
+    one; `num_drafted`, how many tokens the draft writes at a time. The prompt, what is written and what is drafted
+    beyond it must fit into the `context_len` of both.
     """
     prompt = check_token_ids(prompt, model.config.vocab_size)
     _check_pair(model, draft, len(prompt), max_new_tokens, num_drafted)

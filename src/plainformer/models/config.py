@@ -33,9 +33,9 @@ class StackConfig:
     - `num_kv_heads`: heads for keys and values, a divisor of `num_heads`; `None` for as many.
     - `d_k`, `d_v`: width of a key and of a value in one head; `None` for `d_model / num_heads`.
     - `d_ff`: inner width of the token-wise networks; `None` for `4 * d_model`.
-    - `attention`: how attention is computed (chapter 11): `"direct"`, or with the same result `"blockwise"`, which takes
-      less memory and, at some thousand tokens, less time; `"linear"`, which is another model, and goes with neither a
-      window nor positions that change scores.
+    - `attention`: how attention is computed (chapter 11): `"direct"`, or with the same result `"blockwise"`, which
+      takes less memory and, at some thousand tokens, less time; `"linear"`, which is another model, and goes with
+      neither a window nor positions that change scores.
     - `norm_eps`: what a norm adds to the variance.
     - `norm_placement`: `"pre"` normalises what enters a sublayer, `"post"` what leaves the sum.
     - `parallel`: whether attention and network of a block work side by side, as in `ParallelBlock`.
