@@ -42,7 +42,7 @@ def energy(states, kappa=0.5) -> np.ndarray:
     Implements `eq-dynamics-invariants`; Hairer, Lubich and Wanner (2006), section IV.1.
     """
     first, second, third = np.moveaxis(_as_states(states), -1, 0)
-    return (first**2 + kappa * second**2 + (1 + kappa) * third**2) / 2
+    return np.asarray((first**2 + kappa * second**2 + (1 + kappa) * third**2) / 2)
 
 
 def implicit_midpoint(states, *, kappa=0.5, step: float = STEP, num_steps: int = NUM_STEPS) -> np.ndarray:
@@ -76,10 +76,7 @@ def _middle_of_step(states: np.ndarray, kappa: np.ndarray, step: float) -> np.nd
 
 
 def first_states(angles) -> np.ndarray:
-    r"""Return two states on the unit sphere for each angle, `(2, angles, 3)`.
-
-    Implements `eq-dynamics-starts`; the one without a second, the other without a first number.
-    """
+    """Return two states on the unit sphere for each angle, `(2, angles, 3)`: second number zero, first number zero."""
     angles = np.asarray(angles, np.float64)
     none = np.zeros_like(angles)
     return np.stack([
@@ -110,9 +107,9 @@ def _followed(angles: np.ndarray, kappas) -> Trajectories:
 
 
 def following_windows(trajectories, length: int) -> tuple[np.ndarray, np.ndarray]:
-    r"""Return windows of several points and the windows that follow them, `(windows, length, features)` each.
+    """Return windows of several points and the windows that follow them, `(windows, length, features)` each.
 
-    Implements `eq-dynamics-windows`. A window may begin at any point; the one that follows begins where it ends.
+    A window may begin at any point; the one that follows begins where it ends.
 
     **Raises** `ValueError` if a trajectory holds NaN, or fewer than two windows.
     """

@@ -237,9 +237,9 @@ class TrajectoryModels(eqx.Module):
 
 @checked
 def window_loss(model: Callable, batch: Sequence, key: PRNGKeyArray | None = None) -> Float[Array, ""]:
-    r"""Return the mean squared difference between what a model makes of a window and the window that follows.
+    """Return the mean squared difference between what a model makes of a window and the window that follows.
 
-    Implements `eq-dynamics-loss`. `batch`: windows, and what follows each. Nothing is drawn: `key` is not used.
+    `batch`: windows, and what follows each. Nothing is drawn: `key` is not used.
     """
     check_batch(batch, "windows", "following")
     windows, following = batch
@@ -250,9 +250,9 @@ def window_loss(model: Callable, batch: Sequence, key: PRNGKeyArray | None = Non
 def rollout(
     model: Callable, window: Float[Array, "*batch seq d_model"], num_windows: Positive
 ) -> Float[Array, "*batch points d_model"]:
-    r"""Let a model read its own predictions: return all points that it makes, window by window.
+    """Let a model read its own predictions: return all points that it makes, window by window.
 
-    Implements `eq-dynamics-rollout`. The window that it begins with is not among them.
+    The window that it begins with is not among them.
     """
 
     def step(window, _):
