@@ -15,8 +15,8 @@ import jax.numpy as jnp
 import numpy as np
 import optax
 
-from plainformer.data.rigid_body import Trajectories, TrajectorySplits, following_windows
-from plainformer.models.dynamics import KINDS, TrajectoryConfig, TrajectoryModels, window_loss
+from plainformer.data.rigid_body import Trajectories, TrajectorySplits, energy, following_windows, implicit_midpoint
+from plainformer.models.dynamics import KINDS, TrajectoryConfig, TrajectoryModels, rollout, window_loss
 
 ROOT = Path(__file__).resolve().parents[2]
 MODELS = ROOT / "models"
