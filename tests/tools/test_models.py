@@ -18,6 +18,7 @@ import train_blocks
 import train_crossing
 import train_date_decoder
 import train_decoder
+import train_dynamics
 import train_encoder
 import train_encoder_lines
 import train_models
@@ -53,6 +54,7 @@ def test_train_models_finds_every_script():
         train_crossing,
         train_date_decoder,
         train_decoder,
+        train_dynamics,
         train_encoder,
         train_encoder_lines,
         train_numbers,
@@ -64,6 +66,7 @@ def test_train_models_finds_every_script():
     assert all(callable(script.train) for script in found)
     figures = train_models.scripts("*_figure.py")
     assert [figure.NUMBERS.stem for figure in figures] == [
+        "dynamics",
         "masking",
         "outcomes",
         "patches",

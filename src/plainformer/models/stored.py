@@ -1,4 +1,4 @@
-"""The book's own small models, trained and ready, with the tokenizers that they learned with (chapters 06 to 10)."""
+"""The book's own small models, trained and ready, with the tokenizers that they learned with (chapters 06 to 13)."""
 
 import hashlib
 import json
@@ -9,6 +9,7 @@ from typing import Any, Literal
 from plainformer.checks import checked
 from plainformer.data.files import download
 from plainformer.models.decoder import Decoder
+from plainformer.models.dynamics import TrajectoryModels
 from plainformer.models.pretraining import MaskedLanguageModel
 from plainformer.models.seq2seq import Seq2Seq
 from plainformer.models.vision import ViT
@@ -17,6 +18,9 @@ from plainformer.training.saving import load_model
 CLASSES = {
     "date_decoder": Decoder,
     "decoder": Decoder,
+    "dynamics": TrajectoryModels,
+    "dynamics_hidden": TrajectoryModels,
+    "dynamics_told": TrajectoryModels,
     "encoder": MaskedLanguageModel,
     "numbers": Seq2Seq,
     "seq2seq": Seq2Seq,
@@ -48,6 +52,9 @@ def load_pretrained(
     name: Literal[
         "date_decoder",
         "decoder",
+        "dynamics",
+        "dynamics_hidden",
+        "dynamics_told",
         "encoder",
         "numbers",
         "seq2seq",
@@ -68,9 +75,10 @@ def load_pretrained(
     names; `"seq2seq"`, `"seq2seq_1"`, `"seq2seq_2"`, which translate dates and differ by their seeds; `"date_decoder"`,
     which does so without an encoder; `"numbers"`, which puts German numbers into English; `"things_decoder"`,
     which writes the names of one thing in many languages, and `"things_encoder"`, which guesses hidden letters of them;
-    `"vision"`, which reads digits; `"vision_crossing"`, which reads the one digit of nine that two bars point to.
+    `"dynamics"`, twenty models that follow a turning body, and `"dynamics_hidden"` and `"dynamics_told"`, bodies of
+    several shapes; `"vision"`, which reads digits; `"vision_crossing"`, which reads the one digit of nine that two bars point to.
 
-    **Returns** the model and its tokenizer, which is `None` for those of images.
+    **Returns** the model and its tokenizer, which is `None` for those of images and trajectories.
 
     **Raises** `ValueError` if there is no model of this name; `FileNotFoundError` if the file is not at hand and cannot
     be downloaded.
