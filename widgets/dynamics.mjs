@@ -90,7 +90,9 @@ function globe(view) {
 }
 
 export async function mount(element) {
-  const models = await (await fetch(new URL("dynamics.json", import.meta.url))).json();
+  // The weights have single precision; their shortest decimals are read as what they stand for.
+  const exact = (_, value) => (typeof value === "number" ? Math.fround(value) : value);
+  const models = JSON.parse(await (await fetch(new URL("dynamics.json", import.meta.url))).text(), exact);
   let state = { ...START };
   const set = (change) => { state = { ...state, ...change }; render(); };
   const { controls, stage, publish } = frame(element, {
