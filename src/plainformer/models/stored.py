@@ -79,7 +79,8 @@ def load_pretrained(
     which does so without an encoder; `"numbers"`, which puts German numbers into English; `"things_decoder"`,
     which writes the names of one thing in many languages, and `"things_encoder"`, which guesses hidden letters of them;
     `"dynamics"`, twenty models that follow a turning body, and `"dynamics_hidden"` and `"dynamics_told"`, bodies of
-    several shapes; `"vision"`, which reads digits; `"vision_crossing"`, which reads the one digit of nine that two bars point to.
+    several shapes; `"vision"`, which reads digits; `"vision_crossing"`, which reads the one digit of nine that two bars
+    point to.
 
     **Returns** the model and its tokenizer, which is `None` for those of images and trajectories.
 
