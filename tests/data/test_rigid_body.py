@@ -95,7 +95,9 @@ def test_rigid_bodies_of_several_shapes_know_which_is_which():
     part = rigid_bodies((0.3, 0.6), spacing=0.5).training
     assert set(part.kappa.tolist()) == {0.3, 0.6}
     for states, kappa in zip(part.states, part.kappa, strict=True):
-        np.testing.assert_allclose(states, implicit_midpoint(states[0], kappa=kappa), atol=1e-14)
+        np.testing.assert_allclose(
+            states, implicit_midpoint(states[0], kappa=kappa, step=0.2, num_steps=100), atol=1e-14
+        )
 
 
 def test_following_windows_follow():
