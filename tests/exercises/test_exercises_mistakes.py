@@ -11,6 +11,7 @@ import pytest
 import readers_answers_blocks
 import readers_answers_decoder
 import readers_answers_efficiency
+import readers_answers_dynamics
 import readers_answers_encoder
 import readers_answers_multi_head
 import readers_answers_notation
@@ -37,6 +38,7 @@ READERS = [
     readers_answers_seq2seq,
     readers_answers_vision,
     readers_answers_efficiency,
+    readers_answers_dynamics,
 ]
 RIGHT = [answer for reader in READERS for answer in reader.RIGHT]
 WRONG = [answer for reader in READERS for answer in reader.WRONG]
@@ -47,6 +49,7 @@ TRIED_ON = {
     "attend": (4, "7 checks on 5 queries, 7 keys"),
     "attend_columns": (4, "3 checks on queries (3, 5), keys (3, 7)"),
     "beam_step": (3, "5 checks on 3 beams, a vocabulary of 5, width 2"),
+    "cayley": (1, "4 checks on scores (5, 5)"),
     "class_token": (4, "4 checks on patches (3, 5, 4), a table (6, 4)"),
     "cross_attention": (5, "5 checks on a target (4, 6), a source (7, 6)"),
     "cross_entropy": (2, "4 checks on 5 tokens, a vocabulary of 7"),
@@ -75,6 +78,7 @@ TRIED_ON = {
     "teacher_forcing": (4, "5 checks on a target of 5 tokens, a row of 9"),
     "temperature": (2, "5 checks on 6 tokens, temperature 0.5"),
     "top_p": (2, "5 checks on 6 tokens, p = 0.72"),
+    "triangular_step": (2, "3 checks on rows (5, 4), matrix (4, 4)"),
     "weights": (3, "7 checks on 5 queries, 7 keys"),
     "windows": (3, "5 checks on 23 numbers, windows of 6"),
 }

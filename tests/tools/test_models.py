@@ -18,6 +18,7 @@ import train_blocks
 import train_crossing
 import train_date_decoder
 import train_decoder
+import train_dynamics
 import train_encoder
 import train_encoder_lines
 import train_models
@@ -53,6 +54,7 @@ def test_train_models_finds_every_script():
         train_crossing,
         train_date_decoder,
         train_decoder,
+        train_dynamics,
         train_encoder,
         train_encoder_lines,
         train_numbers,
@@ -64,6 +66,7 @@ def test_train_models_finds_every_script():
     assert all(callable(script.train) for script in found)
     figures = train_models.scripts("*_figure.py")
     assert [figure.NUMBERS.stem for figure in figures] == [
+        "dynamics",
         "masking",
         "outcomes",
         "patches",
@@ -352,3 +355,59 @@ def test_a_letter_that_is_rare_surprises_but_is_seldom_a_slip():
     assert slips.slips_found(lambda places: np.array([0, 3.1, 0, 3]), wrong, ["tttt", "eix"]) == 1
     assert slips.slips_found(lambda places: np.array([0, 3.1, 0, 3]), wrong, ["teix"]) == 0
     assert slips.slips_found(lambda places: np.array([0, 3, 9, 3.1]), [(["ex-t"], 0, 3)], ["text"]) == 1
+
+
+def row_of(card: str, words: str) -> list[list[float]]:
+    """The numbers of the first line of a table that begins so: mean, least and largest of each column."""
+    line = re.search(rf"^\| {words} \|(.*)\|$", card, re.MULTILINE)[1]
+    cells = [re.findall(r"[\d.]+(?:e-\d+)?", cell) for cell in line.split("|")]
+    return [[float(number) for number in cell] for cell in cells]
+
+
+def test_dynamics_models_have_the_errors_that_their_card_states():
+    card = (MODELS / "dynamics.md").read_text(encoding="utf-8")
+    models, tokenizer = load_pretrained("dynamics")
+    assert tokenizer is None
+    assert models.config == train_dynamics.RUNS["dynamics"].config
+    test = train_dynamics.rigid_bodies().test
+    of_each = {
+        kind: [train_dynamics.measured(models.one(kind, n), test, False) for n in (0, 4)]
+        for kind in train_dynamics.KINDS
+    }
+    for kind, words in train_dynamics.WORDS.items():
+        window, _, _, length, *_ = row_of(card, words)
+        for found in of_each[kind]:
+            assert window[1] * 0.94 < found["window"] < window[2] * 1.06
+            assert kind == "skip" or length[1] * 0.8 < found["length_100"] < length[2] * 1.2
+    errors = {kind: found[0]["window"] for kind, found in of_each.items()}
+    assert errors["volume_preserving"] < 0.1 * errors["standard"]
+
+
+@pytest.mark.parametrize("name", ["dynamics_hidden", "dynamics_told"])
+def test_dynamics_models_of_several_shapes_have_the_errors_that_their_card_states(name):
+    card = (MODELS / "dynamics.md").read_text(encoding="utf-8").split("**Several shapes**")[1 + name.endswith("told")]
+    run = train_dynamics.RUNS[name]
+    models, _ = load_pretrained(name)
+    assert models.config == run.config
+    given, wanted = train_dynamics.windows_of(train_dynamics.tested(run, None), run.is_told)
+    for kind, words in train_dynamics.WORDS.items():
+        error = float(np.sqrt(((models.one(kind, 0)(given) - wanted)[..., :3] ** 2).mean()))
+        _, least, most = row_of(card, words)[0]
+        assert least * 0.94 < error < most * 1.06
+
+
+def test_dynamics_learns_the_same_from_the_same(tmp_path, monkeypatch):
+    """A run of a few steps is kept, and gone on from; and it learns."""
+    monkeypatch.setattr(train_dynamics, "ROOT", tmp_path)
+    config = train_dynamics.TrajectoryConfig(num_blocks=1, num_layers=1, num_layers_alone=1, num_models=2)
+    run = train_dynamics.Run((0.4, 0.6), 0.5, 200, config)
+    splits = train_dynamics.rigid_bodies(run.kappas, spacing=run.spacing)
+    with jax.numpy_dtype_promotion("standard"):
+        models = train_dynamics.trained("toy", run, splits)
+        again = train_dynamics.trained("toy", run, splits)
+    assert all(map(np.array_equal, jax.tree.leaves(models), jax.tree.leaves(again)))
+    before = train_dynamics.TrajectoryModels(config, key=jax.random.key(train_dynamics.SEED))
+    batch = train_dynamics.windows_of(splits.validation, is_told=False)
+    for kind in train_dynamics.KINDS:
+        first, last = (float(train_dynamics.window_loss(each.one(kind, 1), batch)) for each in (before, models))
+        assert last < first

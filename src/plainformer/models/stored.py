@@ -1,4 +1,4 @@
-"""The book's own small models, trained and ready, with the tokenizers that they learned with (chapters 06 to 10)."""
+"""The book's own small models, trained and ready, with the tokenizers that they learned with (chapters 06 to 13)."""
 
 import hashlib
 import json
@@ -9,6 +9,7 @@ from typing import Any, Literal
 from plainformer.checks import checked
 from plainformer.data.files import download
 from plainformer.models.decoder import Decoder
+from plainformer.models.dynamics import TrajectoryModels
 from plainformer.models.pretraining import MaskedLanguageModel
 from plainformer.models.seq2seq import Seq2Seq
 from plainformer.models.vision import ViT
@@ -17,6 +18,9 @@ from plainformer.training.saving import load_model
 CLASSES = {
     "date_decoder": Decoder,
     "decoder": Decoder,
+    "dynamics": TrajectoryModels,
+    "dynamics_hidden": TrajectoryModels,
+    "dynamics_told": TrajectoryModels,
     "encoder": MaskedLanguageModel,
     "numbers": Seq2Seq,
     "seq2seq": Seq2Seq,
@@ -31,6 +35,9 @@ CLASSES = {
 SHA256 = {
     "date_decoder": "b8d183ecc07bc1b56cd4950319606765013375b0db9ace89f8d9a072096fd7b0",
     "decoder": "54bd992260b5468ea10062f7cd2638e9ec7717390b2cae8ba805163540c244a1",
+    "dynamics": "89e4a12e8b6baf072a12885c6a08fc0696f60087e22be9b3a0de931ee8c7e5a1",
+    "dynamics_hidden": "6f11f5d8adb8938d5a12156e2e2aa9016bc6c3bde6a9e6bd15a9648a604a7400",
+    "dynamics_told": "92a0dbf60de6b14b35437f9a232b57c3ed3497b49348cf4a3458ce8cce459d76",
     "encoder": "6d34761cb3c3cb3df9456221ca46f50300d1a541ee312ef042ee98f3fff7c257",
     "numbers": "07160cb790fbddab19321a79a49e4f501b8b3f55ef6e781d13397b572a25cef8",
     "seq2seq": "4ba0306b6b57c230b2a1a6c729096af4ff4e9e73e152285bd6db43ccfb931ada",
@@ -48,6 +55,9 @@ def load_pretrained(
     name: Literal[
         "date_decoder",
         "decoder",
+        "dynamics",
+        "dynamics_hidden",
+        "dynamics_told",
         "encoder",
         "numbers",
         "seq2seq",
@@ -68,9 +78,11 @@ def load_pretrained(
     names; `"seq2seq"`, `"seq2seq_1"`, `"seq2seq_2"`, which translate dates and differ by their seeds; `"date_decoder"`,
     which does so without an encoder; `"numbers"`, which puts German numbers into English; `"things_decoder"`,
     which writes the names of one thing in many languages, and `"things_encoder"`, which guesses hidden letters of them;
-    `"vision"`, which reads digits; `"vision_crossing"`, which reads the one digit of nine that two bars point to.
+    `"dynamics"`, twenty models that follow a turning body, and `"dynamics_hidden"` and `"dynamics_told"`, bodies of
+    several shapes; `"vision"`, which reads digits; `"vision_crossing"`, which reads the one digit of nine that two bars
+    point to.
 
-    **Returns** the model and its tokenizer, which is `None` for those of images.
+    **Returns** the model and its tokenizer, which is `None` for those of images and trajectories.
 
     **Raises** `ValueError` if there is no model of this name; `FileNotFoundError` if the file is not at hand and cannot
     be downloaded.

@@ -1,0 +1,1 @@
+"""Exercises of the chapter `dynamics`: the Cayley transform, and a step that keeps volumes."""

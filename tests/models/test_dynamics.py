@@ -1,0 +1,330 @@
+"""Chapter 13: bilinear scores, the Cayley transform, triangular layers, and what keeps a volume."""
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from closeness import assert_close
+from jax.test_util import check_grads
+
+import plainformer as pf
+from plainformer.models import dynamics
+
+SEQ, D, D_K, BATCH = 5, 4, 2, 3
+NUMBERS = np.random.default_rng(13)
+X = jnp.asarray(NUMBERS.normal(size=(SEQ, D)), jnp.float32)
+FORM = jnp.asarray(NUMBERS.normal(size=(D, D)), jnp.float32)
+KEY = jax.random.key(20241)
+CONFIG = dynamics.TrajectoryConfig(d_model=D, num_blocks=2, num_layers=3, num_layers_alone=5, num_models=2)
+
+
+def in_double(model, seed=0, size=1.0):
+    """The same model with all its numbers drawn anew, in double precision."""
+    random = np.random.default_rng(seed)
+    return jax.tree.map(lambda array: jnp.asarray(size * random.normal(size=array.shape)), model)
+
+
+def new_model(kind):
+    return dynamics.KINDS[kind](CONFIG, key=KEY)
+
+
+def softmax(scores):
+    powers = np.exp(scores - scores.max(axis=-1, keepdims=True))
+    return powers / powers.sum(axis=-1, keepdims=True)
+
+
+@pytest.mark.equation("eq-dynamics-bilinear")
+def test_bilinear_scores_compare_each_query_with_each_key():
+    scores = dynamics.bilinear_scores(X, FORM)
+    x, form = np.asarray(X, np.float64), np.asarray(FORM, np.float64)
+    for n, m in np.ndindex(SEQ, SEQ):
+        assert_close(scores[n, m], x[n] @ form @ x[m])
+
+
+@pytest.mark.equation("eq-dynamics-bilinear")
+def test_bilinear_scores_are_those_of_queries_and_keys():
+    """Any two maps make one form, of a rank at most their width; and any form of that rank is made of two maps."""
+    w_q, w_k = (jnp.asarray(NUMBERS.normal(size=(D, D_K)), jnp.float32) for _ in range(2))
+    scores = dynamics.bilinear_scores(X, w_q @ w_k.T)
+    assert_close(scores, pf.dot_product_scores(X @ w_q, X @ w_k))
+    assert np.linalg.matrix_rank(w_q @ w_k.T, tol=1e-5) == D_K < D
+    left, sizes, right = np.linalg.svd(np.asarray(FORM, np.float64))
+    full = dynamics.bilinear_scores(X, jnp.asarray((left * sizes) @ right, jnp.float32))
+    assert_close(
+        full, pf.dot_product_scores(X @ jnp.asarray(left * sizes, jnp.float32), X @ jnp.asarray(right.T, jnp.float32))
+    )
+
+
+@pytest.mark.equation("eq-dynamics-bilinear", "eq-notation-columns-definition")
+def test_bilinear_attention_in_columns_is_that_in_rows_transposed(x64):
+    """The literature's Z, C and Z Λ, with the softmax down the columns, and with the Cayley transform."""
+    Z, B = NUMBERS.normal(size=(D, SEQ)), NUMBERS.normal(size=(D, D))
+    C = Z.T @ B @ Z
+    attention = eqx.tree_at(lambda a: a.form, dynamics.BilinearAttention(D, key=KEY), jnp.asarray(B.T))
+    np.testing.assert_allclose(attention(jnp.asarray(Z.T)).T, Z @ softmax(C.T).T, rtol=1e-12)
+    skew = B - B.T
+    C = Z.T @ skew @ Z
+    Lambda = (np.eye(SEQ) - C) @ np.linalg.inv(np.eye(SEQ) + C)
+    preserving = eqx.tree_at(
+        lambda a: a.entries, dynamics.VolumePreservingAttention(D, key=KEY), jnp.asarray(skew.T[np.triu_indices(D, 1)])
+    )
+    np.testing.assert_allclose(preserving(jnp.asarray(Z.T)).T, Z @ Lambda, rtol=1e-9)
+
+
+@pytest.mark.equation("eq-dynamics-softmax")
+def test_bilinear_attention_agrees_with_attend():
+    attention = dynamics.BilinearAttention(D, key=KEY)
+    assert_close(attention(X), pf.attend(X @ attention.form, X, X, scale=1.0))
+    x = np.asarray(X, np.float64)
+    assert_close(attention(X), softmax(x @ np.asarray(attention.form, np.float64) @ x.T) @ x)
+
+
+@pytest.mark.equation("eq-dynamics-cayley")
+def test_cayley_is_that_of_the_hand(x64):
+    quarter = dynamics.cayley(jnp.asarray([[0.0, -1], [1, 0]]))
+    np.testing.assert_allclose(quarter, [[0, 1], [-1, 0]], atol=1e-15)
+    S = NUMBERS.normal(size=(SEQ, SEQ))
+    np.testing.assert_allclose(
+        dynamics.cayley(jnp.asarray(S)), (np.eye(SEQ) - S) @ np.linalg.inv(np.eye(SEQ) + S), rtol=1e-9
+    )
+
+
+@pytest.mark.equation("eq-dynamics-cayley")
+def test_cayley_of_skew_is_a_rotation_and_of_symmetric_is_none(x64):
+    S = NUMBERS.normal(size=(200, SEQ, SEQ))
+    skew = dynamics.cayley(jnp.asarray(S - S.swapaxes(1, 2)))
+    products = np.asarray(skew.mT @ skew)
+    assert np.abs(products - np.eye(SEQ)).max() < 1e-12
+    np.testing.assert_allclose(np.linalg.det(skew), 1, rtol=1e-12)
+    symmetric = np.asarray(dynamics.cayley(jnp.asarray(S[0] + S[0].T)))
+    assert np.abs(symmetric.T @ symmetric - np.eye(SEQ)).max() > 0.1
+
+
+@pytest.mark.equation("eq-dynamics-attention")
+def test_volume_preserving_attention_multiplies_by_an_orthogonal_matrix_for_all_features(x64):
+    attention = in_double(dynamics.VolumePreservingAttention(D, key=KEY))
+    for _ in range(200):
+        x = jnp.asarray(NUMBERS.normal(size=(SEQ, D)))
+        weights = attention.weights(x)
+        assert np.abs(weights.T @ weights - np.eye(SEQ)).max() < 1e-12
+        np.testing.assert_allclose(attention(x), weights @ x, rtol=1e-12)
+
+
+@pytest.mark.equation("eq-dynamics-attention")
+def test_volume_preserving_attention_leaves_its_scores_alone(x64):
+    """The reason why volumes are kept although the matrix depends on the rows."""
+    attention = in_double(dynamics.VolumePreservingAttention(D, key=KEY))
+    above = dynamics.above_diagonal(attention.entries, D)
+    x = jnp.asarray(X, jnp.float64)
+    before, after = (dynamics.bilinear_scores(each, above - above.T) for each in (x, attention(x)))
+    np.testing.assert_allclose(after, before, atol=1e-12)
+    np.testing.assert_allclose(after, -after.T, atol=1e-13)
+
+
+@pytest.mark.equation("eq-dynamics-attention")
+def test_volume_preserving_attention_agrees_with_a_loop():
+    attention = dynamics.VolumePreservingAttention(D, key=KEY)
+    form = np.zeros((D, D))
+    places = [(i, j) for i in range(D) for j in range(D) if i < j]
+    for (i, j), entry in zip(places, np.asarray(attention.entries, np.float64), strict=True):
+        form[i, j], form[j, i] = entry, -entry
+    x = np.asarray(X, np.float64)
+    S = x @ form @ x.T
+    assert_close(attention(X), np.linalg.inv(np.eye(SEQ) + S) @ (np.eye(SEQ) - S) @ x)
+
+
+@pytest.mark.equation("eq-dynamics-residual")
+def test_residual_layer_moves_each_number_by_less_than_one():
+    layer = in_double(dynamics.ResidualLayer(D, key=KEY), size=3.0)
+    layer = jax.tree.map(lambda array: array.astype(jnp.float32), layer)
+    x = np.asarray(X, np.float64)
+    expected = x + np.tanh(x @ np.asarray(layer.weight, np.float64) + np.asarray(layer.bias, np.float64))
+    assert_close(layer(X), expected)
+    assert np.abs(layer(10 * X) - 10 * X).max() <= 1
+    assert np.abs(layer(10 * X) - 10 * X).max() > 0.9
+
+
+@pytest.mark.equation("eq-dynamics-triangular")
+def test_triangular_layer_reads_before_and_then_after():
+    layer = jax.tree.map(lambda array: array.astype(jnp.float32), in_double(dynamics.TriangularLayer(D, key=KEY)))
+    row, places = [float(number) for number in X[0]], [(i, j) for i in range(D) for j in range(D) if i < j]
+    before, after = (dict(zip(places, map(float, entries), strict=True)) for entries in (layer.before, layer.after))
+    first = [
+        row[j] + np.tanh(sum(before[i, j] * row[i] for i in range(j)) + float(layer.bias_before[j])) for j in range(D)
+    ]
+    second = [
+        first[i] + np.tanh(sum(after[i, j] * first[j] for j in range(i + 1, D)) + float(layer.bias_after[i]))
+        for i in range(D)
+    ]
+    assert_close(layer(X)[0], np.array(second))
+    assert_close(layer(X)[0], layer(X[0]))
+
+
+@pytest.mark.equation("eq-dynamics-triangular")
+def test_triangular_layer_keeps_volume_and_its_halves_have_triangular_jacobians(x64):
+    layer = in_double(dynamics.TriangularLayer(D, key=KEY))
+    x = jnp.asarray(NUMBERS.normal(size=D))
+    assert abs(np.linalg.det(jax.jacfwd(layer)(x)) - 1) < 1e-12
+    no_second = eqx.tree_at(lambda one: (one.after, one.bias_after), layer, replace_fn=jnp.zeros_like)
+    first = np.asarray(jax.jacfwd(no_second)(x))  # output, input
+    np.testing.assert_array_equal(first, np.tril(first))
+    np.testing.assert_array_equal(np.diag(first), 1)
+    no_first = eqx.tree_at(lambda one: (one.before, one.bias_before), layer, replace_fn=jnp.zeros_like)
+    second = np.asarray(jax.jacfwd(no_first)(x))
+    np.testing.assert_array_equal(second, np.triu(second))
+    np.testing.assert_array_equal(np.diag(second), 1)
+
+
+@pytest.mark.equation("eq-dynamics-composition")
+def test_composition_applies_the_first_layer_first_each_with_its_own_weights():
+    first, second = (dynamics.ResidualLayer(D, key=key) for key in jax.random.split(KEY))
+    both = dynamics.Composition((first, second))
+    assert_close(both(X), np.asarray(second(first(X))))
+    assert np.abs(both(X) - first(second(X))).max() > 1e-3
+    arrays = jax.tree.leaves(eqx.filter(new_model("volume_preserving"), eqx.is_array))
+    drawn = [array for array in arrays if np.any(array)]
+    assert all(one.shape != other.shape or np.any(one != other) for i, one in enumerate(drawn) for other in drawn[:i])
+
+
+@pytest.mark.equation("eq-dynamics-volume")
+@pytest.mark.parametrize("kind", ["volume_preserving", "network"])
+def test_volume_preserving_models_keep_the_volume_of_the_window(kind, x64):
+    """For 200 sets of weights and windows, at the sizes of the chapter."""
+    make = dynamics.KINDS[kind](dynamics.TrajectoryConfig(), key=KEY)
+    random = np.random.default_rng(7)
+    models = jax.tree.map(lambda array: jnp.asarray(0.5 * random.normal(size=(200, *array.shape))), make)
+    windows = jnp.asarray(random.normal(size=(200, 3, 3)))
+    changes = jax.jit(jax.vmap(dynamics.log_volume_change))(models, windows)
+    assert np.abs(np.expm1(changes)).max() < 1e-10
+
+
+@pytest.mark.equation("eq-dynamics-volume")
+@pytest.mark.parametrize("kind", ["standard", "skip"])
+def test_softmax_models_do_not(kind, x64):
+    model = in_double(new_model(kind), size=0.5)
+    changes = [float(dynamics.log_volume_change(model, jnp.asarray(NUMBERS.normal(size=(SEQ, D))))) for _ in range(3)]
+    assert min(map(abs, changes)) > 0.1
+
+
+@pytest.mark.equation("eq-dynamics-volume")
+def test_log_volume_change_is_that_of_the_determinant(x64):
+    model, window = in_double(new_model("skip"), size=0.3), jnp.asarray(X, jnp.float64)
+    step = 1e-6
+    columns = []
+    for place in np.ndindex(SEQ, D):
+        moved = jnp.zeros((SEQ, D)).at[place].set(step)
+        columns.append(np.ravel(model(window + moved) - model(window - moved)) / (2 * step))
+    expected = np.log(abs(np.linalg.det(np.array(columns))))
+    assert float(dynamics.log_volume_change(model, window)) == pytest.approx(expected, rel=1e-6)
+
+
+@pytest.mark.equation("eq-dynamics-volume")
+def test_two_heads_do_not_keep_volume_though_each_does(x64):
+    """Two orthogonal matrices, one for each half of the features: each half reads the scores of the other."""
+    heads = [in_double(dynamics.VolumePreservingAttention(D, key=KEY), seed) for seed in (1, 2)]
+
+    def layer(x):
+        return jnp.concatenate([head.weights(x) @ x[:, 2 * i : 2 * i + 2] for i, head in enumerate(heads)], axis=1)
+
+    x = jnp.asarray(X, jnp.float64)
+    assert abs(float(dynamics.log_volume_change(layer, x))) > 0.1
+    assert abs(float(dynamics.log_volume_change(lambda x: (heads[0](x) + heads[1](x)) / 2, x))) > 0.1
+
+
+@pytest.mark.equation("eq-dynamics-volume")
+def test_an_orthogonal_matrix_that_depends_on_the_rows_is_not_enough(x64):
+    """Any scores can be made skew by taking what is below the diagonal; the matrix is orthogonal, volumes change."""
+
+    def layer(x):
+        below = jnp.tril(dynamics.bilinear_scores(x, jnp.asarray(FORM, jnp.float64)), -1)
+        weights = dynamics.cayley(below - below.T)
+        return weights @ x
+
+    x = jnp.asarray(X, jnp.float64)
+    np.testing.assert_allclose((layer(x) ** 2).sum(), (x**2).sum(), rtol=1e-12)
+    assert abs(float(dynamics.log_volume_change(layer, x))) > 0.1
+
+
+@pytest.mark.parametrize("kind", dynamics.KINDS)
+def test_models_of_a_batch_are_each_window_alone(kind):
+    model, windows = new_model(kind), jnp.asarray(NUMBERS.normal(size=(BATCH, SEQ, D)), jnp.float32)
+    together = model(windows)
+    for number in range(BATCH):
+        assert_close(together[number], np.asarray(model(windows[number])))
+
+
+@pytest.mark.parametrize("kind", dynamics.KINDS)
+def test_models_do_not_know_the_order_of_the_rows(kind):
+    order = np.array([3, 0, 4, 1, 2])
+    model = new_model(kind)
+    assert_close(model(X[order]), np.asarray(model(X))[order])
+
+
+@pytest.mark.parametrize("kind", ["standard", "volume_preserving", "network"])
+def test_models_gradients(kind, x64):
+    model, static = eqx.partition(in_double(new_model(kind), size=0.3), eqx.is_array)
+    x = jnp.asarray(NUMBERS.normal(size=(SEQ, D)))
+
+    def total(model, x):
+        return (eqx.combine(jax.tree.map(jnp.asarray, model), static)(jnp.asarray(x)) ** 2).sum()
+
+    check_grads(total, (model, x), order=1, modes=["rev"], rtol=1e-4)
+
+
+def test_with_skip_adds_the_rows():
+    attention = dynamics.BilinearAttention(D, key=KEY)
+    assert_close(dynamics.WithSkip(attention)(X), np.asarray(X + attention(X)))
+
+
+def test_trajectory_models_hold_models_of_each_kind():
+    models = dynamics.TrajectoryModels(CONFIG, key=KEY)
+    for kind in dynamics.KINDS:
+        one, other = (models.one(kind, number) for number in (0, 1))
+        assert jax.tree.structure(one) == jax.tree.structure(new_model(kind))
+        assert np.abs(one(X) - other(X)).max() > 1e-3
+    counts = {
+        kind: pf.count_parameters(dynamics.KINDS[kind](dynamics.TrajectoryConfig(), key=KEY)) for kind in dynamics.KINDS
+    }
+    assert counts == {"volume_preserving": 189, "network": 192, "standard": 207, "skip": 207}
+
+
+def test_rollout_feeds_each_window_to_the_next():
+    model = new_model("volume_preserving")
+    points = dynamics.rollout(model, X, 3)
+    assert points.shape == (3 * SEQ, D)
+    window = X
+    for number in range(3):
+        window = model(window)
+        assert_close(points[number * SEQ : (number + 1) * SEQ], np.asarray(window))
+    batch = jnp.stack([2 * X, X])
+    assert_close(dynamics.rollout(model, batch, 3)[1], np.asarray(points))
+
+
+def test_window_loss_is_the_mean_of_squares():
+    batch = jnp.stack([X, 2 * X]), jnp.stack([X + 1, 2 * X - 3])
+    assert float(dynamics.window_loss(lambda x: x, batch)) == pytest.approx((1 + 9) / 2, rel=1e-6)
+
+
+@pytest.mark.usefixtures("unchecked")
+@pytest.mark.parametrize(
+    ("call", "error", "says"),
+    [
+        (lambda: dynamics.bilinear_scores(X, FORM[:, :3]), ValueError, r"form has shape \(4, 3\); expected"),
+        (lambda: dynamics.bilinear_scores(X, FORM[:3, :3]), ValueError, r"form has shape \(3, 3\).*d_model=4"),
+        (lambda: dynamics.cayley(X), ValueError, r"scores has shape \(5, 4\)"),
+        (lambda: dynamics.VolumePreservingAttention(1, key=KEY), ValueError, "d_model is 1; expected at least 2"),
+        (lambda: dynamics.TriangularLayer(1, key=KEY), ValueError, "d_model is 1; expected at least 2"),
+        (lambda: dynamics.TrajectoryConfig(d_model=1), ValueError, "d_model is 1; expected at least 2"),
+        (lambda: dynamics.TrajectoryConfig(num_blocks=0), ValueError, "num_blocks is 0; expected at least 1"),
+        (lambda: dynamics.rollout(new_model("network"), X[0], 2), ValueError, r"window has shape \(4,\)"),
+        (lambda: dynamics.rollout(new_model("network"), X, 0), ValueError, "num_windows is 0"),
+        (lambda: dynamics.window_loss(new_model("network"), (X,)), TypeError, "batch is 1 arrays"),
+        (lambda: new_model("network")(X[:, :3]), ValueError, r"x has shape \(5, 3\); expected \(\.\.\., d_model=4\)"),
+        (lambda: new_model("standard")(X[:, :3]), ValueError, r"x has shape \(5, 3\); expected .*d_model=4"),
+        (lambda: new_model("volume_preserving")(X[:, :3]), ValueError, r"x has shape \(5, 3\); expected .*d_model=4"),
+    ],
+)
+def test_what_does_not_fit_is_refused(call, error, says):
+    with pytest.raises(error, match=says):
+        call()

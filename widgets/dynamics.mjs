@@ -1,0 +1,156 @@
+// A rigid body that turns, followed by the implicit midpoint rule and by a trained model, in three dimensions (chapter 13).
+// `dynamics.json` holds the weights of the book's own models; tools/models/dynamics_figure.py writes it.
+import { add, choice, dot, format, frame, html, matmul, slider, softmax, svg, transpose } from "./common.mjs";
+import { threeFigures } from "./chart.mjs";
+
+const [KAPPA, STEP, WINDOW, SIZE, REACH] = [0.5, 0.2, 3, 320, 1.3];
+const START = { kind: "volume_preserving", circle: "second", angle: 1.1, steps: 200, turn: 0.6, tilt: 0.35 };
+const LABELS = { volume_preserving: "volume-preserving transformer", network: "volume-preserving network", standard: "standard transformer" };
+
+const velocity = ([a, b, c]) => [b * c, -KAPPA * a * c, (KAPPA - 1) * a * b];
+const length = (y) => dot(y, y);
+const energy = ([a, b, c]) => (a * a + KAPPA * b * b + (1 + KAPPA) * c * c) / 2;
+
+/** One step of the rule: the middle is repeated until it no longer changes. */
+function midpoint(y) {
+  let middle = y;
+  for (let round = 0; round < 100; round++) {
+    const before = middle;
+    middle = velocity(before).map((speed, i) => y[i] + (STEP / 2) * speed);
+    if (middle.every((value, i) => Math.abs(value - before[i]) < 1e-15)) break;
+  }
+  return middle.map((value, i) => 2 * value - y[i]);
+}
+
+function follow(start, steps) {
+  const points = [start];
+  while (points.length <= steps) points.push(midpoint(points.at(-1)));
+  return points;
+}
+
+/** The matrix X with A X = B, by elimination with the largest pivot. */
+function solve(a, b) {
+  const rows = a.map((row, i) => [...row, ...b[i]]);
+  const n = a.length;
+  for (let k = 0; k < n; k++) {
+    let best = k;
+    for (let i = k + 1; i < n; i++) if (Math.abs(rows[i][k]) > Math.abs(rows[best][k])) best = i;
+    [rows[k], rows[best]] = [rows[best], rows[k]];
+    for (let i = 0; i < n; i++) {
+      if (i === k) continue;
+      const factor = rows[i][k] / rows[k][k];
+      rows[i] = rows[i].map((value, j) => value - factor * rows[k][j]);
+    }
+  }
+  return rows.map((row, k) => row.slice(n).map((value) => value / row[k]));
+}
+
+const identity = (n) => Array.from({ length: n }, (_, i) => Array.from({ length: n }, (_, j) => Number(i === j)));
+const negative = (a) => a.map((row) => row.map((value) => -value));
+const residual = (x, weight, bias) => x.map((row, n) => row.map((value, j) => value + Math.tanh(dot(row, weight.map((line) => line[j])) + bias[j])));
+
+/** One layer, of whichever kind it is. */
+function apply(layer, x) {
+  if (layer.form) {
+    const scores = matmul(matmul(x, layer.form), transpose(x));
+    if (layer.is_skew) return matmul(solve(add(identity(x.length), scores), add(identity(x.length), negative(scores))), x);
+    return matmul(scores.map((row) => softmax(row)), x);
+  }
+  return layer.steps.reduce((rows, { weight, bias }) => residual(rows, weight, bias), x);
+}
+
+function predict(layers, window, count) {
+  const points = [];
+  while (points.length < count) {
+    window = layers.reduce((x, layer) => apply(layer, x), window);
+    points.push(...window);
+  }
+  return points.slice(0, count);
+}
+
+/** Where a point is seen: turned about the third axis, then tilted towards the reader. */
+function seen([a, b, c], { turn, tilt }) {
+  const [right, back] = [a * Math.cos(turn) + b * Math.sin(turn), b * Math.cos(turn) - a * Math.sin(turn)];
+  return [right, c * Math.cos(tilt) + back * Math.sin(tilt), c * Math.sin(tilt) - back * Math.cos(tilt)];
+}
+const place = (point, view) => { const [x, y] = seen(point, view); return [(SIZE / 2) * (1 + x / REACH), (SIZE / 2) * (1 - y / REACH)]; };
+const path = (points, view) => points.map((point, i) => `${i ? "L" : "M"}${place(point, view).map((value) => value.toFixed(1)).join(" ")}`).join("");
+const shown = (points) => { const end = points.findIndex((y) => !(length(y) < 4)); return end < 0 ? points : points.slice(0, end); };
+
+/** The unit sphere: its outline, its equator and two meridians. */
+function globe(view) {
+  const turns = Array.from({ length: 49 }, (_, i) => (i * Math.PI) / 24);
+  const circles = [(t) => [Math.cos(t), Math.sin(t), 0], (t) => [Math.cos(t), 0, Math.sin(t)], (t) => [0, Math.cos(t), Math.sin(t)]];
+  const ends = [[1.15, 0, 0], [0, 1.15, 0], [0, 0, 1.15]].map((end, i) => {
+    const [x, y] = place(end, view);
+    return svg("text", { x, y: y + 4, "text-anchor": "middle" }, `y${"₁₂₃"[i]}`);
+  });
+  return [svg("circle", { class: "lf-frame", cx: SIZE / 2, cy: SIZE / 2, r: SIZE / 2 / REACH }),
+    ...circles.map((circle) => svg("path", { class: "lf-axis", d: path(turns.map(circle), view) })), ...ends];
+}
+
+export async function mount(element) {
+  // The weights have single precision; their shortest decimals are read as what they stand for.
+  const exact = (_, value) => (typeof value === "number" ? Math.fround(value) : value);
+  const models = JSON.parse(await (await fetch(new URL("dynamics.json", import.meta.url))).text(), exact);
+  let state = { ...START };
+  const set = (change) => { state = { ...state, ...change }; render(); };
+  const { controls, stage, publish } = frame(element, {
+    label: "Live figure: a turning body in three dimensions, followed by a rule and by a model", reset: () => set(START),
+  });
+  const kind = choice({ legend: "Model", options: Object.entries(LABELS), onchange: (value) => set({ kind: value }) });
+  const circle = choice({ legend: "Begin", options: [["second", "without y₂"], ["first", "without y₁"]], onchange: (value) => set({ circle: value }) });
+  const angle = slider({ label: "at the angle", min: 10, max: 628, show: (value) => format(value / 100), oninput: (value) => set({ angle: value / 100 }) });
+  const steps = slider({ label: "Points", min: 3, max: 1000, oninput: (value) => set({ steps: value }) });
+  controls.append(kind.node, circle.node, angle.node, steps.node);
+
+  const picture = svg("svg", { viewBox: `0 0 ${SIZE} ${SIZE}`, role: "img", tabindex: 0, style: "touch-action: none; cursor: grab" });
+  const keys = { ArrowLeft: [-0.1, 0], ArrowRight: [0.1, 0], ArrowUp: [0, 0.1], ArrowDown: [0, -0.1] };
+  const turnBy = (across, down) => set({ turn: state.turn + across, tilt: Math.max(-1.5, Math.min(1.5, state.tilt + down)) });
+  let held = null;
+  picture.addEventListener("keydown", (event) => { if (keys[event.key]) { event.preventDefault(); turnBy(...keys[event.key]); } });
+  picture.addEventListener("pointerdown", (event) => { held = [event.clientX, event.clientY]; picture.setPointerCapture(event.pointerId); picture.focus(); });
+  picture.addEventListener("pointermove", (event) => {
+    if (!held) return;
+    const [x, y] = held;
+    held = [event.clientX, event.clientY];
+    turnBy((event.clientX - x) / 100, (event.clientY - y) / 100);
+  });
+  for (const end of ["pointerup", "pointercancel"]) picture.addEventListener(end, () => { held = null; });
+
+  const tops = ["rule", "model"].map((name) => html("th", { scope: "col" }, name));
+  const names = ["|y|²", "energy", "distance"];
+  const cells = names.map(() => [html("td"), html("td")]);
+  const table = html("table", {}, html("caption", {}, "At the last point"), html("thead", {}, html("tr", {}, html("td"), tops)),
+    html("tbody", {}, names.map((name, i) => html("tr", {}, html("th", { scope: "row" }, name), cells[i]))));
+  stage.append(html("div", { class: "lf-panel" }, picture, html("p", { class: "lf-note" }, "Thin and dashed: the implicit midpoint rule. Thick: " +
+    "the model, which is given the first three points. Drag to turn, or use the arrow keys; a curve ends where it is twice as far out as the sphere.")),
+    html("div", { class: "lf-panel" }, table, html("p", { class: "lf-note" }, "The rule keeps both invariants but for rounding. The models saw " +
+      "such trajectories, up to 100 steps of 0.2 each.")));
+
+  function render() {
+    const { sine, cosine } = { sine: Math.sin(state.angle), cosine: Math.cos(state.angle) };
+    const first = state.circle === "second" ? [sine, 0, cosine] : [0, sine, cosine];
+    const rule = follow(first, state.steps + WINDOW - 1);
+    const model = [...rule.slice(0, WINDOW), ...predict(models[state.kind], rule.slice(0, WINDOW), state.steps)];
+    kind.value = state.kind;
+    circle.value = state.circle;
+    angle.value = Math.round(100 * state.angle);
+    steps.value = state.steps;
+    const [end, other] = [rule.at(-1), model.at(-1)];
+    const distance = Math.sqrt(length(end.map((value, i) => value - other[i])));
+    const numbers = [[length(end), length(other)], [energy(end), energy(other)], [0, distance]];
+    const words = (value) => (Number.isFinite(value) && value < 100 ? format(value, 3) : Number.isFinite(value) ? threeFigures(value) : "beyond bounds");
+    cells.forEach((row, i) => row.forEach((cell, j) => { cell.textContent = i === 2 && j === 0 ? "" : words(numbers[i][j]); }));
+    picture.setAttribute("aria-label", `A sphere seen from a turn of ${format(state.turn, 1)} and a tilt of ${format(state.tilt, 1)}, with two curves: ` +
+      `the rule's, which stays on it, and the model's, which ends at a distance of ${words(distance)} from it.`);
+    picture.replaceChildren(...globe(state),
+      svg("g", { style: "color: var(--lf-hue-2)" }, svg("path", { class: "lf-curve lf-strong", d: path(shown(model), state) })),
+      svg("g", { style: "color: var(--lf-ink)" }, svg("path", { class: "lf-curve", "stroke-dasharray": "3 3", d: path(rule, state) })),
+      ...[[first, "lf-hue-1"]].map(([point, hue]) => { const [cx, cy] = place(point, state); return svg("circle", { cx, cy, r: 4, fill: `var(--${hue})` }); }));
+    publish({ ...state, rule: end, model: other, lengths: numbers[0], energies: numbers[1], distance },
+      `${LABELS[state.kind][0].toUpperCase()}${LABELS[state.kind].slice(1)}, ${state.steps} points after the first three: length squared ` +
+      `${words(length(other))}, energy ${words(energy(other))} where the rule has ${words(energy(end))}, distance ${words(distance)}.`);
+  }
+  render();
+}
