@@ -28,6 +28,7 @@ PARTS = {
     "memory": ("memory", "memory"),
     "length": ("growth", "growth_with_length"),
     "depth": ("growth", "compile_time"),
+    "attention": ("attention_costs", "attention_costs"),
     "shakespeare": ("shakespeare", "shakespeare"),
     "multi30k": ("multi30k", "multi30k"),
 }
