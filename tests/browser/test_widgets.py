@@ -15,6 +15,7 @@ NAMES = [
     "masking",
     "patches",
     "translation",
+    "kernel",
 ]
 
 # One control of each figure with keys that change something.
@@ -46,6 +47,7 @@ CHANGES = {
         ("Head", "End"),
         ("Step 3, 3", "Enter"),
     ],
+    "kernel": [("Query at", "ArrowRight"), ("Width", "ArrowLeft"), ("Point 3", "Space"), ("Value", "ArrowRight")],
 }
 
 

@@ -14,6 +14,7 @@ import readers_answers_encoder
 import readers_answers_multi_head
 import readers_answers_notation
 import readers_answers_positions
+import readers_answers_relations
 import readers_answers_self_attention
 import readers_answers_seq2seq
 import readers_answers_tokens
@@ -27,6 +28,7 @@ from plainformer.exercises.runner import as_argument
 READERS = [
     readers_answers_notation,
     readers_answers_tokens,
+    readers_answers_relations,
     readers_answers_self_attention,
     readers_answers_multi_head,
     readers_answers_blocks,
