@@ -17,7 +17,7 @@ const estimate = (query, points, width) => dot(weightsOf(query, points, width), 
 
 /** The drawing: the curve, the query's line, and points that can be dragged; `move(i, place, value)` hears of it. */
 function plane(move, ask) {
-  const node = svg("svg", { viewBox: `0 0 ${WIDTH} ${HEIGHT}`, role: "img", style: "touch-action: none; width: 100%" });
+  const node = svg("svg", { viewBox: `0 0 ${WIDTH} ${HEIGHT}`, role: "img", style: "touch-action: pan-y; width: 100%" });
   const axes = [svg("path", { class: "lf-frame", d: `M${LEFT} ${TOP}V${HEIGHT - BOTTOM}H${WIDTH - RIGHT}` }),
     svg("path", { class: "lf-axis", d: `M${LEFT} ${down(0)}H${WIDTH - RIGHT}` }),
     ...[0, 2, 4, 6, 8, 10].map((place) => svg("text", { x: across(place), y: HEIGHT - BOTTOM + 18, "text-anchor": "middle" }, String(place))),
@@ -25,7 +25,7 @@ function plane(move, ask) {
     svg("text", { x: (LEFT + WIDTH - RIGHT) / 2, y: HEIGHT - 6, "text-anchor": "middle" }, "place")];
   const here = svg("path", { class: "lf-here" });
   const curve = svg("path", { class: "lf-curve lf-strong", style: "color: var(--lf-hue-1)" });
-  const dots = START.points.map(() => svg("circle", { style: "cursor: grab; color: var(--lf-hue-2)", fill: "currentColor" }));
+  const dots = START.points.map(() => svg("circle", { style: "cursor: grab; touch-action: none; color: var(--lf-hue-2)", fill: "currentColor" }));
   const found = svg("circle", { class: "lf-spot", r: 6, style: "color: var(--lf-hue-1)" });
   node.append(...axes, here, curve, found, ...dots);
   let held = null;

@@ -8,7 +8,7 @@ import sys
 import time
 from functools import cache
 from pathlib import Path
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 import equinox as eqx
 import jax
@@ -21,7 +21,9 @@ from plainformer.models.recurrent import RecurrentConfig, RecurrentModel
 
 ROOT = Path(__file__).resolve().parents[2]
 MODELS = ROOT / "models"
-KINDS, SEEDS = ("decoder", "rnn", "lstm", "gru"), (0, 1, 2)
+Kind = Literal["decoder", "rnn", "lstm", "gru"]
+KINDS: tuple[Kind, ...] = ("decoder", "rnn", "lstm", "gru")
+SEEDS = (0, 1, 2)
 RATES = (3e-3, 1e-2, 3e-2)
 SYMBOLS, BLANK, MARK, COPIED = 8, 8, 9, 8  # what the copying task is made of: ids 0 to 7, two more, eight to remember
 
@@ -48,7 +50,7 @@ DELAYS = (10, 80)
 TASKS = (TEXT, *map(copying, DELAYS))
 
 
-def new_model(kind: str, task: Task, seed: int):
+def new_model(kind: Kind, task: Task, seed: int):
     """A decoder, or a recurrent model of the width with which it has as many parameters as that decoder."""
     key = jax.random.key(seed)
     if kind == "decoder":
@@ -57,7 +59,7 @@ def new_model(kind: str, task: Task, seed: int):
 
 
 @cache
-def width_for(kind: str, task: Task) -> int:
+def width_for(kind: Literal["rnn", "lstm", "gru"], task: Task) -> int:
     """The width at which a recurrent model has about as many parameters as the decoder of the task."""
     wanted = pf.count_parameters(eqx.filter_eval_shape(new_model, "decoder", task, 0))
 
@@ -141,7 +143,7 @@ def reaches(model) -> list[float]:
     ]
 
 
-def run(kind: str, task: Task, seed: int, rate: float, num_steps: int) -> dict:
+def run(kind: Kind, task: Task, seed: int, rate: float, num_steps: int) -> dict:
     """Train one model, or read what was found when it was; kept under `build/models/recurrent`."""
     name = f"{task.name}-{kind}-{seed}-{rate:g}-{num_steps}-{len(texts()[0])}".replace(" ", "-")
     kept = ROOT / "build" / "models" / "recurrent" / f"{name}.json"
@@ -161,7 +163,7 @@ def run(kind: str, task: Task, seed: int, rate: float, num_steps: int) -> dict:
     return json.loads(kept.read_text(encoding="utf-8"))
 
 
-def best_rate(kind: str, task: Task) -> float:
+def best_rate(kind: Kind, task: Task) -> float:
     """The learning rate with which seed 0 has the lowest loss on what is kept to choose by."""
     return min(RATES, key=lambda rate: run(kind, task, 0, rate, task.num_steps)["choose"])
 
@@ -177,7 +179,7 @@ def fastest(action, repeats: int = 5) -> float:
     return min(times)
 
 
-def step_time(kind: str, seq_len: int, batch_size: int) -> float:
+def step_time(kind: Kind, seq_len: int, batch_size: int) -> float:
     """Seconds for a loss with its gradient, of a model for text."""
     model = new_model(kind, TEXT._replace(seq_len=seq_len), 0)
     inputs, targets = pf.data.random_windows(texts()[0], seq_len, batch_size)(0)
@@ -185,7 +187,7 @@ def step_time(kind: str, seq_len: int, batch_size: int) -> float:
     return fastest(lambda: jax.block_until_ready(both(model)[0]))
 
 
-def writing_time(kind: str, seq_len: int, num: int = 16) -> float:
+def writing_time(kind: Kind, seq_len: int, num: int = 16) -> float:
     """Seconds for reading one more token of a text of this length."""
     model = new_model(kind, TEXT._replace(seq_len=seq_len), 0)
     text = jnp.asarray(texts()[0][:seq_len])
@@ -249,7 +251,7 @@ def mean_and_spread(numbers: list[float], digits: int = 2) -> str:
     return f"{np.mean(numbers):.{digits}f} ± {np.std(numbers, ddof=1):.{digits}f}"
 
 
-def runs_of(runs: list[dict], kind: str, number: str) -> list[float]:
+def runs_of(runs: list[dict], kind: Kind, number: str) -> list[float]:
     """What the three seeds of one kind reached."""
     return [run[number] for run in runs if run["kind"] == kind]
 
@@ -303,6 +305,22 @@ def reach_table(found: dict) -> str:
     return "\n".join(lines)
 
 
+def costs_of_card(found: dict) -> str:
+    """What the card says of time."""
+    return f"""- **Cost.** Milliseconds on two cores of one x86-64 machine, on which others were at work: for a loss with its
+  gradient on {TOKENS_PER_STEP:,} tokens, and for reading one more token at the end of a text, the decoder from its
+  cache:
+
+{cost_table(found)}"""
+
+
+LIMITS = """- **Limits.** One size, one text, few steps, one layer, no dropout; a decay of weights that suits a decoder. Where the
+  best rate is the largest tried, a larger one may be better still. Times, and with them the steps in equal time, are of
+  one machine; an accelerator favours the decoder, which reads all tokens of a text at once. On other versions of Python
+  the text differs a little, and so do the losses.
+- **Licence.** The numbers are under Apache-2.0, as the code; the text is part of CPython and has its licence."""
+
+
 def card(found: dict) -> str:
     """What was done, and what came out."""
     counts = "; ".join(
@@ -342,16 +360,9 @@ kept: the numbers are the result, and stand in `recurrent.json`.
 
 {reach_table(found)}
 
-- **Cost.** Milliseconds on two cores of one x86-64 machine, on which others were at work: for a loss with its gradient
-  on {TOKENS_PER_STEP:,} tokens, and for reading one more token at the end of a text, the decoder from its cache:
+{costs_of_card(found)}
 
-{cost_table(found)}
-
-- **Limits.** One size, one text, few steps, one layer, no dropout; a decay of weights that suits a decoder. Where the
-  best rate is the largest tried, a larger one may be better still. Times, and with them the steps in equal time, are of
-  one machine; an accelerator favours the decoder, which reads all tokens of a text at once. On other versions of Python
-  the text differs a little, and so do the losses.
-- **Licence.** The numbers are under Apache-2.0, as the code; the text is part of CPython and has its licence.
+{LIMITS}
 """
 
 
