@@ -409,7 +409,7 @@ def test_recurrent_models_are_ahead_on_text_and_behind_at_copying():
 
 def test_copying_asks_for_the_symbols_after_the_mark():
     inputs, targets, is_due = train_recurrent.copy_texts(3, (0,), 2)
-    assert inputs.shape == targets.shape == (2, 18)
+    assert inputs.shape == targets.shape == (2, 19)
     symbols = inputs[:, : train_recurrent.COPIED]
     np.testing.assert_array_equal(targets[is_due].reshape(2, -1), symbols)
     assert (inputs[:, 11] == train_recurrent.MARK).all()

@@ -263,7 +263,7 @@ def text_table(found: dict) -> str:
         "|---|---|---|---|---|---|---|",
     ]
     for kind in KINDS:
-        cells = [kind, f"{found['rates']['text'][kind]:g}"]
+        cells: list[str] = [kind, f"{found['rates']['text'][kind]:g}"]
         for name in ("text", "text in equal time"):
             losses = runs_of(found["runs"][name], kind, "judge")
             cells += [mean_and_spread(losses), ", ".join(f"{loss:.2f}" for loss in losses)]
@@ -277,7 +277,7 @@ def copy_table(found: dict) -> str:
     titles = " | ".join(f"over {delay} blanks | seeds 0, 1, 2" for delay in DELAYS)
     lines = [f"| model | {titles} |", "|---" * (1 + 2 * len(DELAYS)) + "|"]
     for kind in KINDS:
-        cells = [kind]
+        cells: list[str] = [kind]
         for delay in DELAYS:
             shares = [100 * share for share in runs_of(found["runs"][f"copy {delay}"], kind, "share")]
             cells += [f"{mean_and_spread(shares, 1)}%", ", ".join(f"{share:.1f}%" for share in shares)]
@@ -307,17 +307,17 @@ def reach_table(found: dict) -> str:
 
 def costs_of_card(found: dict) -> str:
     """What the card says of time."""
-    return f"""- **Cost.** Milliseconds on two cores of one x86-64 machine, on which others were at work: for a loss with its
-  gradient on {TOKENS_PER_STEP:,} tokens, and for reading one more token at the end of a text, the decoder from its
+    return f"""- **Cost.** Milliseconds on two cores of one x86-64 machine, on which others were at work: for a loss
+  with its gradient on {TOKENS_PER_STEP:,} tokens, and for reading one more token at the end of a text, the decoder from its
   cache:
 
 {cost_table(found)}"""
 
 
-LIMITS = """- **Limits.** One size, one text, few steps, one layer, no dropout; a decay of weights that suits a decoder. Where the
-  best rate is the largest tried, a larger one may be better still. Times, and with them the steps in equal time, are of
-  one machine; an accelerator favours the decoder, which reads all tokens of a text at once. On other versions of Python
-  the text differs a little, and so do the losses.
+LIMITS = """- **Limits.** One size, one text, few steps, one layer, no dropout; a decay of weights that suits a
+  decoder. Where the best rate is the largest tried, a larger one may be better still. Times, and with them the steps in
+  equal time, are of one machine; an accelerator would favour the decoder, which reads all tokens of a text at once. On
+  other versions of Python the text differs a little, and so do the losses.
 - **Licence.** The numbers are under Apache-2.0, as the code; the text is part of CPython and has its licence."""
 
 
