@@ -308,8 +308,8 @@ def reach_table(found: dict) -> str:
 def costs_of_card(found: dict) -> str:
     """What the card says of time."""
     return f"""- **Cost.** Milliseconds on two cores of one x86-64 machine, on which others were at work: for a loss
-  with its gradient on {TOKENS_PER_STEP:,} tokens, and for reading one more token at the end of a text, the decoder from its
-  cache:
+  with its gradient on {TOKENS_PER_STEP:,} tokens, and for reading one more token at the end of a text, the decoder
+  from its cache:
 
 {cost_table(found)}"""
 
