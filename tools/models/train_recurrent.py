@@ -314,6 +314,14 @@ def costs_of_card(found: dict) -> str:
 {cost_table(found)}"""
 
 
+def rates_of_card(found: dict) -> str:
+    """The chosen learning rates, task by task."""
+    return "; ".join(
+        f"{name}: " + ", ".join(f"{kind} {rate:g}" for kind, rate in each.items())
+        for name, each in found["rates"].items()
+    )
+
+
 LIMITS = """- **Limits.** One size, one text, few steps, one layer, no dropout; a decay of weights that suits a
   decoder. Where the best rate is the largest tried, a larger one may be better still. Times, and with them the steps in
   equal time, are of one machine; an accelerator would favour the decoder, which reads all tokens of a text at once. On
@@ -327,10 +335,7 @@ def card(found: dict) -> str:
         f"{name}: " + ", ".join(f"{kind} {number:,}" for kind, number in each.items())
         for name, each in found["parameters"].items()
     )
-    rates = "; ".join(
-        f"{name}: " + ", ".join(f"{kind} {rate:g}" for kind, rate in each.items())
-        for name, each in found["rates"].items()
-    )
+    rates = rates_of_card(found)
     return f"""# The recurrent models of chapter 12
 
 A plain recurrent network, an LSTM and a GRU beside a decoder of equal size, on text and on copying. No weights are
