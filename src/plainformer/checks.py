@@ -293,6 +293,8 @@ def _wrong_numbers(name: str, dtype, dtypes) -> str:
             f"{name} is an array of {dtype}; expected {MASK} "
             f"If yours holds 0 and -inf, pass {name} == 0; if it holds 0 and 1, pass {name} == 1."
         )
+    if name == "adjacency":
+        return f"{name} holds {dtype}; expected bool, True where an edge leads from node to node. Try {name} == 1."
     return f"{name} holds {dtype}; expected bool, True for a token, False for padding. Try {name} == 1."
 
 

@@ -16,6 +16,7 @@ NAMES = [
     "patches",
     "translation",
     "costs",
+    "kernel",
 ]
 
 # One control of each figure with keys that change something.
@@ -48,6 +49,7 @@ CHANGES = {
         ("Head", "End"),
         ("Step 3, 3", "Enter"),
     ],
+    "kernel": [("Query at", "ArrowRight"), ("Width", "ArrowLeft"), ("Point 3", "Space"), ("Value", "ArrowRight")],
 }
 
 

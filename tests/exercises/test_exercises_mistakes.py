@@ -16,6 +16,7 @@ import readers_answers_encoder
 import readers_answers_multi_head
 import readers_answers_notation
 import readers_answers_positions
+import readers_answers_relations
 import readers_answers_self_attention
 import readers_answers_seq2seq
 import readers_answers_tokens
@@ -29,6 +30,7 @@ from plainformer.exercises.runner import as_argument
 READERS = [
     readers_answers_notation,
     readers_answers_tokens,
+    readers_answers_relations,
     readers_answers_self_attention,
     readers_answers_multi_head,
     readers_answers_blocks,
@@ -56,7 +58,9 @@ TRIED_ON = {
     "cut_patches": (5, "5 checks on images such as (6, 12, 5), patches of 2 x 3 pixels"),
     "encode": (0, "6 checks on texts such as 'banana nana bananana'"),
     "feed_forward": (3, "3 checks on 5 tokens, 8 hidden"),
+    "gather_messages": (2, "4 checks on values (5, 3), a graph (5, 5)"),
     "gradient_step": (3, "4 checks on 5 logits, 7 targets"),
+    "kernel_smooth": (5, "4 checks on queries (3, 2), keys (5, 2), values (5, 4)"),
     "label_smoothing": (3, "4 checks on 5 tokens, a vocabulary of 7, epsilon 0.1"),
     "layer_norm": (3, "5 checks on 5 tokens, 4 features"),
     "linear_columns": (3, "6 checks on tokens (3, 5), stored matrix (4, 3)"),

@@ -23,6 +23,7 @@ import train_encoder
 import train_encoder_lines
 import train_models
 import train_numbers
+import train_recurrent
 import train_seq2seq
 import train_things_decoder
 import train_things_encoder
@@ -58,6 +59,7 @@ def test_train_models_finds_every_script():
         train_encoder,
         train_encoder_lines,
         train_numbers,
+        train_recurrent,
         train_seq2seq,
         train_things_decoder,
         train_things_encoder,
@@ -411,3 +413,63 @@ def test_dynamics_learns_the_same_from_the_same(tmp_path, monkeypatch):
     for kind in train_dynamics.KINDS:
         first, last = (float(train_dynamics.window_loss(each.one(kind, 1), batch)) for each in (before, models))
         assert last < first
+
+
+def stored_recurrent() -> dict:
+    return json.loads((MODELS / "recurrent.json").read_text(encoding="utf-8"))
+
+
+@pytest.mark.parametrize("kind", train_recurrent.KINDS)
+def test_recurrent_models_start_to_learn_as_their_stored_losses_say(kind):
+    """The first steps of a run over again: warm-up, batches and weights are those that were written down."""
+    stored, task = stored_recurrent(), train_recurrent.copying(10)
+    (run,) = (run for run in stored["runs"][task.name] if (run["kind"], run["seed"]) == (kind, 1))
+    assert run["rate"] == stored["rates"][task.name][kind] in train_recurrent.RATES
+    settings = pf.TrainingConfig(num_steps=600, learning_rate=run["rate"], warmup_steps=50, seed=1)
+    losses: list[float] = []
+
+    def note(metrics, step):
+        losses.append(metrics["loss"])
+        if step == 5:
+            raise StopIteration
+
+    model, batches = train_recurrent.new_model(kind, task, 1), train_recurrent.batches(task, 1)
+    with jax.numpy_dtype_promotion("standard"), pytest.raises(StopIteration):  # optax counts in integers
+        pf.fit(model, pf.training.next_token_loss, batches, settings, callbacks=[note], progress=False)
+    np.testing.assert_allclose(losses, run["first"], atol=0.005)
+
+
+def test_recurrent_models_reached_what_card_and_chapter_state():
+    stored = stored_recurrent()
+    card = (MODELS / "recurrent.md").read_text(encoding="utf-8")
+    chapter = (MODELS.parent / "chapters" / "12_relations.md").read_text(encoding="utf-8")
+    assert train_recurrent.card(stored) == card
+    for table in (train_recurrent.text_table(stored), train_recurrent.copy_table(stored)):
+        assert table in card
+        assert table in chapter
+    for name, counts in stored["parameters"].items():
+        assert max(counts.values()) < 1.02 * min(counts.values()), name
+    assert all(f"{ms:.2f}" in chapter for ms in (stored["costs"][kind]["token"][2] for kind in train_recurrent.KINDS))
+
+
+def test_recurrent_models_are_ahead_on_text_and_behind_at_copying():
+    runs = stored_recurrent()["runs"]
+
+    def reached(task, kind, number):
+        return train_recurrent.runs_of(runs[task], kind, number)
+
+    for kind in train_recurrent.KINDS[1:]:
+        for task in ("text", "text in equal time"):
+            assert len(reached(task, kind, "judge")) == len(train_recurrent.SEEDS) == 3
+            assert max(reached(task, kind, "judge")) < min(reached(task, "decoder", "judge"))
+        assert max(reached("copy 80", kind, "share")) < min(reached("copy 80", "decoder", "share")) == 1
+    assert min(reached("copy 10", "rnn", "share")) > 0.99
+
+
+def test_copying_asks_for_the_symbols_after_the_mark():
+    inputs, targets, is_due = train_recurrent.copy_texts(3, (0,), 2)
+    assert inputs.shape == targets.shape == (2, 19)
+    symbols = inputs[:, : train_recurrent.COPIED]
+    np.testing.assert_array_equal(targets[is_due].reshape(2, -1), symbols)
+    assert (inputs[:, 11] == train_recurrent.MARK).all()
+    assert (inputs[:, 8:11] == train_recurrent.BLANK).all()

@@ -1,0 +1,1 @@
+"""Exercises of the chapter `relations`: a kernel's weights, and messages on a graph."""
