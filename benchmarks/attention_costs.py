@@ -78,8 +78,8 @@ def attention_of_peers(settings: Settings) -> tuple[str, list[Goal]]:
     ]
     products = ratios(times["bare products, PyTorch"], times["bare products, JAX"])
     note = (
-        f"{HEADS} heads of {WIDTH}, {SEQ_LEN:,} tokens, causal, forward and backward. The scores' bare products, "
-        f"{HEADS} × {SEQ_LEN:,} × {WIDTH} × {SEQ_LEN:,}, take PyTorch {products.show(2)} of the time that they take JAX."
+        f"{HEADS} heads of {WIDTH}, {SEQ_LEN:,} tokens, causal, forward and backward. The bare products of the scores, "
+        f"{SEQ_LEN:,} × {WIDTH} × {SEQ_LEN:,} for each head, take PyTorch {products.show(2)} of JAX's time."
     )
     goals = [
         Goal(f"Attention, {SEQ_LEN:,} tokens: direct / by blocks", _middle(times, "direct"), "at least", 2),
@@ -161,8 +161,8 @@ def long_memory(settings: Settings) -> tuple[str, list[Goal]]:
     rows = 3 * [np.zeros((HEADS, LONG, WIDTH), np.float32)]
     kept = pf.training.count_kept_bytes(direct, *rows) / MIB
     body = (
-        f"{HEADS} heads of {WIDTH}, {LONG:,} tokens, forward and backward, in a process of its own: {grown:,.0f} MiB by "
-        f"blocks, inputs and compiler aside; the direct form would keep {kept:,.0f} MiB for its gradients."
+        f"{HEADS} heads of {WIDTH}, {LONG:,} tokens, forward and backward, in a process of its own: {grown:,.0f} MiB "
+        f"by blocks, beside the inputs; the direct form would keep {kept:,.0f} MiB for its gradients."
     )
     return body, [Goal(f"Attention over {LONG:,} tokens by blocks: MiB", grown, "at most", 2048, 0)]
 

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 import readers_answers_blocks
 import readers_answers_decoder
-import readers_answers_efficiency
 import readers_answers_dynamics
+import readers_answers_efficiency
 import readers_answers_encoder
 import readers_answers_multi_head
 import readers_answers_notation
