@@ -48,7 +48,9 @@ def test_decoder_and_its_gradients_are_the_same_by_blocks(options):
 
 @pytest.mark.parametrize("form", ["blockwise", "linear"])
 def test_encoder_keeps_padding_out_in_every_form(form):
-    config = pf.EncoderConfig(11, 9, stack=pf.StackConfig(d_model=16, num_layers=2, num_heads=4, attention=form))
+    config = pf.EncoderConfig(
+        vocab_size=11, context_len=9, stack=pf.StackConfig(d_model=16, num_layers=2, num_heads=4, attention=form)
+    )
     model, tokens = drawn(pf.Encoder, config), jnp.asarray(np.random.default_rng(1).integers(11, size=(2, 7)))
     found = model(tokens, is_token=IS_TOKEN)
     np.testing.assert_allclose(found[1, :3], model(tokens[1, :3]), rtol=1e-4, atol=1e-4)
