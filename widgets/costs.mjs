@@ -25,7 +25,7 @@ export function costs({ length, heads, kvHeads, window }) {
     direct: { operations: perPair * length ** 2, kept: 4 * 2 * heads * length ** 2 + 3 * rows, cache: cache(length) },
     blockwise: { operations: perPair * pairsWithin(length, length), kept: 4 * rows + 4 * heads * length, cache: cache(length) },
     window: { operations: perPair * pairsWithin(length, window), kept: 4 * rows + 4 * heads * length, cache: cache(Math.min(length, window)) },
-    linear: { operations: 2 * heads * 2 * length * WIDTH * (WIDTH + 1), kept: linearKept, cache: 4 * heads * WIDTH * (WIDTH + 1) },
+    linear: { operations: 2 * heads * 2 * length * WIDTH * (WIDTH + 1), kept: linearKept, cache: 4 * kvHeads * WIDTH * (WIDTH + 1) },
   };
 }
 
@@ -51,7 +51,8 @@ export function mount(element) {
   const drawing = chart();
   stage.append(html("div", { class: "lf-panel lf-table", style: "flex-basis: 21rem" }, table,
     html("p", { class: "lf-note" }, "One layer, queries, keys and values 64 wide, causal order, float32. “All at once” computes hidden " +
-      "scores, too; “by blocks” is counted as if it left out every one of them. Linear: one state for each token in turn.")),
+      "scores, too; “by blocks” is counted as if it left out every one of them. Linear: one state for each token in turn; what " +
+      "it keeps, and the caches of window and linear, are the least that would do; ours keep more.")),
     html("div", { class: "lf-panel" }, drawing.node));
 
   function render() {

@@ -221,7 +221,7 @@ def test_log_volume_change_is_that_of_the_determinant(x64):
 
 @pytest.mark.equation("eq-dynamics-volume")
 def test_two_heads_do_not_keep_volume_though_each_does(x64):
-    """Two orthogonal matrices, one for each half of the features: each half reads the scores of the other."""
+    """Two orthogonal matrices, one for each half of the features, whose scores read both halves; and their mean."""
     heads = [in_double(dynamics.VolumePreservingAttention(D, key=KEY), seed) for seed in (1, 2)]
 
     def layer(x):
@@ -230,6 +230,16 @@ def test_two_heads_do_not_keep_volume_though_each_does(x64):
     x = jnp.asarray(X, jnp.float64)
     assert abs(float(dynamics.log_volume_change(layer, x))) > 0.1
     assert abs(float(dynamics.log_volume_change(lambda x: (heads[0](x) + heads[1](x)) / 2, x))) > 0.1
+
+
+def test_heads_that_score_by_their_own_features_keep_volume(x64):
+    heads = [in_double(dynamics.VolumePreservingAttention(2, key=KEY), seed) for seed in (1, 2)]
+
+    def layer(x):
+        return jnp.concatenate([head(x[:, 2 * i : 2 * i + 2]) for i, head in enumerate(heads)], axis=1)
+
+    change = dynamics.log_volume_change(layer, jnp.asarray(X[:, :4], jnp.float64))
+    np.testing.assert_allclose(change, 0, atol=1e-10)
 
 
 @pytest.mark.equation("eq-dynamics-volume")

@@ -1,4 +1,4 @@
-"""Attention that costs less: block by block, within a window, or without the softmax (chapter 11)."""
+"""Attention with the same result that costs less: block by block, without those that are hidden (chapter 11)."""
 
 from typing import NamedTuple
 
@@ -95,7 +95,9 @@ def start_rows(queries: Float[Array, "*batch q_seq d_k"], d_v: int) -> _Rows:
 
 
 @checked
-def online_softmax_step(rows: _Rows, scores: Float[Array, "*batch q_seq kv_seq"], values) -> _Rows:
+def online_softmax_step(
+    rows: _Rows, scores: Float[Array, "*batch q_seq kv_seq"], values: Float[Array, "*batch kv_seq d_v"]
+) -> _Rows:
     r"""Take further keys and values into a weighted average that is not divided by its total yet.
 
     Implements `eq-efficiency-online`; Milakov and Gimelshein (2018), algorithm 3; Dao et al. (2022), section 3.1. What

@@ -91,7 +91,7 @@ def linear_attention(
     len_of_block = min(block_size, queries.shape[-2])
     blocks = tuple(to_blocks(rows, len_of_block) for rows in (queries, keys, values))
     state = jnp.zeros((*keys.shape[:-2], keys.shape[-1], values.shape[-1]), keys.dtype)
-    _, out = jax.lax.scan(step, state, blocks)
+    _, out = jax.lax.scan(jax.checkpoint(step), state, blocks)  # products are computed anew on the way back
     return _averaged(from_blocks(out, queries.shape[-2]))
 
 
@@ -110,7 +110,7 @@ def check_linear(mask, scheme) -> None:
         raise ValueError("mask is a table, which linear attention cannot use; expected a rule: MaskRule(is_token, …).")
     if scheme.bias(jnp.arange(1), jnp.arange(1)) is not None:
         name = type(scheme).__name__
-        raise ValueError(f"{name} adds to scores, and linear attention has none; expected learned or sinusoidal ones.")
+        raise ValueError(f"{name} adds to scores, and linear attention has none; expected learned positions.")
 
 
 def _with_one(values: Float[Array, "*batch kv_seq d_v"]) -> Float[Array, "*batch kv_seq d_v_and_1"]:

@@ -39,7 +39,8 @@ def rigid_body_velocity(states, kappa=0.5) -> np.ndarray:
 def energy(states, kappa=0.5) -> np.ndarray:
     r"""Return the energy of each state, which the motion conserves beside the length.
 
-    Implements `eq-dynamics-invariants`; Hairer, Lubich and Wanner (2006), section IV.1.
+    Implements `eq-dynamics-invariants`; Hairer, Lubich and Wanner (2006), section IV.1. `kappa` is a number, or an
+    array that broadcasts to the axes in front of the three numbers of a state.
     """
     first, second, third = np.moveaxis(_as_states(states), -1, 0)
     return np.asarray((first**2 + kappa * second**2 + (1 + kappa) * third**2) / 2)

@@ -1,4 +1,4 @@
-"""What a model costs: its learned numbers, and the operations that training takes (chapters 04 and 06)."""
+"""What a model costs: its learned numbers, operations, and its cache (chapters 04, 06 and 11)."""
 
 import equinox as eqx
 import jax

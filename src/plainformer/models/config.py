@@ -46,7 +46,7 @@ class StackConfig:
       positions; `rotary_fraction`: which part of a key's columns they turn. `num_buckets`, `max_distance`: of relative
       positions, as for `relative_buckets`.
     - `window`: with 3, a token sees itself and two neighbours on each side, in a decoder the two before it; `None` for
-      all. All scores are computed and all keys are kept nevertheless.
+      all. All keys are kept nevertheless, and all scores are computed, unless `attention` is `"blockwise"`.
     - `dropout_rate`: the probability with which an entry is dropped while training, after the embedding and in blocks.
     - `use_bias`: whether linear maps and layer norms have a bias.
 

@@ -1,4 +1,4 @@
-"""What a function costs: the operations of its matrix products, counted by tracing it (chapters 06, 07 and 09)."""
+"""What a function costs: operations of matrix products, and what it keeps for gradients (chapters 06, 07, 09, 11)."""
 
 import math
 from collections.abc import Callable
