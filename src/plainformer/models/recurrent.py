@@ -104,8 +104,13 @@ class RecurrentModel(eqx.Module):
         Returns the state at each token, from which `output` makes logits, and the one to go on from.
         """
         for part in jax.tree.leaves(state):
-            axes: dict = {"*batch": tokens.shape[:-1], "d_state": self.config.d_state}
-            check_axes("state", part, "Take it from start(tokens.shape[:-1]).", **axes)
+            check_axes(
+                "state",
+                part,
+                "Take it from start(tokens.shape[:-1]).",
+                **{"*batch": tokens.shape[:-1]},
+                d_state=self.config.d_state,
+            )
         cell = self.cell
         for _ in tokens.shape[:-1]:
             cell = jax.vmap(cell)
