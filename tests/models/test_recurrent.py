@@ -160,6 +160,11 @@ def test_a_state_of_another_batch_is_refused(cell):
         model.extend(TOKENS, model.start((2,)))
 
 
+def test_a_state_of_another_cell_is_refused():
+    with pytest.raises(ValueError, match="state is of another cell than 'lstm'; expected what start"):
+        new_model("lstm").extend(TOKENS, new_model("gru").start((3,)))
+
+
 def test_an_id_out_of_range_is_refused():
     with pytest.raises(ValueError, match=r"ids\[\d.*\] is 11; expected 0 to 10"):
         new_model("gru")(jnp.array([3, VOCAB]))

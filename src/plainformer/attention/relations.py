@@ -24,7 +24,7 @@ def kernel_weights(
 ) -> Float[Array, "*batch q_seq kv_seq"]:
     r"""Weight each key by how near it is to the query, by a Gaussian kernel of a given width.
 
-    Implements `eq-relations-kernel-weights`; Tsai et al. (2019), equation 2, with a kernel of its own.
+    Implements `eq-relations-kernel-weights`; Tsai et al. (2019), equation 2, with a Gaussian kernel.
     """
     squares = ((queries[..., :, None, :] - keys[..., None, :, :]) ** 2).sum(axis=-1)
     return softmax(-squares / (2 * width**2))
