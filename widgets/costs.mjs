@@ -7,7 +7,7 @@ const WIDTH = 64; // of a query, a key and a value
 const HEADS = [1, 2, 4, 8, 16, 32];
 const WINDOWS = [64, 128, 256, 512, 1024, 2048, 4096];
 const FORMS = { direct: "all at once", blockwise: "by blocks", window: "window", linear: "linear" };
-const SHOWN = { operations: "operations", kept: "bytes kept", cache: "bytes of the cache" };
+const SHOWN = { operations: "operations", kept: "bytes kept", cache: "cache, bytes" };
 
 /** How many pairs of a query and a key are within a causal window. */
 export const pairsWithin = (length, window) => {
@@ -37,7 +37,7 @@ export function mount(element) {
   const places = (label, name, list) => slider({ label, min: 0, max: list.length - 1,
     show: (place) => list[place].toLocaleString("en"), oninput: (place) => set({ [name]: list[place] }) });
   const sliders = { length: [places("Tokens", "length", LENGTHS), LENGTHS], heads: [places("Heads", "heads", HEADS), HEADS],
-    kvHeads: [places("Heads of keys and values", "kvHeads", HEADS), HEADS], window: [places("Window", "window", WINDOWS), WINDOWS] };
+    kvHeads: [places("KV heads", "kvHeads", HEADS), HEADS], window: [places("Window", "window", WINDOWS), WINDOWS] };
   const shown = choice({ legend: "Chart of", options: Object.entries(SHOWN),
     onchange: (value) => set({ shown: value }) });
   controls.append(...Object.values(sliders).map(([each]) => each.node), shown.node);
@@ -66,7 +66,7 @@ export function mount(element) {
     const [low, high] = [Math.floor(Math.min(...all)), Math.ceil(Math.max(...all))];
     const whole = Array.from({ length: high - low + 1 }, (_, i) => low + i);
     drawing.draw({ label: `${SHOWN[state.shown]} over the number of tokens, for four forms of attention`,
-      x: { low: 6, high: 16, ticks: [6, 8, 10, 12, 14, 16], show: (power) => String(2 ** power), name: "tokens" },
+      x: { low: 6, high: 16, ticks: [6, 8, 10, 12, 14, 16], show: (power) => (power < 10 ? String(2 ** power) : `${2 ** (power - 10)}k`), name: "tokens" },
       y: { low, high, ticks: whole.filter((power) => (power - low) % 2 === 0), show: powerOfTen, name: SHOWN[state.shown] },
       here: { at: Math.log2(state.length), name: "" },
       curves: Object.entries(FORMS).map(([form, name], i) => ({ name, colour: `var(--lf-hue-${i + 1})`, strong: form === "direct",

@@ -35,7 +35,7 @@ def test_costs_are_those_of_python(shared_figures):
     figure = shared_figures("costs")
     figure.press(figure.control("Tokens"), "Home")
     check(figure.state)
-    for label, key in (("Tokens", "ArrowRight"), ("Heads of keys and values", "ArrowLeft"), ("Tokens", "ArrowRight"),
+    for label, key in (("Tokens", "ArrowRight"), ("KV heads", "ArrowLeft"), ("Tokens", "ArrowRight"),
                        ("Heads", "ArrowLeft"), ("Window", "Home"), ("Tokens", "ArrowRight")):  # fmt: skip
         figure.press(figure.control(label), key)
         check(figure.state)

@@ -42,7 +42,7 @@ CHANGES = {
         ("block 2", "Space"),
         ("Patch in row 2, column 2", "Enter"),
     ],
-    "costs": [("Tokens", "Home"), ("Heads", "End"), ("Heads of keys and values", "Home"), ("Window", "End")],
+    "costs": [("Tokens", "Home"), ("Heads", "End"), ("KV heads", "Home"), ("Window", "End")],
     "translation": [
         ("Freitag", "Space"),
         ("Step", "ArrowRight"),

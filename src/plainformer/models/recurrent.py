@@ -103,7 +103,7 @@ class RecurrentModel(eqx.Module):
 
         Returns the state at each token, from which `output` makes logits, and the one to go on from.
         """
-        if jax.tree.structure(state) != jax.tree.structure(self.start()):
+        if len(jax.tree.leaves(state)) != len(jax.tree.leaves(self.start())):
             raise ValueError(f"state is of another cell than {self.config.cell!r}; expected what start(…) returns.")
         for part in jax.tree.leaves(state):
             check_axes(
