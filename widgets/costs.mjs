@@ -72,8 +72,9 @@ export function mount(element) {
       curves: Object.entries(FORMS).map(([form, name], i) => ({ name, colour: `var(--lf-hue-${i + 1})`, strong: form === "direct",
         points: over.map((each, place) => [Math.log2(LENGTHS[place]), Math.log10(each[form][state.shown])]) })) });
     const ratio = (form) => threeFigures(found.direct[state.shown] / found[form][state.shown]);
-    publish({ ...state, costs: found }, `${SHOWN[state.shown]} at ${state.length} tokens: all at once takes ${ratio("blockwise")} times ` +
-      `as many as by blocks, ${ratio("window")} times as many as with a window, ${ratio("linear")} times as many as linear attention.`);
+    publish({ ...state, costs: found }, `At ${state.length.toLocaleString("en")} tokens, ${SHOWN[state.shown]}: all at once takes ` +
+      `${ratio("blockwise")} times as many as by blocks, ${ratio("window")} times as many as with a window, ` +
+      `${ratio("linear")} times as many as linear attention.`);
   }
   render();
 }
