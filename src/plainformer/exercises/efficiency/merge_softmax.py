@@ -84,9 +84,14 @@ def _case(name, q_seq, d_v, apart, is_edge=False):
 
 def _example(largest_a, largest_b):
     """One query, whose halves have the sums 10 and 30, the totals 1 and 2."""
-    sums = {"out_a": np.array([[10.0, 10.0]]), "out_b": np.array([[30.0, 30.0]])}
-    numbers = {"largest_a": largest_a, "total_a": 1.0, "largest_b": largest_b, "total_b": 2.0}
-    return sums | {name: np.array([[number]]) for name, number in numbers.items()}
+    return {
+        "out_a": np.array([[10.0, 10.0]]),
+        "largest_a": np.array([[largest_a]]),
+        "total_a": np.array([[1.0]]),
+        "out_b": np.array([[30.0, 30.0]]),
+        "largest_b": np.array([[largest_b]]),
+        "total_b": np.array([[2.0]]),
+    }
 
 
 EXERCISE = Exercise(
