@@ -32,7 +32,7 @@ def package():
     return [importlib.import_module(module.name) for module in found if ".exercises" not in module.name]
 
 
-# Recurrent networks, and networks for trajectories, have no stack of blocks and drop nothing; their tests are their own.
+# Recurrent networks and networks for trajectories have no stack of blocks and drop nothing; their tests are their own.
 WITHOUT_BLOCKS, WITHOUT_DROPOUT = {"RecurrentModel", "TrajectoryModels"}, {"window_loss"}
 
 
