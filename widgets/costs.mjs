@@ -45,7 +45,7 @@ export function mount(element) {
   const rows = Object.entries(FORMS).map(([form, name]) => ({ form, head: html("th", { scope: "row" }, name),
     cells: Object.keys(SHOWN).map(() => html("td")) }));
   const caption = html("caption");
-  const heads = ["", ...Object.values(SHOWN)].map((name) => html("th", { scope: "col" }, name));
+  const heads = ["", ...Object.keys(SHOWN)].map((name) => html("th", { scope: "col" }, name));
   const table = html("table", {}, caption, html("thead", {}, html("tr", {}, heads)),
     html("tbody", {}, rows.map(({ head, cells }) => html("tr", {}, head, cells))));
   const drawing = chart();
@@ -59,7 +59,7 @@ export function mount(element) {
     const found = costs(state);
     for (const [name, [each, list]] of Object.entries(sliders)) each.value = list.indexOf(state[name]);
     shown.value = state.shown;
-    caption.textContent = `One layer at ${state.length.toLocaleString("en")} tokens`;
+    caption.textContent = `One layer at ${state.length.toLocaleString("en")} tokens (kept and cache: bytes)`;
     for (const { form, cells } of rows) Object.keys(SHOWN).forEach((what, i) => { cells[i].textContent = threeFigures(found[form][what]); });
     const over = LENGTHS.map((length) => costs({ ...state, length }));
     const all = over.flatMap((each) => Object.keys(FORMS).map((form) => Math.log10(each[form][state.shown])));
