@@ -73,8 +73,8 @@ def test_model_agrees_with_its_equations_in_float64(cell):
 @pytest.mark.equation("eq-relations-rnn")
 def test_elman_cell_by_hand():
     cell = ElmanCell(1, 1, key=jax.random.key(0))
-    places = lambda cell: (cell.input_weight, cell.state_weight, cell.bias)  # noqa: E731
-    cell = eqx.tree_at(places, cell, (jnp.array([[1.0]]), jnp.array([[0.5]]), jnp.array([0.25])))
+    numbers = jnp.array([[1.0]]), jnp.array([[0.5]]), jnp.array([0.25])
+    cell = eqx.tree_at(lambda cell: (cell.input_weight, cell.state_weight, cell.bias), cell, numbers)
     np.testing.assert_allclose(cell(jnp.array([2.0]), jnp.array([-1.0])), np.tanh([2 - 0.5 + 0.25]), rtol=1e-6)
 
 

@@ -38,9 +38,9 @@ class SmallLinear(eqx.Module):
     bias: Float[Array, " d_out"] | None
 
     def __init__(self, layer: Linear, stored_in: StoredIn):
-        numbers, self.step = quantise(layer.weight) if stored_in == "int8" else (layer.weight, None)
-        self.stored = numbers.T if stored_in == "int8" else numbers.T.astype(jnp.bfloat16)  # a row for each output
-        self.bias = layer.bias
+        small = quantise(layer.weight) if stored_in == "int8" else (layer.weight.astype(jnp.bfloat16), None)
+        numbers, self.step = small
+        self.stored, self.bias = numbers.T, layer.bias  # a row for each output
 
     @property
     def weight(self) -> Float[Array, "d_in d_out"]:
