@@ -3,9 +3,12 @@
     ```{live-figure} attention
     :name: fig-attention
     :alt: what a sighted reader sees, in words
+    :model: decoder
 
     The caption, then perhaps further paragraphs.
     ```
+
+`:model:` names the stored model that the figure runs, if it runs one; the reader fetches it with the first use.
 
 The page shows its static frame, `widgets/attention.png`, or the words of `:alt:` if `make frames` has not made one
 yet, until `widgets/attention.mjs` has been loaded and its `mount(element)` has drawn the figure. Without JavaScript,
@@ -36,6 +39,7 @@ class LiveFigure(SphinxDirective):
     has_content = True
     option_spec: ClassVar[dict] = {
         "alt": directives.unchanged_required,
+        "model": directives.unchanged_required,
         "name": directives.unchanged,
     }
 
@@ -52,7 +56,7 @@ class LiveFigure(SphinxDirective):
         if there := (Path(self.env.srcdir) / frame).is_file():
             self.env.note_dependency(frame)
         fallback = nodes.image(uri=f"/{frame}", alt=alt, loading="lazy") if there else nodes.paragraph("", alt)
-        figure = nodes.figure("", live_figure("", fallback, stem=stem))
+        figure = nodes.figure("", live_figure("", fallback, stem=stem, attributes=self._model()))
         self.set_source_info(figure)
         self.add_name(figure)
 
@@ -66,9 +70,21 @@ class LiveFigure(SphinxDirective):
             figure += nodes.legend("", *rest)
         return [figure]
 
+    def _model(self) -> str:
+        """What the page tells the figure of the model that it runs: its name, and how many bytes its file has."""
+        name = self.options.get("model")
+        if name is None:
+            return ""
+        file = Path(self.env.srcdir) / "models" / f"{name}.safetensors"
+        if not file.is_file():
+            raise self.error(f"live-figure: there is no models/{file.name}.")
+        self.env.note_dependency(f"models/{file.name}")
+        return f' data-model="{name}" data-bytes="{file.stat().st_size}"'
+
 
 def visit_html(self, node: live_figure) -> None:
-    self.body.append(f'<div class="live-figure" data-widget="{node["stem"]}"><div class="live-figure-fallback">')
+    attributes = f'data-widget="{node["stem"]}"{node["attributes"]}'
+    self.body.append(f'<div class="live-figure" {attributes}><div class="live-figure-fallback">')
 
 
 def depart_html(self, node: live_figure) -> None:
@@ -90,16 +106,14 @@ def add_loader(app: Sphinx, pagename: str, templatename: str, context: dict, doc
 
 
 def copy_widgets(app: Sphinx) -> None:
-    """Copy the modules on every build: a changed widget changes no page that Sphinx would write again."""
+    """Copy modules and models on every build: a changed widget changes no page that Sphinx would write again."""
     if app.builder.format != "html":
         return
-    target = Path(app.outdir) / "_static" / "widgets"
-    shutil.rmtree(target, ignore_errors=True)
-    target.mkdir(parents=True)
-    for file in sorted((Path(app.srcdir) / "widgets").glob("*")):
-        if file.suffix in {".mjs", ".css", ".json"}:
-            shutil.copy(file, target)
-    shutil.copy(LOADER, target)
+    static, source = Path(app.outdir) / "_static", Path(app.srcdir)
+    for folder, unwanted in {"widgets": "*.png", "models": "*.[!s]*"}.items():  # of models, the .safetensors
+        shutil.rmtree(static / folder, ignore_errors=True)
+        shutil.copytree(source / folder, static / folder, ignore=shutil.ignore_patterns(unwanted))
+    shutil.copy(LOADER, static / "widgets")
 
 
 def setup(app: Sphinx) -> dict:

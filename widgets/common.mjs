@@ -51,15 +51,15 @@ function loadStyle() {
 }
 
 /**
- * Turn `element` into an empty live figure: a row of controls that ends in Reset, a stage, and a sentence that is
- * read aloud when it changes. `publish(state, sentence)` gives the numbers now shown to tests, and to screen readers.
+ * Turn `element` into an empty live figure: a row of controls, a stage, and a sentence that is read aloud when it
+ * changes, beside Reset if there is anything to reset. `publish(state, sentence)` gives the numbers now shown to tests, and to screen readers.
  */
 export function frame(element, { label, reset }) {
   loadStyle();
   const controls = html("div", { class: "lf-controls" });
   const stage = html("div", { class: "lf-stage" });
   const summary = html("p", { class: "lf-summary", "aria-live": "polite" });
-  const button = html("button", { type: "button", class: "lf-button lf-reset", onclick: reset }, "Reset");
+  const button = reset ? html("button", { type: "button", class: "lf-button lf-reset", onclick: reset }, "Reset") : [];
   element.classList.add("lf");
   element.setAttribute("role", "group");
   element.setAttribute("aria-label", label);

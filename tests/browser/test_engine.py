@@ -1,0 +1,229 @@
+"""The engine of the live figures: in the page, the stored models compute what they compute in Python."""
+
+import json
+
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import plainformer as pf
+
+RANDOM = np.random.default_rng(0)
+RUNS = 20
+TOLERANCE = 1e-4
+DECODERS = ["decoder", "date_decoder", "things_decoder"]
+ENCODERS = ["encoder", "things_encoder"]
+TRANSLATORS = ["seq2seq", "numbers"]
+
+# Runs a method of a model on each of a list of inputs; matrices come back as lists of rows.
+ASK = """async ([name, method, inputs]) => {
+    const static_ = new URL('_static/', document.baseURI);
+    const { answer } = await import(new URL('widgets/engine/host.mjs', static_));
+    const { rowsOf } = await import(new URL('widgets/engine/arrays.mjs', static_));
+    await answer({ name, method: 'load', inputs: [new URL(`models/${name}.safetensors`, static_).href] });
+    const plain = (value) => value?.data ? rowsOf(value) : Array.isArray(value) ? value.map(plain)
+        : value && typeof value === 'object' ? Object.fromEntries(Object.entries(value).map(([k, v]) => [k, plain(v)]))
+        : value;
+    const results = [];
+    for (const given of inputs) results.push(plain(await answer({ name, method, inputs: given })));
+    return results;
+}"""
+
+
+@pytest.fixture(scope="module")
+def ask(browser, site):
+    """A function that has the engine run a method of a stored model on each of several inputs."""
+    context = browser.new_context()
+    page = context.new_page()
+    page.goto(site + "404.html")
+    yield lambda name, method, inputs: page.evaluate(ASK, [name, method, inputs])
+    context.close()
+
+
+@pytest.fixture(scope="module")
+def stored():
+    """A function that loads a stored model, once."""
+    found = {}
+
+    def load(name):
+        if name not in found:
+            found[name] = pf.load_pretrained(name)[0]
+        return found[name]
+
+    return load
+
+
+def random_texts(model, longest, runs=RUNS):
+    """Texts of four lengths, of which JAX compiles each once."""
+    lengths = [1, longest, longest // 2, longest // 3 + 1]
+    return [RANDOM.integers(0, model.config.vocab_size, lengths[run % 4]).tolist() for run in range(runs)]
+
+
+def random_pairs(model, runs=RUNS):
+    sources = random_texts(model, model.config.source_len, runs)
+    targets = random_texts(model, model.config.context_len - 1, runs)
+    return [[source, [model.config.start_token, *target]] for source, target in zip(sources, targets, strict=True)]
+
+
+def random_images(model, runs=RUNS):
+    return RANDOM.random((runs, *model.config.image_size)).astype(np.float32).tolist()
+
+
+def close(found, wanted, what=""):
+    np.testing.assert_allclose(np.asarray(found), np.asarray(wanted), atol=TOLERANCE, rtol=TOLERANCE, err_msg=what)
+
+
+@pytest.mark.parametrize("name", DECODERS + ENCODERS)
+@pytest.mark.parametrize("method", ["call", "residualStream", "attentionWeights"])
+def test_reader_of_one_text(ask, stored, name, method):
+    model = stored(name)
+    texts = random_texts(model, model.config.context_len, RUNS if method == "call" else 4)
+    python = {"call": "__call__", "residualStream": "residual_stream", "attentionWeights": "attention_weights"}[method]
+    for text, found in zip(texts, ask(name, method, [[text] for text in texts]), strict=True):
+        close(found, jnp.stack([*getattr(model, python)(jnp.asarray(text))]), f"{name} {method} of {len(text)} tokens")
+
+
+@pytest.mark.parametrize("name", TRANSLATORS)
+@pytest.mark.parametrize("method", ["call", "attentionWeights", "crossAttentionWeights"])
+def test_translator(ask, stored, name, method):
+    model = stored(name)
+    pairs = random_pairs(model, RUNS if method == "call" else 4)
+    python = {"call": "__call__", "attentionWeights": "attention_weights"}.get(method, "cross_attention_weights")
+    for (source, target), found in zip(pairs, ask(name, method, pairs), strict=True):
+        close(found, getattr(model, python)(jnp.asarray(source), jnp.asarray(target)), f"{name} {method}")
+
+
+@pytest.mark.parametrize("name", ["vision", "vision_crossing"])
+def test_vision(ask, stored, name):
+    model = stored(name)
+    images = random_images(model)
+    batch = jnp.asarray(images)[..., None]
+    close(ask(name, "call", [[image] for image in images]), model(batch), name)
+    close(ask(name, "attentionWeights", [[image] for image in images[:3]]), model.attention_weights(batch[:3]), name)
+
+
+@pytest.mark.parametrize("name", DECODERS)
+def test_cache_gives_what_reading_anew_gives(ask, stored, name):
+    """A text that grows, shrinks, changes in the middle, and stays as it is."""
+    model = stored(name)
+    text = RANDOM.integers(0, model.config.vocab_size, 20).tolist()
+    changed = [*text[:9], (text[9] + 1) % model.config.vocab_size, *text[10:]]
+    texts = [text[:7], text[:8], text, text, text[:5], text[:6], changed, text]
+    wanted = [model(jnp.asarray(each)) for each in texts]
+    for found, want in zip(ask(name, "extend", [[each] for each in texts]), wanted, strict=True):
+        close(found, want, "extend")
+    for found, want in zip(ask(name, "next", [[each] for each in texts]), wanted, strict=True):
+        close(found, want[-1], "next")
+
+
+@pytest.mark.parametrize("name", TRANSLATORS)
+def test_translator_writes_with_a_cache(ask, stored, name):
+    model = stored(name)
+    (source, target), (other, _) = random_pairs(model, 2)
+    asked = [[source, target[:1]], [source, target], [other, target], [source, target[:1]], [source, target]]
+    for (given, written), found in zip(asked, ask(name, "next", asked), strict=True):
+        close(found, model(jnp.asarray(given), jnp.asarray(written))[-1])
+
+
+def test_every_step_of_a_block_can_be_seen(ask, stored):
+    """What the engine shows of the second block is what its parts give in Python."""
+    model = stored("decoder")
+    text = random_texts(model, 40)[1]
+    (found,) = ask("decoder", "intermediates", [["call", text]])
+    block, x = model.stack.blocks[1], model.residual_stream(jnp.asarray(text))[1]
+    rows, scheme, attention = block.attention_norm(x), model.stack.scheme, block.attention
+    split = {part: pf.split_heads(getattr(attention, part)(rows), 4) for part in ("query", "key", "value")}
+    queries, keys = scheme.rotate(split["query"]), scheme.rotate(split["key"])
+    weights = pf.attention_weights(queries, keys, pf.causal_mask(len(text)))
+    place = "stack.blocks.1."
+    close(found[f"{place}attention.queries"], queries)
+    close(found[f"{place}attention.keys"], keys)
+    close(found[f"{place}attention.values"], split["value"])
+    close(found[f"{place}attention.scores.2"], queries[2] @ keys[2].T / queries.shape[-1] ** 0.5)
+    close([found[f"{place}attention.weights.{head}"] for head in range(4)], weights)
+    close(found[f"{place}attention.heads"], weights @ split["value"])
+    after = x + attention(rows, pf.causal_mask(len(text)), scheme=scheme)
+    close(found[f"{place}after_attention"], after)
+    close(found[f"{place}output"], after + block.feed_forward(block.feed_forward_norm(after)))
+    close(found["returned"], model(jnp.asarray(text)))
+
+
+def test_vocabulary(ask, browser, site, stored):
+    """Ids and texts as in Python, also of what the vocabulary has not."""
+    _, vocabulary = pf.load_pretrained("seq2seq")
+    texts = ["17 July 1987", "", "22. März 2031", "日本 🙂 <start>", "a\u0301\u200f", "\ud7ff"]
+    page = browser.new_page()
+    page.goto(site + "404.html")
+    found = page.evaluate(
+        """async ([parts, texts]) => {
+            const { Vocabulary } = await import(new URL('_static/widgets/engine/tokenizer.mjs', document.baseURI));
+            const vocabulary = new Vocabulary(parts);
+            return texts.map((text) => { const ids = vocabulary.encode(text); return [ids, vocabulary.decode(ids)]; });
+        }""",
+        [json.loads(vocabulary.to_json()), texts],
+    )
+    page.close()
+    assert found == [[vocabulary.encode(text), vocabulary.decode(vocabulary.encode(text))] for text in texts]
+
+
+FAULTS = {
+    "cut short": (lambda data: data[:100_000], "is cut short"),
+    "empty": (lambda data: b"", "it has 0 bytes"),
+    "a web page": (lambda data: b"<!doctype html><p>Not found</p>", "header is cut short"),
+    "one number changed": (lambda data: data[:-3] + bytes([data[-3] ^ 1]) + data[-2:], "numbers are not those saved"),
+    "another type": (lambda data: data.replace(b'"F32"', b'"F16"'), "holds F16"),
+}
+LOAD = """async (name) => {
+    const { loadModel } = await import(new URL('_static/widgets/engine/client.mjs', document.baseURI));
+    const steps = [];
+    const address = new URL(`_static/models/${name}.safetensors`, document.baseURI).href;
+    try {
+        const model = await loadModel(name, address, (loaded, total) => steps.push([loaded, total]));
+        const logits = await model.ask('next', model.tokenizer.encode('Return'));
+        return { steps, logits };
+    } catch (error) {
+        return { error: error.message };
+    }
+}"""
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+def test_a_damaged_file_is_named(browser, site, fault):
+    spoil, message = FAULTS[fault]
+    context = browser.new_context(service_workers="block")
+    context.route("**/*.safetensors", lambda route: route.fulfill(body=spoil(route.fetch().body())))
+    page = context.new_page()
+    page.goto(site + "404.html")
+    assert message in page.evaluate(LOAD, "decoder")["error"]
+    context.close()
+
+
+@pytest.mark.parametrize("answer", ["status", "connection"])
+def test_a_missing_file_is_named_and_can_be_asked_for_again(browser, site, answer):
+    context = browser.new_context(service_workers="block")
+    gone = {"status": lambda route: route.fulfill(status=404), "connection": lambda route: route.abort()}[answer]
+    context.route("**/*.safetensors", gone)
+    page = context.new_page()
+    page.goto(site + "404.html")
+    expected = {"status": "status 404", "connection": "no connection"}[answer]
+    assert expected in page.evaluate(LOAD, "decoder")["error"]
+    context.unroute("**/*.safetensors")
+    assert len(page.evaluate(LOAD, "decoder")["logits"]) == 97
+    context.close()
+
+
+@pytest.mark.parametrize("without", ["", "delete window.Worker", "delete window.WebAssembly"])
+def test_a_model_loads_with_progress(browser, site, stored, without):
+    """In a worker; in the page, where the browser has none; and nothing needs WebAssembly."""
+    context = browser.new_context()
+    context.add_init_script(without)
+    page = context.new_page()
+    page.goto(site + "404.html")
+    found = page.evaluate(LOAD, "decoder")
+    context.close()
+    _, vocabulary = pf.load_pretrained("decoder")
+    close(found["logits"], stored("decoder")(jnp.asarray(vocabulary.encode("Return")))[-1])
+    loaded = [step[0] for step in found["steps"]]
+    assert loaded == sorted(loaded)
+    assert found["steps"][-1] == [loaded[-1], loaded[-1]]
+    assert loaded[-1] > 3_000_000

@@ -1,0 +1,65 @@
+// Matrices as the book writes them: rows are tokens. The numbers lie row by row in `data`, in float32 as in JAX.
+
+export const matrix = (rows, columns, data = new Float32Array(rows * columns)) => ({ rows, columns, data });
+export const row = ({ columns, data }, n) => data.subarray(n * columns, (n + 1) * columns);
+export const rowsOf = (x) => Array.from({ length: x.rows }, (_, n) => Array.from(row(x, n)));
+export const slice = (x, start, stop = x.rows) => matrix(stop - start, x.columns, x.data.slice(start * x.columns, stop * x.columns));
+export const map = (x, change) => matrix(x.rows, x.columns, x.data.map(change));
+
+/** Two matrices, number by number. */
+export const zip = (x, y, join) => map(x, (value, i) => join(value, y.data[i]));
+export const add = (x, y) => zip(x, y, (a, b) => a + b);
+
+/** One matrix below the other. */
+export function stack(x, y) {
+  const out = matrix(x.rows + y.rows, x.columns);
+  out.data.set(x.data);
+  out.data.set(y.data, x.data.length);
+  return out;
+}
+
+/** The columns from `start` on, `width` of them. */
+export function columns(x, start, width) {
+  const out = matrix(x.rows, width);
+  for (let n = 0; n < x.rows; n++) row(out, n).set(row(x, n).subarray(start, start + width));
+  return out;
+}
+
+export function transpose(x) {
+  const out = matrix(x.columns, x.rows);
+  for (let n = 0; n < x.rows; n++) for (let j = 0; j < x.columns; j++) out.data[j * x.rows + n] = x.data[n * x.columns + j];
+  return out;
+}
+
+/** X W, or X W + b. Four rows of W at a time, so that each number of the result is fetched once for the four. */
+export function linear(x, weight, bias = null) {
+  const [d, wide, w] = [weight.rows, weight.columns, weight.data];
+  if (x.columns !== d) throw new Error(`A row has ${x.columns} numbers; expected ${d}, one for each row of the matrix.`);
+  const out = matrix(x.rows, wide);
+  for (let n = 0; n < x.rows; n++) {
+    const [from, to] = [row(x, n), row(out, n)];
+    if (bias) to.set(bias);
+    let i = 0;
+    for (; i + 3 < d; i += 4) {
+      const [a, b, c, e] = [from[i], from[i + 1], from[i + 2], from[i + 3]];
+      const [first, second, third, fourth] = [i * wide, (i + 1) * wide, (i + 2) * wide, (i + 3) * wide];
+      for (let j = 0; j < wide; j++) to[j] += a * w[first + j] + b * w[second + j] + c * w[third + j] + e * w[fourth + j];
+    }
+    for (; i < d; i++) for (let j = 0; j < wide; j++) to[j] += from[i] * w[i * wide + j];
+  }
+  return out;
+}
+
+/** The softmax of each row. Where `mask(n, m)` is false the weight is zero; a row that is all hidden is all zeros. */
+export function softmax(scores, mask = () => true) {
+  const out = matrix(scores.rows, scores.columns);
+  for (let n = 0; n < scores.rows; n++) {
+    const [from, to] = [row(scores, n), row(out, n)];
+    let largest = -Infinity;
+    for (let m = 0; m < from.length; m++) if (mask(n, m) && from[m] > largest) largest = from[m];
+    let total = 0;
+    for (let m = 0; m < from.length; m++) if (mask(n, m)) total += to[m] = Math.exp(from[m] - largest);
+    for (let m = 0; m < from.length; m++) to[m] = total ? to[m] / total : 0;
+  }
+  return out;
+}

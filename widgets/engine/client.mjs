@@ -1,0 +1,68 @@
+// What a figure needs of the engine: `loadModel` and then `model.ask("method", ...inputs)`, in a worker if there is one.
+import { Vocabulary } from "./tokenizer.mjs";
+
+const waiting = new Map();
+let count = 0;
+let opened = null;
+
+/** A function that answers requests: of a worker, or of this page where no worker can be started. */
+function open() {
+  opened ??= new Promise((resolve) => {
+    const here = async () => resolve((await import("./host.mjs")).answer);
+    let worker;
+    try {
+      worker = new Worker(new URL("./worker.mjs", import.meta.url), { type: "module" });
+    } catch {
+      return here();
+    }
+    worker.addEventListener("error", () => { // an old browser has no modules in workers
+      for (const { reject } of waiting.values()) reject(new Error("The model stopped. Reload the page to start it again."));
+      waiting.clear();
+      here();
+    });
+    worker.addEventListener("message", ({ data: { number, loaded, total, value, error } }) => {
+      const asked = waiting.get(number);
+      if (number === 0) return resolve(inWorker);
+      if (loaded) return asked?.onprogress(loaded, total);
+      waiting.delete(number);
+      return error === undefined ? asked?.resolve(value) : asked?.reject(new Error(error));
+    });
+    const inWorker = (request, onprogress = () => {}) => new Promise((done, reject) => {
+      waiting.set(++count, { resolve: done, reject, onprogress });
+      worker.postMessage({ ...request, number: count });
+    });
+    worker.postMessage({ number: 0, method: "hello" });
+  });
+  return opened;
+}
+
+/** A model by its name, from an address or the bytes of its file: its configuration, its tokenizer, and its answers. */
+export async function loadModel(name, source, onprogress = () => {}) {
+  const answer = await open();
+  const { config, tokenizer } = await answer({ name, method: "load", inputs: [source] }, onprogress);
+  return { config, tokenizer: tokenizer && new Vocabulary(tokenizer), ask: (method, ...inputs) => answer({ name, method, inputs }) };
+}
+
+/**
+ * A function that has `work(...inputs)` done and shown by `show(result)`, and while that goes on remembers only the
+ * newest of the further inputs: who types faster than the model computes sees every result that is not yet out of date.
+ */
+export function newest(work, show, fail = (error) => { throw error; }) {
+  let [busy, next] = [false, null];
+  return async (...inputs) => {
+    next = inputs;
+    if (busy) return;
+    busy = true;
+    while (next) {
+      const now = next;
+      next = null;
+      try {
+        const result = await work(...now);
+        if (!next) show(result, ...now);
+      } catch (error) {
+        if (!next) fail(error);
+      }
+    }
+    busy = false;
+  };
+}

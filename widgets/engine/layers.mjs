@@ -1,0 +1,217 @@
+// The layers of the book, by the names and in the order of `plainformer`: attention, norms, token-wise networks, blocks.
+import { add, columns, linear, map, matrix, row, softmax, stack, transpose, zip } from "./arrays.mjs";
+
+/** The tensors whose names begin with a path such as `stack.blocks.0.`, and who wants to see what happens there. */
+export class Weights {
+  constructor(tensors, path = "", spy = {}) { Object.assign(this, { tensors, path, spy }); }
+  at(name) { return new Weights(this.tensors, `${this.path}${name}.`, this.spy); }
+  has(name) { return this.tensors.has(this.path + name); }
+  get(name) {
+    if (!this.has(name)) throw new Error(`The model's file has no ${this.path}${name}: it does not fit its configuration.`);
+    return this.tensors.get(this.path + name);
+  }
+}
+
+/** A part of a model. `see` shows a value to whoever is looking on, by its place in the model, and gives it back. */
+class Module {
+  constructor(weights) { this.path = weights.path; this.spy = weights.spy; }
+  see(name, value) { this.spy.look?.(this.path + name, value); return value; }
+}
+
+export class Linear extends Module {
+  constructor(weights) {
+    super(weights);
+    this.weight = weights.get("weight");
+    this.bias = weights.has("bias") ? weights.get("bias").data : null;
+  }
+  call(x) { return linear(x, this.weight, this.bias); }
+}
+
+const mean = (values) => values.reduce((total, value) => total + value, 0) / values.length;
+
+/** Normalise each row by `change(row)`, then scale and shift every column. */
+class Norm extends Module {
+  constructor(weights, eps) {
+    super(weights);
+    this.scale = weights.get("scale").data;
+    this.bias = weights.has("bias") ? weights.get("bias").data : null;
+    this.eps = eps;
+  }
+  call(x) {
+    const out = matrix(x.rows, x.columns);
+    for (let n = 0; n < x.rows; n++) {
+      const normalised = this.normalise(row(x, n));
+      row(out, n).set(normalised.map((value, i) => this.scale[i] * value + (this.bias ? this.bias[i] : 0)));
+    }
+    return out;
+  }
+}
+
+export class LayerNorm extends Norm {
+  normalise(token) {
+    const centre = mean(token);
+    const variance = mean(token.map((value) => (value - centre) ** 2));
+    return token.map((value) => (value - centre) / Math.sqrt(variance + this.eps));
+  }
+}
+
+export class RMSNorm extends Norm {
+  normalise(token) {
+    const meanSquare = mean(token.map((value) => value ** 2));
+    return token.map((value) => value / Math.sqrt(meanSquare + this.eps));
+  }
+}
+
+/** The error function, to within 1.5e-7 (Abramowitz and Stegun, 1964, formula 7.1.26). */
+export function erf(x) {
+  const t = 1 / (1 + 0.3275911 * Math.abs(x));
+  const series = [1.061405429, -1.453152027, 1.421413741, -0.284496736, 0.254829592].reduce((sum, a) => sum * t + a, 0);
+  return Math.sign(x) * (1 - series * t * Math.exp(-x * x));
+}
+
+export const gelu = (x) => (x * (1 + erf(x / Math.SQRT2))) / 2;
+export const silu = (x) => x / (1 + Math.exp(-x));
+
+export class FeedForward extends Module {
+  constructor(weights) {
+    super(weights);
+    this.up = new Linear(weights.at("up"));
+    this.down = new Linear(weights.at("down"));
+  }
+  call(x) { return this.down.call(this.see("hidden", map(this.up.call(x), gelu))); }
+}
+
+export class SwiGLU extends FeedForward {
+  constructor(weights) {
+    super(weights);
+    this.gate = new Linear(weights.at("gate"));
+  }
+  call(x) {
+    const gate = map(this.gate.call(x), silu);
+    return this.down.call(this.see("hidden", zip(gate, this.up.call(x), (g, u) => g * u)));
+  }
+}
+
+/** Turn each row by its position: column i and column i + d_k / 2 are a pair, one hand of a clock. */
+export function rotatePairs(rows, positions, base) {
+  const [out, half] = [matrix(rows.rows, rows.columns), rows.columns / 2];
+  for (let n = 0; n < rows.rows; n++) {
+    const [from, to] = [row(rows, n), row(out, n)];
+    for (let i = 0; i < half; i++) {
+      const angle = positions[n] / base ** (i / half);
+      const [sine, cosine] = [Math.sin(angle), Math.cos(angle)];
+      to[i] = from[i] * cosine - from[i + half] * sine;
+      to[i + half] = from[i] * sine + from[i + half] * cosine;
+    }
+  }
+  return out;
+}
+
+export const splitHeads = (x, numHeads) => {
+  const width = x.columns / numHeads;
+  return Array.from({ length: numHeads }, (_, h) => columns(x, h * width, width));
+};
+
+export function mergeHeads(heads) {
+  const [{ rows, columns: width }] = heads;
+  const out = matrix(rows, width * heads.length);
+  heads.forEach((head, h) => { for (let n = 0; n < rows; n++) row(out, n).set(row(head, n), h * width); });
+  return out;
+}
+
+/** Query n of a text may attend to position m; `first` is the position of the first query. */
+export const causalMask = (first = 0) => (n, m) => m <= first + n;
+
+export class MultiHeadAttention extends Module {
+  constructor(weights, { num_heads: numHeads, rope_theta: base, position_scheme: scheme }) {
+    super(weights);
+    for (const name of ["query", "key", "value", "output"]) this[name] = new Linear(weights.at(name));
+    Object.assign(this, { numHeads, base, rotary: scheme === "rotary" });
+  }
+
+  /** Queries or keys of each head, turned by their positions if the model's positions are rotary. */
+  heads(map, x, positions) {
+    const heads = splitHeads(map.call(x), this.numHeads);
+    return this.rotary && positions ? heads.map((head) => rotatePairs(head, positions, this.base)) : heads;
+  }
+
+  /** Attend from the rows of `x`, at `positions`, to those of a context, or to all that the cache holds and to `x`. */
+  call(x, { mask, context = null, cache = null, positions = null }) {
+    const queries = this.see("queries", this.heads(this.query, x, positions));
+    const { keys, values } = this.keysAndValues(context ?? x, positions, cache);
+    const outputs = queries.map((query, h) => {
+      const scores = map(linear(query, transpose(keys[h])), (product) => product / Math.sqrt(query.columns));
+      this.see(`scores.${h}`, scores);
+      const weights = this.see(`weights.${h}`, softmax(scores, mask));
+      return linear(weights, values[h]);
+    });
+    return this.output.call(mergeHeads(this.see("heads", outputs)));
+  }
+
+  /** The context's, kept in the cache once they are made; or those in the cache with those of further tokens. */
+  keysAndValues(x, positions, cache) {
+    if (cache?.whole) return cache;
+    const made = { keys: this.see("keys", this.heads(this.key, x, positions)), values: this.see("values", this.heads(this.value, x)) };
+    return cache ? cache.append(made) : made;
+  }
+}
+
+/** The keys and values of one layer, of all tokens read so far; of a context, they are `whole` after the first time. */
+export class KeyValueCache {
+  constructor({ ofContext = false } = {}) { Object.assign(this, { keys: [], values: [], whole: false, ofContext }); }
+  get length() { return this.keys.length ? this.keys[0].rows : 0; }
+  append({ keys, values }) {
+    const join = (old, added) => (old.length ? old.map((head, h) => stack(head, added[h])) : added);
+    this.keys = join(this.keys, keys);
+    this.values = join(this.values, values);
+    this.whole = this.ofContext;
+    return this;
+  }
+  /** Forget all but the first `length` tokens. */
+  rewind(length) {
+    for (const part of ["keys", "values"]) this[part] = length ? this[part].map((head) => matrix(length, head.columns, head.data.slice(0, length * head.columns))) : [];
+  }
+}
+
+/** x + sublayer(norm(x)). */
+const preNorm = (x, norm, sublayer) => add(x, sublayer(norm.call(x)));
+
+export const makeNorm = (weights, { norm, norm_eps: eps }) => new (norm === "rms" ? RMSNorm : LayerNorm)(weights, eps);
+
+export class TransformerBlock extends Module {
+  constructor(weights, config) {
+    super(weights);
+    this.attentionNorm = makeNorm(weights.at("attention_norm"), config);
+    this.attention = new MultiHeadAttention(weights.at("attention"), config);
+    if (weights.has("cross_norm.scale")) {
+      this.crossNorm = makeNorm(weights.at("cross_norm"), config);
+      this.crossAttention = new MultiHeadAttention(weights.at("cross_attention"), config);
+    }
+    this.feedForwardNorm = makeNorm(weights.at("feed_forward_norm"), config);
+    this.feedForward = new (config.activation === "swiglu" ? SwiGLU : FeedForward)(weights.at("feed_forward"));
+  }
+
+  call(x, { mask, positions, cache = null, context = null, contextCache = null }) {
+    x = this.see("after_attention", preNorm(x, this.attentionNorm, (rows) => this.attention.call(rows, { mask, positions, cache })));
+    if (this.crossNorm) x = preNorm(x, this.crossNorm, (rows) => this.crossAttention.call(rows, { context, cache: contextCache }));
+    return this.see("output", preNorm(x, this.feedForwardNorm, (rows) => this.feedForward.call(rows)));
+  }
+}
+
+/** Blocks one after the other, and a norm at the end. */
+export class Stack extends Module {
+  constructor(weights, config) {
+    super(weights);
+    this.blocks = Array.from({ length: config.num_layers }, (_, i) => new TransformerBlock(weights.at(`blocks.${i}`), config));
+    this.finalNorm = makeNorm(weights.at("final_norm"), config);
+  }
+
+  /** What enters the first block and what leaves each; of the caches there is one for each block. */
+  residualStream(x, { caches = [], contextCaches = [], ...options } = {}) {
+    const stream = [this.see("input", x)];
+    this.blocks.forEach((block, i) => stream.push(block.call(stream[i], { ...options, cache: caches[i], contextCache: contextCaches[i] })));
+    return stream;
+  }
+
+  normalise(x) { return this.see("normalised", this.finalNorm.call(x)); }
+}

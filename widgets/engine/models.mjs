@@ -1,0 +1,234 @@
+// The four models of the book, by the names of `plainformer`: Decoder, MaskedLanguageModel (an encoder), Seq2Seq, ViT.
+import { add, linear, map, matrix, row, slice, stack, transpose } from "./arrays.mjs";
+import { KeyValueCache, Linear, Stack, Weights, causalMask, gelu, makeNorm } from "./layers.mjs";
+import { Vocabulary } from "./tokenizer.mjs";
+
+const range = (start, length) => Array.from({ length }, (_, i) => start + i);
+
+/** The vectors of tokens: rows of a table. */
+function embed(table, ids) {
+  const out = matrix(ids.length, table.columns);
+  ids.forEach((id, n) => {
+    if (!Number.isInteger(id) || id < 0 || id >= table.rows) throw new Error(`A token has the id ${id}; expected 0 to ${table.rows - 1}.`);
+    row(out, n).set(row(table, id));
+  });
+  return out;
+}
+
+function checkLength(what, length, most) {
+  if (length < 1 || length > most) throw new Error(`${what} has ${length} tokens; expected 1 to ${most}.`);
+}
+
+class Model {
+  constructor({ tensors, config, tokenizer }) {
+    this.weights = new Weights(tensors);
+    this.config = config;
+    this.tokenizer = tokenizer && new Vocabulary(tokenizer);
+  }
+
+  /** All that the parts of the model show while it computes `method(...inputs)`, by place; `returned` is what it returns. */
+  intermediates(method, ...inputs) {
+    const found = {};
+    this.weights.spy.look = (place, value) => { found[place] = value; };
+    try {
+      found.returned = this[method](...inputs);
+    } finally {
+      delete this.weights.spy.look;
+    }
+    return found;
+  }
+
+  /** The attention weights, a matrix for each block and head, of a stack, while the model computes `method(...inputs)`. */
+  weightsOf(stack, kind, method, ...inputs) {
+    const seen = this.intermediates(method, ...inputs);
+    return stack.blocks.map((block) => range(0, block.attention.numHeads).map((h) => seen[`${block[kind].path}weights.${h}`]));
+  }
+}
+
+/** Caches of a model that reads from left to right: texts that begin alike are read once. */
+class Reading {
+  constructor(blocks) { this.caches = blocks.map(() => new KeyValueCache()); this.ids = []; this.rows = null; }
+  /** Read a text, of which the beginning may be known; `run(ids, first, caches)` gives the rows of the last block. */
+  read(ids, run) {
+    let known = 0;
+    while (known < Math.min(ids.length, this.ids.length) && ids[known] === this.ids[known]) known++;
+    if (known < ids.length || known < this.ids.length) {
+      for (const cache of this.caches) cache.rewind(known);
+      const kept = known ? slice(this.rows, 0, known) : null;
+      [this.ids, this.rows] = [ids.slice(0, known), kept]; // should what follows fail
+      if (known < ids.length) {
+        const added = run(ids.slice(known), known, this.caches);
+        [this.ids, this.rows] = [[...ids], kept ? stack(kept, added) : added];
+      }
+    }
+    return this.rows;
+  }
+}
+
+export class Decoder extends Model {
+  constructor(file) {
+    super(file);
+    this.embedding = this.weights.get("embedding.weight");
+    this.output = transpose(this.embedding); // the same table, used twice
+    this.stack = new Stack(this.weights.at("stack"), this.config.stack);
+    this.reading = new Reading(this.stack.blocks);
+  }
+
+  residualStream(ids) {
+    checkLength("A text", ids.length, this.config.context_len);
+    return this.stack.residualStream(embed(this.embedding, ids), { mask: causalMask(), positions: range(0, ids.length) });
+  }
+
+  /** Logits of the next token, after every token of a text. */
+  call(ids) { return this.logits(this.residualStream(ids).at(-1)); }
+  logits(x) { return linear(this.stack.normalise(x), this.output); }
+  attentionWeights(ids) { return this.weightsOf(this.stack, "attention", "residualStream", ids); }
+
+  /** As `call`, with a cache: of a text that begins like the one before only the rest is read. */
+  extend(ids) {
+    checkLength("A text", ids.length, this.config.context_len);
+    return this.logits(this.reading.read(ids, (rest, first, caches) => this.stack.residualStream(
+      embed(this.embedding, rest), { mask: causalMask(first), positions: range(first, rest.length), caches }).at(-1)));
+  }
+
+  /** As the last row of `extend`: logits of what comes after the text. */
+  next(ids) {
+    checkLength("A text", ids.length, this.config.context_len);
+    const rows = this.reading.read(ids, (rest, first, caches) => this.stack.residualStream(
+      embed(this.embedding, rest), { mask: causalMask(first), positions: range(first, rest.length), caches }).at(-1));
+    return Array.from(this.logits(slice(rows, rows.rows - 1)).data);
+  }
+}
+
+/** The encoder under a model: it reads token ids, or rows of numbers, with a learned row in front if it has one. */
+class Encoder {
+  constructor(weights, config, grid = null) {
+    this.embedding = weights.has("embedding.bias") ? new Linear(weights.at("embedding")) : weights.get("embedding.weight");
+    this.classToken = weights.has("class_token") ? weights.get("class_token") : null;
+    this.stack = new Stack(weights.at("stack"), config);
+    this.codes = grid && sinusoidalPositions2d(...grid, config.d_model);
+  }
+
+  residualStream(inputs) {
+    let x = this.embedding instanceof Linear ? this.embedding.call(inputs) : embed(this.embedding, inputs);
+    if (this.codes) x = add(x, this.codes);
+    if (this.classToken) x = stack(this.classToken, x);
+    return this.stack.residualStream(x, { positions: range(0, x.rows) });
+  }
+}
+
+export class MaskedLanguageModel extends Model {
+  constructor(file) {
+    super(file);
+    const sizes = this.config.stack;
+    this.encoder = new Encoder(this.weights.at("encoder"), sizes);
+    this.head = new Linear(this.weights.at("head"));
+    this.headNorm = makeNorm(this.weights.at("head_norm"), sizes);
+    this.output = transpose(this.encoder.embedding);
+    this.outputBias = this.weights.get("output_bias").data;
+  }
+
+  residualStream(ids) {
+    checkLength("A text", ids.length, this.config.context_len);
+    return this.encoder.residualStream(ids);
+  }
+
+  /** Logits, at every token of a text, of what it was before some were hidden. */
+  call(ids) { return this.logits(this.residualStream(ids).at(-1)); }
+  logits(x) {
+    x = this.encoder.stack.normalise(x);
+    x = this.config.use_class_token ? slice(x, 1) : x;
+    return linear(this.headNorm.call(map(this.head.call(x), gelu)), this.output, this.outputBias);
+  }
+  attentionWeights(ids) { return this.weightsOf(this.encoder.stack, "attention", "residualStream", ids); }
+}
+
+export class Seq2Seq extends Model {
+  constructor(file) {
+    super(file);
+    this.encoder = new Encoder(this.weights.at("encoder"), this.config.encoder);
+    this.output = transpose(this.encoder.embedding);
+    this.stack = new Stack(this.weights.at("stack"), this.config.decoder);
+    this.conditioned = { source: [], contextCaches: null, reading: null };
+  }
+
+  encode(source) {
+    checkLength("A source", source.length, this.config.source_len);
+    return this.encoder.stack.normalise(this.encoder.residualStream(source).at(-1));
+  }
+
+  residualStream(source, target) {
+    const context = this.encode(source);
+    return this.read(target, { context });
+  }
+
+  read(target, options, first = 0) {
+    checkLength("A target", first + target.length, this.config.context_len);
+    const x = embed(this.encoder.embedding, target);
+    return this.stack.residualStream(x, { mask: causalMask(first), positions: range(first, target.length), ...options });
+  }
+
+  /** Logits of the next token, after every token of a target, which begins with the start token. */
+  call(source, target) { return this.logits(this.residualStream(source, target).at(-1)); }
+  logits(x) { return linear(this.stack.normalise(x), this.output); }
+  attentionWeights(source, target) { return this.weightsOf(this.stack, "attention", "residualStream", source, target); }
+  crossAttentionWeights(source, target) { return this.weightsOf(this.stack, "crossAttention", "residualStream", source, target); }
+
+  /** As the last row of `call`; a source is read once, and so is the beginning of a target. */
+  next(source, target) {
+    if (!this.conditioned.context || source.join() !== this.conditioned.source.join()) {
+      const contextCaches = this.stack.blocks.map(() => new KeyValueCache({ ofContext: true }));
+      this.conditioned = { source: [...source], context: this.encode(source), contextCaches, reading: new Reading(this.stack.blocks) };
+    }
+    const { context, contextCaches, reading } = this.conditioned;
+    const rows = reading.read(target, (rest, first, caches) => this.read(rest, { context, contextCaches, caches }, first).at(-1));
+    return Array.from(this.logits(slice(rows, rows.rows - 1)).data);
+  }
+}
+
+/** A grid's codes: half of the columns say the row of a patch, half its column, by sine and cosine in turn. */
+export function sinusoidalPositions2d(height, width, dModel) {
+  const out = matrix(height * width, dModel);
+  const half = dModel / 2;
+  range(0, out.rows).forEach((n) => [Math.floor(n / width), n % width].forEach((place, part) => {
+    for (let i = 0; i < half; i += 2) {
+      const angle = place / 10000 ** (i / half);
+      row(out, n).set([Math.sin(angle), Math.cos(angle)], part * half + i);
+    }
+  }));
+  return out;
+}
+
+export class ViT extends Model {
+  constructor(file) {
+    super(file);
+    const { image_size: [height, width], patch_size: [high, wide], stack: sizes } = this.config;
+    this.encoder = new Encoder(this.weights.at("encoder"), sizes, [height / high, width / wide]);
+    this.output = new Linear(this.weights.at("output"));
+  }
+
+  /** Cut an image, rows of pixels from 0 to 1, into patches in reading order, each a row of its pixels. */
+  patches(image) {
+    const { image_size: [height, width], patch_size: [high, wide] } = this.config;
+    if (image.length !== height || image.some((pixels) => pixels.length !== width)) throw new Error(`An image has ${image.length} x ${image[0]?.length} pixels; expected ${height} x ${width}.`);
+    const patches = [];
+    for (let y = 0; y < height; y += high) for (let x = 0; x < width; x += wide) patches.push(image.slice(y, y + high).flatMap((pixels) => pixels.slice(x, x + wide)));
+    return matrix(patches.length, high * wide, Float32Array.from(patches.flat()));
+  }
+
+  residualStream(image) { return this.encoder.residualStream(this.patches(image)); }
+
+  /** A logit for each class, from the row of the class token. */
+  call(image) { return this.logits(this.residualStream(image).at(-1)); }
+  logits(x) { return Array.from(this.output.call(slice(this.encoder.stack.normalise(x), 0, 1)).data); }
+  attentionWeights(image) { return this.weightsOf(this.encoder.stack, "attention", "residualStream", image); }
+}
+
+const CLASSES = { Decoder, MaskedLanguageModel, Seq2Seq, ViT };
+
+/** The model that a file of `save_model` holds. */
+export function modelOf(file) {
+  const name = file.metadata.model;
+  if (!Object.hasOwn(CLASSES, name)) throw new Error(`The file holds the model ${name}; expected one of ${Object.keys(CLASSES).join(", ")}.`);
+  return new CLASSES[name](file);
+}

@@ -1,0 +1,45 @@
+// Read the files that `save_model` writes: safetensors, the model's configuration and tokenizer in the header.
+import { matrix } from "./arrays.mjs";
+
+const hint = "Reload the page to fetch it again.";
+
+/** The tensors of a file as matrices (a vector is one row), its configuration, and its tokenizer's parts or null. */
+export function readSafetensors(buffer) {
+  const damaged = (what) => new Error(`The model's file is damaged: ${what}. ${hint}`);
+  if (buffer.byteLength < 8) throw damaged(`it has ${buffer.byteLength} bytes`);
+  const length = Number(new DataView(buffer).getBigUint64(0, true));
+  if (length > buffer.byteLength - 8) throw damaged("its header is cut short");
+  let header;
+  try {
+    header = JSON.parse(new TextDecoder("utf-8", { fatal: true }).decode(new Uint8Array(buffer, 8, length)));
+  } catch {
+    throw damaged("its header cannot be read");
+  }
+  const { __metadata__: metadata = {}, ...entries } = header;
+  const tensors = new Map();
+  for (const [name, { dtype, shape, data_offsets: [start, stop] }] of Object.entries(entries)) {
+    const size = shape.reduce((product, side) => product * side, 1);
+    if (dtype !== "F32") throw damaged(`${name} holds ${dtype}, and F32 is expected`);
+    if (stop - start !== 4 * size || 8 + length + stop > buffer.byteLength) throw damaged(`${name} is cut short`);
+    const numbers = new Float32Array(buffer.slice(8 + length + start, 8 + length + stop));
+    tensors.set(name, { ...(shape.length === 2 ? matrix(...shape, numbers) : matrix(1, size, numbers)), shape });
+  }
+  const parsed = (part) => (part in metadata ? JSON.parse(metadata[part]) : null);
+  return { tensors, config: parsed("config"), tokenizer: parsed("tokenizer"), metadata };
+}
+
+/** Raise an error unless the numbers are those that were saved, as `digest` of saving.py does. */
+export async function checkSeal({ tensors, metadata }) {
+  if (!globalThis.crypto?.subtle) return; // browsers offer it on https and on this machine only
+  const text = new TextEncoder();
+  const sealed = ["config", "tokenizer", "metadata"].filter((part) => part in metadata).map((part) => metadata[part]);
+  const parts = [text.encode(sealed.map((words) => `${[...words].length} ${words} `).join(""))];
+  for (const name of [...tensors.keys()].sort()) {
+    const { shape, data } = tensors.get(name);
+    const spelt = shape.length === 1 ? `(${shape[0]},)` : `(${shape.join(", ")})`;
+    parts.push(text.encode(`${name} float32 ${spelt} `), new Uint8Array(data.buffer));
+  }
+  const hash = await crypto.subtle.digest("SHA-256", await new Blob(parts).arrayBuffer());
+  const found = [...new Uint8Array(hash)].map((byte) => byte.toString(16).padStart(2, "0")).join("");
+  if (found !== metadata.sha256) throw new Error(`The model's file is damaged: its numbers are not those saved. ${hint}`);
+}

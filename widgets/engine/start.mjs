@@ -1,0 +1,35 @@
+// Before a model is fetched the reader is asked, and sees how far it has come; what went wrong is said, with a way on.
+import { frame, html } from "../common.mjs";
+import { loadModel } from "./client.mjs";
+
+const megabytes = (bytes) => (bytes / 1e6).toFixed(1);
+
+/**
+ * The model of a figure, once the reader wants it. The page says which (`data-model`, `data-bytes`); a notebook hands
+ * over the bytes, as `given`, and needs not be asked. Until it is there, the still picture stays above the button.
+ */
+export async function start(element, { label, given = null }) {
+  if (given) return loadModel(given.name, given.bytes);
+  const { model: name, bytes } = element.closest(".live-figure").dataset;
+  const address = new URL(`../../models/${name}.safetensors`, import.meta.url).href;
+  const { controls, publish } = frame(element, { label, reset: null });
+  const bar = html("progress", { max: bytes, value: 0, "aria-label": "How much of the model has arrived", hidden: true });
+  const button = html("button", { type: "button", class: "lf-button lf-start" }, `Run the model here (${megabytes(bytes)} MB)`);
+  controls.append(button, bar);
+  publish({ started: false }, "Every number will be computed in this page, by the book's own trained model.");
+  return new Promise((resolve) => button.addEventListener("click", async () => {
+    button.disabled = true;
+    bar.hidden = false;
+    try {
+      resolve(await loadModel(name, address, (loaded) => {
+        bar.value = loaded;
+        publish({ started: false, loaded }, `${megabytes(loaded)} of ${megabytes(bytes)} MB`);
+      }));
+    } catch (error) {
+      button.disabled = false;
+      button.textContent = "Try again";
+      bar.hidden = true;
+      publish({ started: false, error: error.message }, error.message);
+    }
+  }));
+}
