@@ -1,4 +1,4 @@
-"""Photograph each live figure of the built site as it stands when the page opens, into `widgets/<name>.png`.
+"""Photograph each live figure of the built site as it stands when it opens, with its model if it runs one, into `widgets/<name>.png`.
 
     make frames
 
@@ -46,6 +46,8 @@ def photograph(page: Page, name: str) -> bytes:
     """The figure as a PNG of 128 colours."""
     figure = page.locator(f'.live-figure[data-widget="{name}"]')
     figure.scroll_into_view_if_needed()
+    if figure.get_attribute("data-model"):
+        figure.locator(".lf-start").click()
     page.wait_for_selector(f'.live-figure-mounted[data-widget="{name}"]')
     page.wait_for_timeout(1000)
     picture = Image.open(io.BytesIO(figure.locator(".live-figure-stage").screenshot(animations="disabled")))

@@ -184,8 +184,14 @@ class Figure:
     """A live figure on its page: where it is, what it says its numbers are, and how to work it."""
 
     def __init__(self, visit: Visit, name: str):
-        self.visit, self.page = visit, visit.page
+        self.visit, self.page, self.name = visit, visit.page, name
         self.root = self.page.locator(f'.live-figure[data-widget="{name}"] .lf').first
+
+    def start(self) -> "Figure":
+        """Have the figure fetch its model, as the reader does; it is ready when it stands in the place of its picture."""
+        self.root.locator(".lf-start").click()
+        self.page.locator(f'.live-figure-mounted[data-widget="{self.name}"]').first.wait_for()
+        return self
 
     @property
     def state(self) -> dict:
@@ -245,6 +251,8 @@ def shared_figures(browser, site, figure_page):
             opened[path] = Visit(browser, site, path)
         figure = Figure(opened[path], name)
         figure.root.scroll_into_view_if_needed()
+        if figure.root.locator(".lf-start").count():
+            figure.start()
         figure.reset()
         return figure
 
