@@ -1,8 +1,8 @@
-"""Photograph each live figure of the built site as it stands when it opens, with its model if it runs one, into `widgets/<name>.png`.
+"""Photograph each live figure of the built site as it stands when it opens, into `widgets/<name>.png`.
 
     make frames
 
-The picture is what print, notebooks and readers without JavaScript have of it.
+A figure that runs a model is started first. The picture is what print, notebooks and readers without JavaScript have of it.
 """
 
 import functools

@@ -188,7 +188,7 @@ class Figure:
         self.root = self.page.locator(f'.live-figure[data-widget="{name}"] .lf').first
 
     def start(self) -> "Figure":
-        """Have the figure fetch its model, as the reader does; it is ready when it stands in the place of its picture."""
+        """Have the figure fetch its model, as the reader does, and wait until it stands in the place of its picture."""
         self.root.locator(".lf-start").click()
         self.page.locator(f'.live-figure-mounted[data-widget="{self.name}"]').first.wait_for()
         return self
