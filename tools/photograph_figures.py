@@ -2,7 +2,8 @@
 
     make frames
 
-A figure that runs a model is started first. The picture is what print, notebooks and readers without JavaScript have of it.
+A figure that runs a model is started first. The picture is what print, notebooks and readers without JavaScript have
+of it.
 """
 
 import functools
