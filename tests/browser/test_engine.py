@@ -1,7 +1,9 @@
 """The engine of the live figures: in the page, the stored models compute what they compute in Python."""
 
+import base64
 import json
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
@@ -146,6 +148,64 @@ def test_every_step_of_a_block_can_be_seen(ask, stored):
     close(found[f"{place}after_attention"], after)
     close(found[f"{place}output"], after + block.feed_forward(block.feed_forward_norm(after)))
     close(found["returned"], model(jnp.asarray(text)))
+
+
+STACKS = {
+    "the default": {},
+    "post-norm, ReLU, grouped heads": {"norm_placement": "post", "activation": "relu", "num_kv_heads": 2},
+    "rotary, GEGLU, one key head": {"position_scheme": "rotary", "activation": "geglu", "num_kv_heads": 1},
+    "sinusoidal, tanh, wide keys": {"position_scheme": "sinusoidal", "activation": "gelu_tanh", "d_k": 6, "d_v": 5},
+    "no positions, RMS, no bias": {"position_scheme": "none", "norm": "rms", "use_bias": False},
+    "squared, another base": {"activation": "squared_relu", "position_scheme": "rotary", "rope_theta": 100.0},
+    "quick, gate": {"activation": "quick_gelu", "norm_eps": 0.1},
+    "silu, gate of tanh": {"activation": "geglu_tanh"},
+    "silu": {"activation": "silu"},
+}
+OWN = """async ([bytes, method, inputs]) => {
+    const { answer } = await import(new URL('_static/widgets/engine/host.mjs', document.baseURI));
+    const name = `own-${Math.random()}`;
+    await answer({ name, method: 'load', inputs: [Uint8Array.from(atob(bytes), (c) => c.charCodeAt(0)).buffer] });
+    const found = await answer({ name, method, inputs });
+    return Array.from(found.data ?? found);
+}"""
+
+
+def with_random_vectors(model):
+    """Biases, scales and rows of tables that start at zeros or ones, drawn instead, so that none can be left out."""
+    leaves, structure = jax.tree.flatten(model)
+    keys = jax.random.split(jax.random.key(1), len(leaves))
+    leaves = [x + 0.3 * jax.random.normal(key, x.shape) for x, key in zip(leaves, keys, strict=True)]
+    return jax.tree.unflatten(structure, leaves)
+
+
+@pytest.mark.parametrize("kind", ["decoder", "encoder", "seq2seq", "vision"])
+@pytest.mark.parametrize("stack", STACKS)
+def test_models_of_ones_own(browser, site, tmp_path, kind, stack):
+    """Whatever blocks a reader chooses, the page computes what Python computes."""
+    sizes = pf.StackConfig(d_model=16, num_layers=2, **STACKS[stack])
+    text, other, key = [3, 1, 4, 1, 5, 9, 2], [0, 2, 6, 5], jax.random.key(0)
+    image = np.random.default_rng(1).random((4, 8)).astype(np.float32)
+    model, inputs = {
+        "decoder": (pf.Decoder(pf.DecoderConfig(11, 9, stack=sizes, tied_embedding=False), key=key), [text]),
+        "encoder": (
+            pf.MaskedLanguageModel(pf.EncoderConfig(vocab_size=11, context_len=9, stack=sizes), key=key),
+            [text],
+        ),
+        "seq2seq": (pf.Seq2Seq(pf.Seq2SeqConfig(11, 9, 9, 0, 1, encoder=sizes, decoder=sizes), key=key), [text, other]),
+        "vision": (
+            pf.ViT(pf.ViTConfig(image_size=(4, 8), patch_size=2, num_classes=3, pooling="mean", stack=sizes), key=key),
+            [image],
+        ),
+    }[kind]
+    model = with_random_vectors(model)
+    pf.save_model(tmp_path / "own.safetensors", model)
+    data = base64.b64encode((tmp_path / "own.safetensors").read_bytes()).decode()
+    page = browser.new_page()
+    page.goto(site + "404.html")
+    found = page.evaluate(OWN, [data, "call", [each if kind != "vision" else each.tolist() for each in inputs]])
+    page.close()
+    arrays = [jnp.asarray(each)[..., None] if kind == "vision" else jnp.asarray(each) for each in inputs]
+    close(found, np.ravel(model(*arrays)), f"{kind}: {stack}")
 
 
 def test_vocabulary(ask, browser, site, stored):

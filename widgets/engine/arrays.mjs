@@ -18,6 +18,16 @@ export function stack(x, y) {
   return out;
 }
 
+/** The rows with these numbers, in this order. */
+export function rowsAt(table, numbers) {
+  const out = matrix(numbers.length, table.columns);
+  numbers.forEach((number, n) => {
+    if (!Number.isInteger(number) || number < 0 || number >= table.rows) throw new Error(`There is no row ${number}; expected 0 to ${table.rows - 1}.`);
+    row(out, n).set(row(table, number));
+  });
+  return out;
+}
+
 /** The columns from `start` on, `width` of them. */
 export function columns(x, start, width) {
   const out = matrix(x.rows, width);

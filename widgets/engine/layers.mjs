@@ -1,5 +1,5 @@
 // The layers of the book, by the names and in the order of `plainformer`: attention, norms, token-wise networks, blocks.
-import { add, columns, linear, map, matrix, row, softmax, stack, transpose, zip } from "./arrays.mjs";
+import { add, columns, linear, map, matrix, row, rowsAt, softmax, stack, transpose, zip } from "./arrays.mjs";
 
 /** The tensors whose names begin with a path such as `stack.blocks.0.`, and who wants to see what happens there. */
 export class Weights {
@@ -69,25 +69,37 @@ export function erf(x) {
   return Math.sign(x) * (1 - series * t * Math.exp(-x * x));
 }
 
-export const gelu = (x) => (x * (1 + erf(x / Math.SQRT2))) / 2;
-export const silu = (x) => x / (1 + Math.exp(-x));
+const sigmoid = (x) => 1 / (1 + Math.exp(-x));
+const ACTIVATIONS = {
+  relu: (x) => Math.max(x, 0),
+  gelu: (x) => (x * (1 + erf(x / Math.SQRT2))) / 2,
+  gelu_tanh: (x) => (x * (1 + Math.tanh(Math.sqrt(2 / Math.PI) * (x + 0.044715 * x ** 3)))) / 2,
+  silu: (x) => x * sigmoid(x),
+  quick_gelu: (x) => x * sigmoid(1.702 * x),
+  squared_relu: (x) => Math.max(x, 0) ** 2,
+};
+const GATES = { swiglu: "silu", geglu: "gelu", geglu_tanh: "gelu_tanh" };
+
+/** The activation of a configuration; of a network with a gate, that of the gate. */
+export const activationOf = ({ activation }) => ACTIVATIONS[GATES[activation] ?? activation];
 
 export class FeedForward extends Module {
-  constructor(weights) {
+  constructor(weights, config) {
     super(weights);
     this.up = new Linear(weights.at("up"));
     this.down = new Linear(weights.at("down"));
+    this.activation = activationOf(config);
   }
-  call(x) { return this.down.call(this.see("hidden", map(this.up.call(x), gelu))); }
+  call(x) { return this.down.call(this.see("hidden", map(this.up.call(x), this.activation))); }
 }
 
 export class SwiGLU extends FeedForward {
-  constructor(weights) {
-    super(weights);
+  constructor(weights, config) {
+    super(weights, config);
     this.gate = new Linear(weights.at("gate"));
   }
   call(x) {
-    const gate = map(this.gate.call(x), silu);
+    const gate = map(this.gate.call(x), this.activation);
     return this.down.call(this.see("hidden", zip(gate, this.up.call(x), (g, u) => g * u)));
   }
 }
@@ -107,6 +119,18 @@ export function rotatePairs(rows, positions, base) {
   return out;
 }
 
+/** The code of each position: sine and cosine of the angle of each clock, in turn. */
+export function sinusoidalPositions(positions, dModel) {
+  const out = matrix(positions.length, dModel);
+  positions.forEach((position, n) => {
+    for (let i = 0; i < dModel; i += 2) {
+      const angle = position / 10000 ** (i / dModel);
+      row(out, n).set([Math.sin(angle), Math.cos(angle)], i);
+    }
+  });
+  return out;
+}
+
 export const splitHeads = (x, numHeads) => {
   const width = x.columns / numHeads;
   return Array.from({ length: numHeads }, (_, h) => columns(x, h * width, width));
@@ -123,27 +147,28 @@ export function mergeHeads(heads) {
 export const causalMask = (first = 0) => (n, m) => m <= first + n;
 
 export class MultiHeadAttention extends Module {
-  constructor(weights, { num_heads: numHeads, rope_theta: base, position_scheme: scheme }) {
+  constructor(weights, { num_heads: numHeads, num_kv_heads: numKvHeads, rope_theta: base, position_scheme: scheme }) {
     super(weights);
     for (const name of ["query", "key", "value", "output"]) this[name] = new Linear(weights.at(name));
-    Object.assign(this, { numHeads, base, rotary: scheme === "rotary" });
+    Object.assign(this, { numHeads, numKvHeads: numKvHeads ?? numHeads, base, rotary: scheme === "rotary" });
   }
 
   /** Queries or keys of each head, turned by their positions if the model's positions are rotary. */
-  heads(map, x, positions) {
-    const heads = splitHeads(map.call(x), this.numHeads);
+  heads(map, x, numHeads, positions) {
+    const heads = splitHeads(map.call(x), numHeads);
     return this.rotary && positions ? heads.map((head) => rotatePairs(head, positions, this.base)) : heads;
   }
 
   /** Attend from the rows of `x`, at `positions`, to those of a context, or to all that the cache holds and to `x`. */
   call(x, { mask, context = null, cache = null, positions = null }) {
-    const queries = this.see("queries", this.heads(this.query, x, positions));
+    const queries = this.see("queries", this.heads(this.query, x, this.numHeads, positions));
     const { keys, values } = this.keysAndValues(context ?? x, positions, cache);
     const outputs = queries.map((query, h) => {
-      const scores = map(linear(query, transpose(keys[h])), (product) => product / Math.sqrt(query.columns));
+      const shared = Math.floor((h * this.numKvHeads) / this.numHeads); // a group of queries shares one head of keys
+      const scores = map(linear(query, transpose(keys[shared])), (product) => product / Math.sqrt(query.columns));
       this.see(`scores.${h}`, scores);
       const weights = this.see(`weights.${h}`, softmax(scores, mask));
-      return linear(weights, values[h]);
+      return linear(weights, values[shared]);
     });
     return this.output.call(mergeHeads(this.see("heads", outputs)));
   }
@@ -151,7 +176,9 @@ export class MultiHeadAttention extends Module {
   /** The context's, kept in the cache once they are made; or those in the cache with those of further tokens. */
   keysAndValues(x, positions, cache) {
     if (cache?.whole) return cache;
-    const made = { keys: this.see("keys", this.heads(this.key, x, positions)), values: this.see("values", this.heads(this.value, x)) };
+    const keys = this.see("keys", this.heads(this.key, x, this.numKvHeads, positions));
+    const values = this.see("values", this.heads(this.value, x, this.numKvHeads));
+    const made = { keys, values };
     return cache ? cache.append(made) : made;
   }
 }
@@ -173,8 +200,8 @@ export class KeyValueCache {
   }
 }
 
-/** x + sublayer(norm(x)). */
 const preNorm = (x, norm, sublayer) => add(x, sublayer(norm.call(x)));
+const postNorm = (x, norm, sublayer) => norm.call(add(x, sublayer(x)));
 
 export const makeNorm = (weights, { norm, norm_eps: eps }) => new (norm === "rms" ? RMSNorm : LayerNorm)(weights, eps);
 
@@ -188,13 +215,15 @@ export class TransformerBlock extends Module {
       this.crossAttention = new MultiHeadAttention(weights.at("cross_attention"), config);
     }
     this.feedForwardNorm = makeNorm(weights.at("feed_forward_norm"), config);
-    this.feedForward = new (config.activation === "swiglu" ? SwiGLU : FeedForward)(weights.at("feed_forward"));
+    this.feedForward = new (config.activation in GATES ? SwiGLU : FeedForward)(weights.at("feed_forward"), config);
+    this.add = config.norm_placement === "pre" ? preNorm : postNorm;
   }
 
   call(x, { mask, positions, cache = null, context = null, contextCache = null }) {
-    x = this.see("after_attention", preNorm(x, this.attentionNorm, (rows) => this.attention.call(rows, { mask, positions, cache })));
-    if (this.crossNorm) x = preNorm(x, this.crossNorm, (rows) => this.crossAttention.call(rows, { context, cache: contextCache }));
-    return this.see("output", preNorm(x, this.feedForwardNorm, (rows) => this.feedForward.call(rows)));
+    x = this.add(x, this.attentionNorm, (rows) => this.attention.call(rows, { mask, positions, cache }));
+    this.see("after_attention", x);
+    if (this.crossNorm) x = this.add(x, this.crossNorm, (rows) => this.crossAttention.call(rows, { context, cache: contextCache }));
+    return this.see("output", this.add(x, this.feedForwardNorm, (rows) => this.feedForward.call(rows)));
   }
 }
 
@@ -203,7 +232,19 @@ export class Stack extends Module {
   constructor(weights, config) {
     super(weights);
     this.blocks = Array.from({ length: config.num_layers }, (_, i) => new TransformerBlock(weights.at(`blocks.${i}`), config));
-    this.finalNorm = makeNorm(weights.at("final_norm"), config);
+    this.finalNorm = config.norm_placement === "pre" ? makeNorm(weights.at("final_norm"), config) : null;
+    this.table = weights.has("scheme.table") ? weights.get("scheme.table") : null;
+    this.scheme = config.position_scheme;
+  }
+
+  /**
+   * Tokens with what the positions add to them: a learned row, or a code, beside which vectors of a vocabulary are
+   * multiplied by a factor. Rotary positions act in the attention.
+   */
+  addPositions(x, positions, factor = Math.sqrt(x.columns)) {
+    if (this.table) return add(x, rowsAt(this.table, positions));
+    if (this.scheme !== "sinusoidal") return x;
+    return add(map(x, (value) => value * factor), sinusoidalPositions(positions, x.columns));
   }
 
   /** What enters the first block and what leaves each; of the caches there is one for each block. */
@@ -213,5 +254,5 @@ export class Stack extends Module {
     return stream;
   }
 
-  normalise(x) { return this.see("normalised", this.finalNorm.call(x)); }
+  normalise(x) { return this.finalNorm ? this.see("normalised", this.finalNorm.call(x)) : x; }
 }

@@ -1,22 +1,19 @@
 // The four models of the book, by the names of `plainformer`: Decoder, MaskedLanguageModel (an encoder), Seq2Seq, ViT.
-import { add, linear, map, matrix, row, slice, stack, transpose } from "./arrays.mjs";
-import { KeyValueCache, Linear, Stack, Weights, causalMask, gelu, makeNorm } from "./layers.mjs";
+import { add, linear, map, matrix, rowsAt, slice, stack, transpose } from "./arrays.mjs";
+import { KeyValueCache, Linear, Stack, Weights, activationOf, causalMask, makeNorm, mergeHeads, sinusoidalPositions } from "./layers.mjs";
 import { Vocabulary } from "./tokenizer.mjs";
 
 const range = (start, length) => Array.from({ length }, (_, i) => start + i);
 
-/** The vectors of tokens: rows of a table. */
-function embed(table, ids) {
-  const out = matrix(ids.length, table.columns);
-  ids.forEach((id, n) => {
-    if (!Number.isInteger(id) || id < 0 || id >= table.rows) throw new Error(`A token has the id ${id}; expected 0 to ${table.rows - 1}.`);
-    row(out, n).set(row(table, id));
-  });
-  return out;
-}
-
 function checkLength(what, length, most) {
   if (length < 1 || length > most) throw new Error(`${what} has ${length} tokens; expected 1 to ${most}.`);
+}
+
+/** The matrix that makes logits, and its bias or null: the embedding's table, transposed, if there is none of its own. */
+function outputOf(weights, table) {
+  if (!weights.has("output.weight")) return [transpose(table), null];
+  const { weight, bias } = new Linear(weights.at("output"));
+  return [weight, bias];
 }
 
 class Model {
@@ -69,33 +66,36 @@ export class Decoder extends Model {
   constructor(file) {
     super(file);
     this.embedding = this.weights.get("embedding.weight");
-    this.output = transpose(this.embedding); // the same table, used twice
+    this.output = outputOf(this.weights, this.embedding);
     this.stack = new Stack(this.weights.at("stack"), this.config.stack);
     this.reading = new Reading(this.stack.blocks);
   }
 
-  residualStream(ids) {
-    checkLength("A text", ids.length, this.config.context_len);
-    return this.stack.residualStream(embed(this.embedding, ids), { mask: causalMask(), positions: range(0, ids.length) });
+  residualStream(ids) { return this.read(ids); }
+
+  /** The stream of tokens that follow `first` others, which the caches hold. */
+  read(ids, first = 0, caches = []) {
+    checkLength("A text", first + ids.length, this.config.context_len);
+    const positions = range(first, ids.length);
+    const x = this.stack.addPositions(rowsAt(this.embedding, ids), positions);
+    return this.stack.residualStream(x, { mask: causalMask(first), positions, caches });
   }
 
   /** Logits of the next token, after every token of a text. */
   call(ids) { return this.logits(this.residualStream(ids).at(-1)); }
-  logits(x) { return linear(this.stack.normalise(x), this.output); }
+  logits(x) { return linear(this.stack.normalise(x), ...this.output); }
   attentionWeights(ids) { return this.weightsOf(this.stack, "attention", "residualStream", ids); }
 
   /** As `call`, with a cache: of a text that begins like the one before only the rest is read. */
-  extend(ids) {
+  extend(ids) { return this.logits(this.extended(ids)); }
+  extended(ids) {
     checkLength("A text", ids.length, this.config.context_len);
-    return this.logits(this.reading.read(ids, (rest, first, caches) => this.stack.residualStream(
-      embed(this.embedding, rest), { mask: causalMask(first), positions: range(first, rest.length), caches }).at(-1)));
+    return this.reading.read(ids, (rest, first, caches) => this.read(rest, first, caches).at(-1));
   }
 
   /** As the last row of `extend`: logits of what comes after the text. */
   next(ids) {
-    checkLength("A text", ids.length, this.config.context_len);
-    const rows = this.reading.read(ids, (rest, first, caches) => this.stack.residualStream(
-      embed(this.embedding, rest), { mask: causalMask(first), positions: range(first, rest.length), caches }).at(-1));
+    const rows = this.extended(ids);
     return Array.from(this.logits(slice(rows, rows.rows - 1)).data);
   }
 }
@@ -103,17 +103,19 @@ export class Decoder extends Model {
 /** The encoder under a model: it reads token ids, or rows of numbers, with a learned row in front if it has one. */
 class Encoder {
   constructor(weights, config, grid = null) {
-    this.embedding = weights.has("embedding.bias") ? new Linear(weights.at("embedding")) : weights.get("embedding.weight");
+    this.embedding = grid ? new Linear(weights.at("embedding")) : weights.get("embedding.weight");
     this.classToken = weights.has("class_token") ? weights.get("class_token") : null;
     this.stack = new Stack(weights.at("stack"), config);
-    this.codes = grid && sinusoidalPositions2d(...grid, config.d_model);
+    this.codes = grid && config.position_scheme === "sinusoidal_2d" && sinusoidalPositions2d(...grid, config.d_model);
   }
 
   residualStream(inputs) {
-    let x = this.embedding instanceof Linear ? this.embedding.call(inputs) : embed(this.embedding, inputs);
-    if (this.codes) x = add(x, this.codes);
+    let x = this.embedding instanceof Linear ? this.embedding.call(inputs) : rowsAt(this.embedding, inputs);
+    if (this.codes) x = add(x, this.codes); // the class token has no place in the grid
     if (this.classToken) x = stack(this.classToken, x);
-    return this.stack.residualStream(x, { positions: range(0, x.rows) });
+    const positions = range(0, x.rows);
+    const factor = this.embedding instanceof Linear ? 1 : undefined; // patches are large enough as they are
+    return this.stack.residualStream(this.stack.addPositions(x, positions, factor), { positions });
   }
 }
 
@@ -125,7 +127,7 @@ export class MaskedLanguageModel extends Model {
     this.head = new Linear(this.weights.at("head"));
     this.headNorm = makeNorm(this.weights.at("head_norm"), sizes);
     this.output = transpose(this.encoder.embedding);
-    this.outputBias = this.weights.get("output_bias").data;
+    this.outputBias = this.weights.has("output_bias") ? this.weights.get("output_bias").data : null;
   }
 
   residualStream(ids) {
@@ -138,7 +140,7 @@ export class MaskedLanguageModel extends Model {
   logits(x) {
     x = this.encoder.stack.normalise(x);
     x = this.config.use_class_token ? slice(x, 1) : x;
-    return linear(this.headNorm.call(map(this.head.call(x), gelu)), this.output, this.outputBias);
+    return linear(this.headNorm.call(map(this.head.call(x), activationOf(this.config.stack))), this.output, this.outputBias);
   }
   attentionWeights(ids) { return this.weightsOf(this.encoder.stack, "attention", "residualStream", ids); }
 }
@@ -147,7 +149,7 @@ export class Seq2Seq extends Model {
   constructor(file) {
     super(file);
     this.encoder = new Encoder(this.weights.at("encoder"), this.config.encoder);
-    this.output = transpose(this.encoder.embedding);
+    this.output = outputOf(this.weights, this.encoder.embedding);
     this.stack = new Stack(this.weights.at("stack"), this.config.decoder);
     this.conditioned = { source: [], contextCaches: null, reading: null };
   }
@@ -164,13 +166,14 @@ export class Seq2Seq extends Model {
 
   read(target, options, first = 0) {
     checkLength("A target", first + target.length, this.config.context_len);
-    const x = embed(this.encoder.embedding, target);
-    return this.stack.residualStream(x, { mask: causalMask(first), positions: range(first, target.length), ...options });
+    const positions = range(first, target.length);
+    const x = this.stack.addPositions(rowsAt(this.encoder.embedding, target), positions);
+    return this.stack.residualStream(x, { mask: causalMask(first), positions, ...options });
   }
 
   /** Logits of the next token, after every token of a target, which begins with the start token. */
   call(source, target) { return this.logits(this.residualStream(source, target).at(-1)); }
-  logits(x) { return linear(this.stack.normalise(x), this.output); }
+  logits(x) { return linear(this.stack.normalise(x), ...this.output); }
   attentionWeights(source, target) { return this.weightsOf(this.stack, "attention", "residualStream", source, target); }
   crossAttentionWeights(source, target) { return this.weightsOf(this.stack, "crossAttention", "residualStream", source, target); }
 
@@ -186,17 +189,11 @@ export class Seq2Seq extends Model {
   }
 }
 
-/** A grid's codes: half of the columns say the row of a patch, half its column, by sine and cosine in turn. */
-export function sinusoidalPositions2d(height, width, dModel) {
-  const out = matrix(height * width, dModel);
-  const half = dModel / 2;
-  range(0, out.rows).forEach((n) => [Math.floor(n / width), n % width].forEach((place, part) => {
-    for (let i = 0; i < half; i += 2) {
-      const angle = place / 10000 ** (i / half);
-      row(out, n).set([Math.sin(angle), Math.cos(angle)], part * half + i);
-    }
-  }));
-  return out;
+/** A grid's codes: half of the columns say the row of a patch, half its column. */
+function sinusoidalPositions2d(height, width, dModel) {
+  const places = range(0, height * width);
+  const codes = [places.map((n) => Math.floor(n / width)), places.map((n) => n % width)];
+  return mergeHeads(codes.map((coordinates) => sinusoidalPositions(coordinates, dModel / 2)));
 }
 
 export class ViT extends Model {
@@ -218,9 +215,13 @@ export class ViT extends Model {
 
   residualStream(image) { return this.encoder.residualStream(this.patches(image)); }
 
-  /** A logit for each class, from the row of the class token. */
+  /** A logit for each class, from the row of the class token or from the mean of the patches. */
   call(image) { return this.logits(this.residualStream(image).at(-1)); }
-  logits(x) { return Array.from(this.output.call(slice(this.encoder.stack.normalise(x), 0, 1)).data); }
+  logits(x) {
+    const rows = this.encoder.stack.normalise(x);
+    const mean = () => linear(matrix(1, rows.rows, new Float32Array(rows.rows).fill(1 / rows.rows)), rows);
+    return Array.from(this.output.call(this.config.pooling === "class" ? slice(rows, 0, 1) : mean()).data);
+  }
   attentionWeights(image) { return this.weightsOf(this.encoder.stack, "attention", "residualStream", image); }
 }
 
