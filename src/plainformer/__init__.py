@@ -53,7 +53,7 @@ from plainformer.models.pretraining import (
     mean_pool as mean_pool, ClassifierConfig as ClassifierConfig, EncoderClassifier as EncoderClassifier,
     classification_loss as classification_loss)
 from plainformer.models.seq2seq import Seq2Seq as Seq2Seq, Seq2SeqConfig as Seq2SeqConfig
-from plainformer.models.vision import ViT as ViT, ViTConfig as ViTConfig, patch_kernel as patch_kernel
+from plainformer.models.vision import ViT as ViT, ViTConfig as ViTConfig
 from plainformer.models.stored import load_pretrained as load_pretrained
 from plainformer.generation.sampling import (
     generate as generate, next_token_probabilities as next_token_probabilities,
@@ -68,9 +68,9 @@ from plainformer.training import (TrainingConfig as TrainingConfig, cross_entrop
 
 
 def __getattr__(name: str):
-    # When first asked for: most who use the package do no exercises, and print no version.
-    if name == "exercises":
-        return importlib.import_module("plainformer.exercises")
+    # When first asked for: most who use the package do no exercises, show no live figures, and print no version.
+    if name in ("exercises", "live"):
+        return importlib.import_module(f"plainformer.{name}")
     if name == "__version__":
         return importlib.metadata.version("plainformer")
     raise AttributeError(f"module 'plainformer' has no attribute {name!r}")

@@ -322,7 +322,7 @@ def of_models(_) -> dict[str, dict]:
         "ViT.attention_weights": {"self": vit, "images": image},
         "ViT.patches": {"self": vit, "images": image},
         "ViT.logits": {"self": vit, "x": rows(SEQ, D_MODEL)},
-        "patch_kernel": {"embedding": vit.encoder.embedding, "patch_size": (2, 3), "channels": 3},
+        "models.vision.patch_kernel": {"embedding": vit.encoder.embedding, "patch_size": (2, 3), "channels": 3},
         "load_pretrained": {"name": "vision"},
         "count_parameters": {"module": DECODER},
         "training_flops": {"config": DECODER.config, "num_tokens": 10},

@@ -14,6 +14,7 @@ from jax.test_util import check_grads
 from toy_models import drawn
 
 import plainformer as pf
+from plainformer.models.vision import patch_kernel
 
 # 2 x 4 patches of 3 x 2 pixels, 18 features each: every size differs from every other that it could be taken for.
 HEIGHT, WIDTH, PATCH_HEIGHT, PATCH_WIDTH, CHANNELS, CLASSES, IMAGES, D_MODEL, HEADS = 6, 8, 3, 2, 3, 5, 7, 24, 6
@@ -80,7 +81,7 @@ def test_patch_kernel_makes_of_a_strided_convolution_the_patch_embedding(use_bia
     model, images = new_model(use_bias=use_bias), jnp.asarray(PIXELS)
     embedding = model.encoder.embedding
     rows = embedding(model.patches(images))
-    kernel = pf.patch_kernel(embedding, PATCH, CHANNELS)
+    kernel = patch_kernel(embedding, PATCH, CHANNELS)
     assert kernel.shape == (*PATCH, CHANNELS, D_MODEL)
     layout = ("NHWC", "HWIO", "NHWC")
     convolved = jax.lax.conv_general_dilated(images, kernel, PATCH, "VALID", dimension_numbers=layout)
@@ -92,7 +93,7 @@ def test_patch_kernel_makes_of_a_strided_convolution_the_patch_embedding(use_bia
 @pytest.mark.equation("eq-vision-patch-convolution")
 def test_patch_kernel_of_square_patches_takes_one_side():
     embedding = pf.Linear(4 * CHANNELS, D_MODEL, key=KEY)
-    kernel = pf.patch_kernel(embedding, 2, CHANNELS)
+    kernel = patch_kernel(embedding, 2, CHANNELS)
     np.testing.assert_array_equal(kernel, embedding.weight.reshape(2, 2, CHANNELS, D_MODEL))
 
 
@@ -331,17 +332,17 @@ def test_vit_takes_numpy_images_and_an_image_that_is_one_patch():
     ("call", "error", "message"),
     [
         (
-            lambda: pf.patch_kernel(new_model().encoder.embedding, PATCH, 1),
+            lambda: patch_kernel(new_model().encoder.embedding, PATCH, 1),
             ValueError,
             r"embedding\.weight has shape \(18, 24\); expected \(d_in=6, d_out\)\. A patch of 3 x 2 .* has 6 features",
         ),
         (
-            lambda: pf.patch_kernel(new_model().encoder.embedding, 3.0, 1),
+            lambda: patch_kernel(new_model().encoder.embedding, 3.0, 1),
             TypeError,
             r"patch_size is 3\.0; expected one",
         ),
         (
-            lambda: pf.patch_kernel(new_model().encoder.embedding, 3, 0),
+            lambda: patch_kernel(new_model().encoder.embedding, 3, 0),
             ValueError,
             r"channels is 0; expected at least 1",
         ),

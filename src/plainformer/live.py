@@ -1,0 +1,139 @@
+"""The book's live figures for models and arrays of your own, in a notebook; they need the package anywidget."""
+
+import importlib.util
+import tempfile
+import uuid
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+from jaxtyping import Array, Float
+
+from plainformer.checks import checked
+from plainformer.models.config import StackConfig
+from plainformer.models.decoder import Decoder
+from plainformer.models.pretraining import MaskedLanguageModel
+from plainformer.models.seq2seq import Seq2Seq
+from plainformer.models.vision import ViT
+from plainformer.tokens.vocabulary import Vocabulary
+from plainformer.training.saving import save_model
+
+DecoderFigure = Literal["writing", "machine", "heads", "lens", "surprise"]
+FOLDER = Path(__file__).with_name("widgets")
+# What the page's engine computes of a configuration; with other values of these fields it does not.
+RUNS: dict[str, tuple] = {
+    "attention": ("direct", "blockwise"),
+    "parallel": (False,),
+    "qk_norm": (False,),
+    "position_scheme": ("learned", "sinusoidal", "sinusoidal_2d", "rotary", "none"),
+    "rotary_fraction": (1.0,),
+    "window": (None,),
+    "embedding_norm": (False,),
+    "num_segments": (0,),
+    "source_vocab_size": (None,),
+}
+
+
+@checked
+def decoder(model: Decoder, tokenizer: Vocabulary, figure: DecoderFigure = "writing"):
+    r"""Show a decoder at work in a notebook, on texts that are typed into the figure.
+
+    **Arguments** a decoder that reads characters; the vocabulary of characters that it learned with; the figure:
+    `"writing"`, of chapter 07, or one of chapter 06: `"machine"`, every step from the text to the next letter,
+    `"heads"`, every head's attention, `"lens"`, what the stream says at each depth, `"surprise"`.
+
+    **Returns** a widget, which Jupyter, JupyterLab, VS Code and Colab show as it stands at the end of a cell.
+
+    **Raises** `ModuleNotFoundError` if anywidget is not installed; `ValueError` for a model that the page cannot run.
+    """
+    stems = {"writing": "sampling", "heads": "decoder_heads"}
+    return _of_model(stems.get(figure, figure), model, tokenizer)
+
+
+@checked
+def encoder(model: MaskedLanguageModel, tokenizer: Vocabulary):
+    """Show what an encoder believes of hidden letters (chapter 08); arguments, result and errors as of `decoder`."""
+    if "<mask>" not in tokenizer.special:
+        raise ValueError(f"tokenizer has the special tokens {list(tokenizer.special)}; expected '<mask>' among them.")
+    return _of_model("masking", model, tokenizer)
+
+
+@checked
+def seq2seq(model: Seq2Seq, tokenizer: Vocabulary):
+    """Show an encoder–decoder translate, and what it reads (chapter 09); arguments, result and errors as of `decoder`.
+
+    The tokenizer is that of sources and targets.
+    """
+    return _of_model("translation", model, tokenizer)
+
+
+@checked
+def vit(model: ViT):
+    """Show what a vision transformer makes of a drawn image (chapter 10); result and errors as of `decoder`.
+
+    The model reads grey images.
+    """
+    if model.config.channels != 1:
+        raise ValueError(f"The model reads images with channels={model.config.channels}; expected grey ones, of 1.")
+    return _of_model("patches", model, None)
+
+
+@checked
+def attention(weights: Float[Array | np.ndarray, "*layers heads q_seq kv_seq"], tokens: list[str] | str | None = None):
+    r"""Show attention weights of your own: every head as a heat map, and one of them large, with arcs.
+
+    **Arguments** weights with an axis of heads, and perhaps one of layers before it, such as
+    `model.attention_weights(tokens)` returns; the tokens' texts, a list or, for characters, a string.
+    **Returns** and **raises** as `decoder`.
+    """
+    if weights.ndim not in (3, 4) or weights.shape[-2] != weights.shape[-1]:
+        expected = "(layers, heads, seq, seq) or (heads, seq, seq)"
+        raise ValueError(f"weights has shape {weights.shape}; expected {expected}.")
+    seq = weights.shape[-1]
+    names = [str(n) for n in range(seq)] if tokens is None else list(tokens)
+    if len(names) != seq:
+        raise ValueError(f"There are {len(names)} tokens and weights of {seq}; expected one text for each.")
+    shown = np.asarray(weights, np.float32).reshape(-1, *weights.shape[-3:])
+    return _widget("decoder_heads", values={"weights": shown.tolist(), "tokens": names})
+
+
+def _of_model(figure: str, model, tokenizer: Vocabulary | None):
+    """The widget of a figure that runs a model."""
+    if tokenizer is not None and tokenizer.separator:
+        raise ValueError(f"tokenizer has separator={tokenizer.separator!r}; expected one of characters.")
+    _check_runs(model.config)
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, "model.safetensors")
+        save_model(path, model, tokenizer)
+        return _widget(figure, file=path.read_bytes())
+
+
+def _check_runs(config) -> None:
+    """Raise `ValueError` if the page would compute something else than the package."""
+    for name, value in vars(config).items():
+        if isinstance(value, StackConfig) or hasattr(value, "stack"):
+            _check_runs(value)
+        elif value not in RUNS.get(name, (value,)):
+            runs = ", ".join(repr(each) for each in RUNS[name])
+            raise ValueError(f"The model has {name}={value!r}, which live figures do not compute; expected {runs}.")
+
+
+def _widget(figure: str, *, file: bytes = b"", values: dict[str, Any] | None = None):
+    """A figure of the book as a widget, with all that it needs from the folder of the figures."""
+    if importlib.util.find_spec("anywidget") is None:
+        raise ModuleNotFoundError("Live figures in a notebook need anywidget: %pip install anywidget")
+    import anywidget
+    import traitlets
+
+    class LiveFigure(anywidget.AnyWidget):
+        _esm = FOLDER / "notebook.mjs"
+        _css = FOLDER / "widgets.css"
+        modules = traitlets.Dict().tag(sync=True)
+        figure = traitlets.Unicode().tag(sync=True)
+        name = traitlets.Unicode().tag(sync=True)
+        file = traitlets.Bytes().tag(sync=True)
+        values = traitlets.Dict(allow_none=True).tag(sync=True)
+
+    paths = sorted(path for path in FOLDER.rglob("*.mjs") if path.name != "notebook.mjs")
+    modules = {path.relative_to(FOLDER).as_posix(): path.read_text("utf-8") for path in paths}
+    return LiveFigure(modules=modules, figure=figure, name=uuid.uuid4().hex, file=file, values=values)
