@@ -15,6 +15,7 @@ yet, until `widgets/attention.mjs` has been loaded and its `mount(element)` has 
 in print, or when the page is opened from a folder instead of a server, the frame stays.
 """
 
+import hashlib
 import shutil
 from pathlib import Path
 from typing import ClassVar
@@ -71,7 +72,10 @@ class LiveFigure(SphinxDirective):
         return [figure]
 
     def _model(self) -> str:
-        """What the page tells the figure of the model that it runs: its name, and how many bytes its file has."""
+        """What the page tells the figure of its model: its name, the bytes of its file, and a mark of what they are.
+
+        A browser keeps the file from one visit to the next, until the mark is another one.
+        """
         name = self.options.get("model")
         if name is None:
             return ""
@@ -79,7 +83,8 @@ class LiveFigure(SphinxDirective):
         if not file.is_file():
             raise self.error(f"live-figure: there is no models/{file.name}.")
         self.env.note_dependency(f"models/{file.name}")
-        return f' data-model="{name}" data-bytes="{file.stat().st_size}"'
+        version = hashlib.sha256(file.read_bytes()).hexdigest()[:8]
+        return f' data-model="{name}" data-bytes="{file.stat().st_size}" data-version="{version}"'
 
 
 def visit_html(self, node: live_figure) -> None:

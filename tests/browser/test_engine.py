@@ -246,6 +246,16 @@ LOAD = """async (name) => {
     }
 }"""
 
+LOAD_HERE = """async (name) => {
+    const { answer } = await import(new URL('_static/widgets/engine/host.mjs', document.baseURI));
+    const address = new URL(`_static/models/${name}.safetensors`, document.baseURI).href;
+    return answer({ name, method: 'load', inputs: [address] });
+}"""
+SPOIL = """async () => {
+    const shelf = await caches.open('plainformer');
+    for (const request of await shelf.keys()) await shelf.put(request, new Response('damaged'));
+}"""
+
 
 @pytest.mark.parametrize("fault", FAULTS)
 def test_a_damaged_file_is_named(browser, site, fault):
@@ -270,6 +280,30 @@ def test_a_missing_file_is_named_and_can_be_asked_for_again(browser, site, answe
     context.unroute("**/*.safetensors")
     assert len(page.evaluate(LOAD, "decoder")["logits"]) == 97
     context.close()
+
+
+@pytest.mark.parametrize("kept", ["whole", "damaged", "full"])
+def test_a_model_is_kept_for_the_next_visit(browser, site, kept):
+    """The file comes over the network once; again if what was kept is damaged, or could not be kept."""
+    context = browser.new_context()
+    fetched = []
+
+    def count(route):
+        fetched.append(route.request.url)
+        route.continue_()
+
+    context.route("**/*.safetensors", count)
+    for _ in range(2):
+        page = context.new_page()
+        page.goto(site + "404.html")
+        if kept == "full":
+            page.evaluate("Cache.prototype.put = () => Promise.reject(new DOMException('full', 'QuotaExceededError'))")
+        assert len(page.evaluate(LOAD_HERE, "vision")["config"]) > 5
+        if kept == "damaged":
+            page.evaluate(SPOIL)
+        page.close()
+    context.close()
+    assert len(fetched) == (1 if kept == "whole" else 2)
 
 
 @pytest.mark.parametrize("without", ["", "delete window.Worker", "delete window.WebAssembly"])

@@ -22,12 +22,43 @@ async function download(address, onprogress) {
   return new Blob(parts).arrayBuffer();
 }
 
+/** Where an earlier visit may have kept files; null where the browser keeps none. */
+async function openShelf() {
+  try {
+    return await caches.open("plainformer");
+  } catch {
+    return null;
+  }
+}
+
+/** Keep a file for the next visit, in place of older versions of it; if the storage is full, do without. */
+async function keep(shelf, address, bytes) {
+  try {
+    await shelf?.delete(address, { ignoreSearch: true });
+    await shelf?.put(address, new Response(bytes));
+  } catch { /* it is fetched again next time */ }
+}
+
+async function modelFrom(bytes) {
+  const file = readSafetensors(bytes);
+  await checkSeal(file);
+  return { model: modelOf(file), config: file.config, tokenizer: file.tokenizer };
+}
+
 /** A model from an address, or from the bytes of its file. */
 async function load(source, onprogress) {
-  const file = readSafetensors(typeof source === "string" ? await download(source, onprogress) : source);
-  await checkSeal(file);
-  const model = modelOf(file);
-  return { model, config: file.config, tokenizer: file.tokenizer };
+  if (typeof source !== "string") return modelFrom(source);
+  const shelf = await openShelf();
+  const kept = await shelf?.match(source);
+  if (kept) {
+    try {
+      return await modelFrom(await kept.arrayBuffer());
+    } catch { /* what was kept is damaged: fetch it anew */ }
+  }
+  const bytes = await download(source, onprogress);
+  const loaded = await modelFrom(bytes);
+  await keep(shelf, source, bytes);
+  return loaded;
 }
 
 /** What the model of that name returns for `method(...inputs)`; for the method "load", its configuration and tokenizer. */

@@ -10,8 +10,8 @@ const megabytes = (bytes) => (bytes / 1e6).toFixed(1);
  */
 export async function start(element, { label, given = null }) {
   if (given) return loadModel(given.name, given.bytes);
-  const { model: name, bytes } = element.closest(".live-figure").dataset;
-  const address = new URL(`../../models/${name}.safetensors`, import.meta.url).href;
+  const { model: name, bytes, version } = element.closest(".live-figure").dataset;
+  const address = new URL(`../../models/${name}.safetensors?${version}`, import.meta.url).href;
   const { controls, publish } = frame(element, { label, reset: null });
   const bar = html("progress", { max: bytes, value: 0, "aria-label": "How much of the model has arrived", hidden: true });
   const button = html("button", { type: "button", class: "lf-button lf-start" }, `Run the model here (${megabytes(bytes)} MB)`);
