@@ -251,6 +251,7 @@ LOAD_HERE = """async (name) => {
     const address = new URL(`_static/models/${name}.safetensors`, document.baseURI).href;
     return answer({ name, method: 'load', inputs: [address] });
 }"""
+FILL = "() => { Cache.prototype.put = async () => { throw new DOMException('full', 'QuotaExceededError'); }; }"
 SPOIL = """async () => {
     const shelf = await caches.open('plainformer');
     for (const request of await shelf.keys()) await shelf.put(request, new Response('damaged'));
@@ -297,7 +298,7 @@ def test_a_model_is_kept_for_the_next_visit(browser, site, kept):
         page = context.new_page()
         page.goto(site + "404.html")
         if kept == "full":
-            page.evaluate("Cache.prototype.put = () => Promise.reject(new DOMException('full', 'QuotaExceededError'))")
+            page.evaluate(FILL)
         assert len(page.evaluate(LOAD_HERE, "vision")["config"]) > 5
         if kept == "damaged":
             page.evaluate(SPOIL)
