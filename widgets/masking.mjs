@@ -1,92 +1,242 @@
-// A masked language model's guess at a hidden letter (chapter 08), from both sides and from the left alone.
-// `masking.json` holds probabilities of the book's own model; tools/models/masking_figure.py writes it.
-import { choice, format, frame, html, slider } from "./common.mjs";
+// Hidden letters (chapter 08): what the stored encoder, run in the page, believes that they are, from both sides and
+// from the left alone. From the left means that every letter after the hole is hidden, too.
+import { checkbox, format, frame, html, slider, softmax } from "./common.mjs";
+import { newest } from "./engine/client.mjs";
+import { start } from "./engine/start.mjs";
+import { curves, examples, headName, letterRow, readBy, rowOf, textField, visible } from "./letters.mjs";
 
-const SHOWN = 7; // letters with a row of their own, besides the right one
-const MASK = "□";
-const WIDEST = [0.25, 0.5, 1]; // what a full bar may stand for
+const [SHOWN, EACH] = [8, 3]; // letters with a row of their own, and how many of them are the likeliest of either view
+const WIDEST = [0.25, 0.5, 0.75, 1]; // what a full bar may stand for
+const PAUSE = 250; // so long, in milliseconds, the reader must rest before every letter is hidden by itself
+const ENDING = ", "; // in training a name was followed by this, and by another name
+const NAMES = ["Tschechisch", "arabiska", "Mikronezja", "Thailandia", "North Korea", "franska, sven_ka"];
+const OPENING = { text: NAMES[0], holes: [5], asked: 5, several: false, head: 0 };
+const LABEL = "Live figure: hidden letters of a name, guessed from both sides and from the left alone";
+const WORDS = "Above each letter: how much the model reads it from the hole, in hundredths; “class” is the class token. Below: how likely the right letter is if it alone is hidden, " +
+  "hatched from the left alone, blue from both sides. From the left every letter after the hole is hidden, too: those with a dashed edge. ␣ is a space, □ a hole; type _ for a letter that you do not know.";
 
 const total = (numbers) => numbers.reduce((sum, value) => sum + value, 0);
+const best = (numbers) => numbers.indexOf(Math.max(...numbers));
+const quoted = (token) => `“${visible(token)}”`;
 
-/** A letter for the eye. */
-const visible = (letter) => ({ " ": "␣" })[letter] ?? letter;
-
-/** Which of `letters` get a row: the likeliest of either distribution and the right one, ordered as seen from both sides. */
-export function rowsOf({ letters, both, left }, right) {
-  const most = both.map((value, i) => Math.max(value, left[i]));
-  const order = most.map((_, i) => i).sort((a, b) => most[b] - most[a]);
-  const chosen = new Set([...order.slice(0, SHOWN), [...letters].indexOf(right)]);
-  return [...chosen].sort((a, b) => both[b] - both[a]);
+/**
+ * What the model is to read: the letters typed, at most so many, and the ending if it is told to put one. A letter is
+ * `blank` where the reader does not know it either and typed an underscore, and `strange` where the vocabulary has it not.
+ */
+export function lineOf(text, { tokenizer, most, ending }) {
+  const typed = [...text.normalize("NFC")];
+  const added = typed.length && ending && !text.trimEnd().endsWith(",") ? [...ENDING] : [];
+  const letters = [...typed, ...added].slice(0, most);
+  const blank = letters.map((letter) => letter === "_" && !tokenizer.ids.has(letter));
+  const strange = letters.map((letter, n) => !blank[n] && !tokenizer.ids.has(letter));
+  return { text, letters, blank, strange, own: Math.min(typed.length, most), cut: typed.length > most, ids: tokenizer.encode(letters.join("")), known: [] };
 }
 
-export async function mount(element) {
-  const { names } = await (await fetch(new URL("masking.json", import.meta.url))).json();
-  const start = { name: 0, place: 0 };
-  let state = { ...start };
-  const set = (change) => { state = { ...state, ...change }; render(); };
-  const { controls, stage, publish } = frame(element, { label: "Live figure: a hidden letter, guessed from both sides and from the left alone", reset: () => set(start) });
-  const name = choice({ legend: "Name", onchange: (value) => set({ name: value, place: 0 }),
-    options: names.map(({ text, language }, i) => [i, `${text} (${language})`]) });
-  const place = slider({ label: "Hidden letter", min: 1, max: 2, show: (value) => `${value} of ${[...names[state.name].text].length}`,
-    oninput: (value) => set({ place: value - 1 }) });
-  name.node.classList.add("lf-wide");
-  controls.append(name.node, place.node);
+/** Which letter is asked about, and which are hidden. */
+function questionOf(line, { holes, asked: wish }) {
+  const asked = Math.min(wish, line.letters.length - 1);
+  const hidden = line.letters.map((_, n) => n).filter((n) => n === asked || line.blank[n] || holes.includes(n));
+  return { line, asked, hidden, key: [line.text, asked, hidden].join("\n") };
+}
 
-  const letters = html("div", { class: "lf-letters lf-wide", role: "group", "aria-label": "The letters; choose the one to hide" });
-  const caption = html("caption");
-  const scale = html("th", { scope: "col", style: "text-align: left; white-space: normal" });
-  const rows = Array.from({ length: SHOWN + 2 }, () => ({
-    head: html("th", { scope: "row" }), cells: [html("td"), html("td")],
-    bars: ["lf-bar lf-twin", "lf-bar lf-twin lf-removed"].map((kind) => html("span", { class: kind, style: kind.includes("removed") ? null : "color: var(--lf-hue-1)" })),
+/** Which tokens get a row: the right one, the likeliest of either distribution, then of both; ordered as seen from both sides. */
+export function rowsOf(both, left, right) {
+  const likeliest = (numbers) => numbers.map((_, i) => i).sort((a, b) => numbers[b] - numbers[a]);
+  const [ofBoth, ofLeft, ofEither] = [both, left, both.map((value, i) => Math.max(value, left[i]))].map(likeliest);
+  const chosen = new Set([...(right === null ? [] : [right]), ...ofBoth.slice(0, EACH), ...ofLeft.slice(0, EACH), ...ofEither]);
+  return [...chosen].slice(0, SHOWN).sort((a, b) => both[b] - both[a]);
+}
+
+/** Bars back to back: leftwards what each letter has from the left, rightwards what it has from both sides. */
+function beliefs() {
+  const scale = html("caption");
+  const rows = Array.from({ length: SHOWN + 1 }, () => ({
+    head: html("th", { scope: "row" }), numbers: [html("td"), html("td")],
+    bars: ["lf-bar lf-removed", "lf-bar lf-blue"].map((kind) => html("span", { class: kind })),
   }));
-  const lines = rows.map(({ head, cells, bars }) => html("tr", {}, head, cells, html("td", { class: "lf-bar-cell" }, bars)));
-  const head = ["letter", "both sides", "left"].map((words) => html("th", { scope: "col" }, words));
-  stage.append(letters, html("div", { class: "lf-wide lf-table" }, html("table", {}, caption, html("thead", {}, html("tr", {}, head, scale)), html("tbody", {}, lines))),
-    html("p", { class: "lf-note lf-wide" }, "Blue bars, “both sides”: the probability of each letter when the model sees all the others. Hatched bars, “left”: " +
-      "when it sees only those to the left of the hidden one, and those with a dashed edge are hidden, too. The right letter is bold and red. ␣ is a space."));
+  const lines = rows.map(({ head, numbers, bars }) => html("tr", {}, html("td", { class: "lf-bar-cell lf-mirrored" }, bars[0]), numbers[0], head, numbers[1],
+    html("td", { class: "lf-bar-cell" }, bars[1])));
+  const top = (words, kind) => html("th", { scope: "colgroup", colspan: 2, class: kind }, words);
+  const node = html("table", { class: "lf-beliefs" }, scale,
+    html("thead", {}, html("tr", {}, top("left alone", "lf-mirrored"), html("th", { scope: "col" }, "letter"), top("both sides", "lf-bar-cell"))), html("tbody", {}, lines));
 
-  /** One button for each letter; the hidden one shows the mask. */
-  function spell(text, right) {
-    const buttons = [...text].map((letter, i) => html("button", {
-      type: "button", class: `lf-button lf-letter${i === state.place ? " lf-gone" : ""}${i > state.place ? " lf-unseen" : ""}`,
-      "aria-label": i === state.place ? `Letter ${i + 1} is hidden` : `Hide letter ${i + 1}, ${letter}`,
-      onclick: () => { set({ place: i }); letters.children[i].focus(); },
-    }, i === state.place ? MASK : visible(letter)));
-    letters.replaceChildren(...buttons);
-    letters.dataset.right = right;
-  }
-
-  function render() {
-    const { text, language, places } = names[state.name];
-    const guess = places[state.place];
-    const right = [...text][state.place];
-    const chosen = rowsOf(guess, right);
-    const shown = chosen.map((i) => [...guess.letters][i]);
-    const kinds = ["both", "left"].map((kind) => {
-      const numbers = chosen.map((i) => guess[kind][i]);
-      return [...numbers, Math.max(0, 1 - total(numbers))];
-    });
+  /** `shown` are texts of tokens, `kinds` their probabilities from the left and from both sides; all others come last. */
+  function update(shown, right, kinds) {
     const full = WIDEST.find((limit) => limit >= Math.max(...kinds.flat())) ?? 1;
-
-    name.value = state.name;
-    place.max = [...text].length;
-    place.value = state.place + 1;
-    spell(text, right);
-    caption.textContent = `Which letter is hidden in “${[...text].map((letter, i) => (i === state.place ? MASK : letter)).join("")}”?`;
-    scale.textContent = `a full bar is ${format(full)}`;
-    rows.forEach(({ head, cells, bars }, i) => {
+    scale.textContent = `What stands in the hole? A full bar is ${format(full)}`;
+    rows.forEach(({ head, numbers, bars }, i) => {
       lines[i].hidden = i > shown.length;
       if (i > shown.length) return;
       head.textContent = i < shown.length ? visible(shown[i]) : "others";
-      head.classList.toggle("lf-chosen", shown[i] === right);
-      kinds.forEach((numbers, j) => {
-        cells[j].textContent = format(numbers[i], 3);
-        bars[j].style.width = `${Math.min(100, (100 * numbers[i]) / full)}%`;
+      head.classList.toggle("lf-chosen", i === right);
+      kinds.forEach((values, j) => {
+        numbers[j].textContent = format(values[i], 3);
+        bars[j].style.width = `${Math.min(100, (100 * values[i]) / full)}%`;
       });
     });
-    const at = shown.indexOf(right);
-    publish({ ...state, text, language, right, shown, both: kinds[0], left: kinds[1] },
-      `Letter ${state.place + 1} of “${text}” is “${visible(right)}”: it has ${format(kinds[0][at], 3)} seen from both sides, ${format(kinds[1][at], 3)} from the left alone.`);
   }
-  render();
+  return { node: html("div", { class: "lf-wide lf-table" }, node), update };
+}
+
+/** The model as the figure asks it: what it believes of one hole, and where it looks from there. */
+function asker({ ask, tokenizer, config }) {
+  const mask = tokenizer.special["<mask>"];
+  const hide = (ids, isHidden) => ids.map((id, n) => (isHidden(n) ? mask : id));
+  const likely = (logits, n) => softmax(Array.from(rowOf(logits, n)));
+  const beforeHole = ({ ids }, hidden, n) => hide(ids, (m) => hidden.includes(m) || m >= n);
+  const aroundHole = ({ ids }, hidden) => hide(ids, (m) => hidden.includes(m));
+  async function look(question) {
+    const { line, hidden, asked } = question;
+    const left = likely(await ask("call", beforeHole(line, hidden, asked)), asked);
+    const seen = await ask("intermediates", "call", aroundHole(line, hidden));
+    const places = Object.keys(seen).filter((place) => place.includes("attention.weights.")); // block by block, head by head
+    return { ...question, left, both: likely(seen.returned, asked), heads: places.map((place) => rowOf(seen[place], asked + Number(config.use_class_token))) };
+  }
+  /** What the right letter at place `n` has from the left and from both sides, if it is hidden; nothing if there is none. */
+  async function surprise(line, n) {
+    if (line.blank[n] || line.strange[n]) return null;
+    const hidden = [n, ...line.letters.keys()].filter((m) => m === n || line.blank[m]);
+    const found = [await ask("call", beforeHole(line, hidden, n)), await ask("call", aroundHole(line, hidden))];
+    return found.map((logits) => likely(logits, n)[line.ids[n]]);
+  }
+  return { look, surprise };
+}
+
+/** The letters as they stand in their row: hidden or not, how much each is read, and how likely each was by itself. */
+function tilesOf({ line, hidden, asked }, read) {
+  return line.letters.map((letter, n) => {
+    const isHidden = hidden.includes(n);
+    const sign = line.strange[n] ? "<other>" : visible(letter);
+    const kinds = { "lf-gone": n === asked, "lf-hole": isHidden, "lf-unseen": n > asked, "lf-added": n >= line.own };
+    const name = n === asked ? `Letter ${n + 1} is hidden` : isHidden ? `Ask at letter ${n + 1}, which is hidden` : `Hide letter ${n + 1}, ${sign}`;
+    return { name, text: isHidden ? "□" : sign, kind: Object.keys(kinds).filter((kind) => kinds[kind]).join(" "), share: read[n], bars: line.known[n] ?? [] };
+  });
+}
+
+/** What the figure says of the hole that is asked about. */
+function sentenceOf({ line, asked, both, left }, { tokens }) {
+  const guess = (numbers) => `${quoted(tokens[best(numbers)])} (${format(Math.max(...numbers), 3)})`;
+  const letter = quoted(line.letters[asked]);
+  const has = (numbers) => format(numbers[line.ids[asked]], 3);
+  const strangers = [...new Set(line.letters.filter((_, n) => line.strange[n] && n !== asked))].slice(0, 5).join("");
+  return [
+    line.blank[asked] ? "" : line.strange[asked] ? `The vocabulary lacks ${letter}, so the model cannot guess it.`
+      : `Letter ${asked + 1} is ${letter}: it has ${has(both)} seen from both sides, ${has(left)} from the left alone.`,
+    `From both sides the model would write ${guess(both)}, from the left ${guess(left)}.`,
+    strangers && `The vocabulary lacks “${strangers}”: the model reads <other> there.`,
+    line.cut ? `Only the first ${line.letters.length} characters are read: it knows no longer texts.` : "",
+  ].filter(Boolean).join(" ");
+}
+
+/** What hiding each letter by itself has shown, in the mean. */
+function lesson({ known, own, letters }) {
+  if (known.length < letters.length) return "Hiding each letter by itself …";
+  const asked = known.slice(0, own).filter(Boolean);
+  if (!asked.length) return "";
+  const [left, both] = [0, 1].map((kind) => total(asked.map((values) => values[kind])) / asked.length);
+  const better = asked.filter((values) => values[1] > values[0]).length;
+  return `Each letter hidden by itself: the right one has ${format(both)} in the mean from both sides, ${format(left)} from the left alone; it is likelier from both at ${better} of ${asked.length}.`;
+}
+
+/** The parts of the figure: a field and examples, the letters with curves over them, and the beliefs. */
+function build({ controls, stage }, { heads, edit, tell, choose, follows }) {
+  const field = textField({ label: "Name", oninput: (text) => edit(text) });
+  const several = checkbox({ label: "several holes", onchange: (value) => tell({ several: value }) });
+  const head = slider({ label: "Head", min: 0, max: heads.length - 1, show: (value) => heads[value], oninput: (value) => tell({ head: value }) });
+  const row = letterRow({ label: "The letters; choose the one to hide", onchoose: choose, follows });
+  const token = letterRow({ label: "The class token" });
+  const box = html("div", { class: "lf-wide lf-arched" }, token.node, row.node);
+  const note = html("p", { class: "lf-note lf-wide" });
+  const table = beliefs();
+  controls.append(field.node, examples({ label: "Names to start from", texts: NAMES, onchoose: (text) => edit(text, OPENING.asked) }), several.node, head.node);
+  stage.append(box, note, table.node, html("p", { class: "lf-note lf-wide" }, WORDS));
+  return { field, several, head, row, token, box, note, table, arcs: curves(box) };
+}
+
+/** Draw an answer of the model: the letters, the curves from the hole, the beliefs. Returns what a test may want to see. */
+function draw({ row, token, table, arcs }, answer, { head, hasClass, tokens }) {
+  const { line, asked, both, left, heads } = answer;
+  const read = readBy(heads, head);
+  const first = Number(hasClass);
+  token.update(hasClass ? [{ text: "class", share: read[0] }] : []);
+  row.update(tilesOf(answer, read.slice(first)), asked);
+  const tiles = [...token.node.children, ...row.node.children];
+  arcs.draw(read.map((share, m) => ({ from: tiles[asked + first], to: tiles[m], share })).filter(({ share, to, from }) => share >= 0.02 && to !== from));
+  const right = line.blank[asked] || line.strange[asked] ? null : line.ids[asked];
+  const chosen = rowsOf(both, left, right);
+  const kinds = [left, both].map((numbers) => { const some = chosen.map((i) => numbers[i]); return [...some, Math.max(0, 1 - total(some))]; });
+  table.update(chosen.map((i) => tokens[i]), chosen.indexOf(right), kinds);
+  return { read, shown: chosen.map((i) => tokens[i]), both: kinds[1], left: kinds[0], right: right === null ? null : tokens[right] };
+}
+
+export async function mount(element, given = null) {
+  const model = await start(element, { label: LABEL, given });
+  const { tokenizer, config: { context_len: most, use_class_token: hasClass, stack: { num_layers: layers, num_heads: numHeads } } } = model;
+  const { look, surprise } = asker(model);
+  const heads = Array.from({ length: layers * numHeads + 1 }, (_, head) => headName(head, numHeads));
+  const [lines, answers] = [new Map(), new Map()]; // what was read and found already
+  const read = (text) => lines.get(text) ?? lines.set(text, lineOf(text, { tokenizer, most, ending: !given })).get(text);
+  const opening = tokenizer.strangers(OPENING.text).length ? { ...OPENING, text: "" } : OPENING;
+  let [state, question, said, pause] = [opening, null, "", null];
+
+  const figure = frame(element, { label: LABEL, reset: () => tell(opening) });
+  const parts = build(figure, { heads, edit, choose, tell: (change) => tell(change), follows: () => !state.several });
+
+  /** Another text, with its own hole; or else the holes stay where they are, unless there is a gap to ask about. */
+  function edit(text, hole = null) {
+    const gap = read(text).blank.indexOf(true);
+    const wish = gap < 0 ? hole : gap;
+    tell(wish === null ? { text } : { text, asked: wish, holes: [wish] });
+  }
+
+  /** A letter is pressed: it is hidden, alone or with others; that which is asked about can be shown again. */
+  function choose(n, withOthers) {
+    const others = state.several || withOthers ? question.hidden.filter((m) => m !== n) : [];
+    const isShownAgain = n === question.asked && others.length > 0 && !question.line.blank[n];
+    tell(isShownAgain ? { holes: others, asked: others[0] } : { holes: [...others, n], asked: n });
+  }
+
+  function tell(change) {
+    state = { ...state, ...change };
+    if (change.several === false) state.holes = [state.asked];
+    question = questionOf(read(state.text), state);
+    if (change.text !== undefined) delete element.dataset.survey;
+    if (parts.field.input.value !== state.text) parts.field.input.value = state.text;
+    parts.several.checked = state.several;
+    parts.head.value = state.head;
+    const isEmpty = question.line.letters.length === 0;
+    for (const node of [parts.box, parts.table.node]) node.hidden = isEmpty;
+    if (isEmpty) return say({}, "There is no letter to hide yet: type a name.");
+    const answer = answers.get(question.key);
+    if (answer) return show(answer);
+    figure.publish({ ...state, busy: true }, said);
+    return find(question);
+  }
+
+  const say = (found, sentence) => figure.publish({ ...state, ...found }, said = sentence);
+  const find = newest(look, (answer) => {
+    if (answers.size > 200) answers.clear();
+    answers.set(answer.key, answer);
+    if (answer.key === question.key) show(answer);
+  }, (error) => say({ error: error.message }, error.message));
+
+  function show(answer) {
+    const { read: weights, ...found } = draw(parts, answer, { head: state.head, hasClass, tokens: tokenizer.tokens });
+    say({ ...found, asked: answer.asked, hidden: answer.hidden, letters: answer.line.letters, weights }, sentenceOf(answer, tokenizer));
+    clearTimeout(pause);
+    pause = setTimeout(() => survey(answer.line), PAUSE);
+  }
+
+  /** Hide each letter by itself, one after the other, for as long as the text stays as it is. */
+  const survey = newest(async (line) => {
+    for (let n = line.known.length; n < line.letters.length && line === question.line; n++) {
+      parts.note.textContent = lesson(line);
+      line.known[n] = await surprise(line, n);
+      if (line === question.line) parts.row.bars(line.known);
+    }
+    parts.note.textContent = lesson(question.line);
+    element.dataset.survey = JSON.stringify(line.known);
+  }, () => {}, () => {}); // should the model stop, the reader's next question says so
+
+  await tell(opening);
 }

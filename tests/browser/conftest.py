@@ -197,8 +197,15 @@ class Figure:
     def state(self) -> dict:
         return json.loads(self.root.get_attribute("data-state"))
 
+    def settled(self) -> dict:
+        """The state, once the model has answered what was asked last."""
+        busy = "root => JSON.parse(root.dataset.state).busy !== true"
+        self.page.wait_for_function(busy, arg=self.root.element_handle())
+        return self.state
+
     @property
     def summary(self) -> str:
+        self.settled()
         self.page.wait_for_timeout(250)  # it speaks once the reader rests
         return self.root.locator("[aria-live]").inner_text()
 

@@ -1,84 +1,214 @@
-"""The live figure of masking: what it shows of a hidden letter is what the stored model gives."""
+"""The live figure of hidden letters: what it shows of a hole is what the stored model gives in Python."""
 
 import json
-from pathlib import Path
 
+import jax
 import numpy as np
 import pytest
 
-NAMES = json.loads((Path(__file__).parents[2] / "widgets" / "masking.json").read_text("utf-8"))["names"]
-SHOWN = 7
+import plainformer as pf
+from tests.browser.hostile import HOSTILE
+
+RUNS, LENGTH = 20, 40
+RANDOM = np.random.default_rng(0)
+# Types a text, chooses holes, the last of which is asked about, and a head; what the figure then says.
+TRY = """async ([text, holes, head]) => {
+    const root = document.querySelector('.live-figure[data-widget="masking"] .lf');
+    const rest = async () => {
+        while (JSON.parse(root.dataset.state).busy) await new Promise((done) => setTimeout(done, 5));
+        return JSON.parse(root.dataset.state);
+    };
+    const tell = (input, value) => { input.value = value; input.dispatchEvent(new Event('input')); return rest(); };
+    const [field, several, slider] = root.querySelectorAll('input');
+    if (several.checked) several.click();
+    await tell(field, text);
+    for (const hole of holes) {
+        if (hole === holes[1]) several.click();
+        root.querySelectorAll('button.lf-letter')[hole].click();
+        await rest();
+    }
+    return tell(slider, head);
+}"""
+TYPE = """async (texts) => {
+    const root = document.querySelector('.live-figure[data-widget="masking"] .lf');
+    const field = root.querySelector('input[type=text]');
+    const found = [];
+    for (const text of texts) {
+        field.value = text;
+        field.dispatchEvent(new Event('input'));
+        while (JSON.parse(root.dataset.state).busy) await new Promise((done) => setTimeout(done, 5));
+        found.push(JSON.parse(root.dataset.state));
+    }
+    return found;
+}"""
 
 
-def wanted_rows(place, right):
-    """The likeliest letters, however seen, and the right one, ordered as seen from both sides; then all others."""
-    most = np.maximum(place["both"], place["left"])
-    chosen = [*np.argsort(-most, kind="stable")[:SHOWN].tolist(), place["letters"].index(right)]
-    order = sorted(dict.fromkeys(chosen), key=lambda i: -place["both"][i])
-    shown = [place["letters"][i] for i in order]
-    numbers = [[place[kind][i] for i in order] for kind in ("both", "left")]
-    return shown, [[*row, max(0, 1 - sum(row))] for row in numbers]
+@pytest.fixture(scope="module")
+def stored():
+    return pf.load_pretrained("encoder")
 
 
-def check_masking(figure):
-    state = figure.state
-    name = NAMES[state["name"]]
-    right = name["text"][state["place"]]
-    shown, numbers = wanted_rows(name["places"][state["place"]], right)
-    assert (state["text"], state["right"], state["shown"]) == (name["text"], right, shown)
-    for kind, row in zip(("both", "left"), numbers, strict=True):
-        np.testing.assert_allclose(state[kind], row, atol=1e-9)
-    rows = figure.root.locator("tbody tr:visible")
-    heads = [head.replace("␣", " ") for head in rows.locator("th").all_inner_texts()]
-    assert heads == [*shown, "others"]
-    for column, row in zip((2, 3), numbers, strict=True):
-        assert rows.locator(f"td:nth-child({column})").all_inner_texts() == [f"{value:.3f}" for value in row]
-    widths = rows.locator(".lf-bar").evaluate_all(
-        "bars => bars.map((bar) => [bar.matches('.lf-removed'), bar.style.width])"
-    )
-    assert [removed for removed, _ in widths] == [False, True] * len(heads)
-    lengths = np.array([float(width.removesuffix("%")) for _, width in widths]).reshape(-1, 2).T
-    full = float(figure.root.locator("thead th").last.inner_text().removeprefix("a full bar is "))
-    np.testing.assert_allclose(lengths / 100 * full, numbers, atol=1e-3)
-    assert full >= np.max(numbers)
-    letters = [letter.replace("␣", " ") for letter in figure.root.locator(".lf-letter").all_inner_texts()]
-    assert "".join(letters) == name["text"][: state["place"]] + "□" + name["text"][state["place"] + 1 :]
-    said = f"Letter {state['place'] + 1} of “{name['text']}” is “{right.replace(' ', '␣')}”: it has "
-    at = shown.index(right)
-    assert (
-        figure.summary == f"{said}{numbers[0][at]:.3f} seen from both sides, {numbers[1][at]:.3f} from the left alone."
-    )
+@pytest.fixture(scope="module")
+def read(stored):
+    """Probabilities, and attention weights, of rows of ids, padded to one length."""
+    model, _ = stored
+    run = jax.jit(lambda *inputs: (jax.nn.softmax(model(*inputs)), model.attention_weights(*inputs)))
+    return lambda rows: map(np.asarray, run(*pf.data.pad_texts(rows, LENGTH)))
 
 
-@pytest.mark.parametrize("name", range(len(NAMES)), ids=[name["text"] for name in NAMES])
-def test_masking_shows_what_the_stored_model_gives_for_every_letter(shared_figures, name):
+def random_questions(vocabulary):
+    """Names of the test, and any letters; one hole, or three."""
+    names = [name.text for name in pf.data.name_splits().test if len(name.text) > 4]
+    for run in range(RUNS):
+        letters = list(RANDOM.choice(vocabulary.tokens[2:], RANDOM.integers(5, 45)))
+        text = str(RANDOM.choice(names)) if run % 2 else "".join(letters).strip(" ,_") + "e"
+        holes = RANDOM.choice(min(len(text), LENGTH), 3 if run % 3 == 0 else 1, replace=False)
+        yield text, holes.tolist(), int(RANDOM.integers(0, 13))
+
+
+def test_it_shows_what_the_model_gives(shared_figures, stored, read):
+    _, vocabulary = stored
+    figure, mask = shared_figures("masking"), vocabulary.special["<mask>"]
+    questions = list(random_questions(vocabulary))
+    lines = [(vocabulary.encode(text) + vocabulary.encode(", "))[:LENGTH] for text, _, _ in questions]
+    holes = [set(some) for _, some, _ in questions]
+    both, left = [], []
+    for line, (_, some, _) in zip(lines, questions, strict=True):
+        both.append([mask if n in some else token for n, token in enumerate(line)])
+        left.append(both[-1][: some[-1]] + [mask] * (len(line) - some[-1]))
+    (from_both, weights), (from_left, _) = read(both), read(left)
+    for run, question in enumerate(questions):
+        state = figure.page.evaluate(TRY, question)
+        asked, head = question[1][-1], question[2]
+        assert (state["asked"], set(state["hidden"])) == (asked, holes[run])
+        ids = [vocabulary.tokens.index(token) for token in state["shown"]]
+        assert lines[run][asked] in ids
+        assert set(from_both[run, asked].argsort()[-3:]) <= set(ids)
+        for found, wanted in [("both", from_both), ("left", from_left)]:
+            np.testing.assert_allclose(state[found][:-1], wanted[run, asked, ids], atol=1e-4, err_msg=str(question))
+            np.testing.assert_allclose(sum(state[found]), 1, atol=1e-6)
+        of_heads = weights[run, :, :, asked + 1, : len(lines[run]) + 1].reshape(12, -1)
+        wanted = of_heads.mean(axis=0) if head == 0 else of_heads[head - 1]
+        np.testing.assert_allclose(state["weights"], wanted, atol=1e-4)
+
+
+def test_bars_of_each_letter_say_how_likely_it_was_by_itself(shared_figures, stored, read):
+    _, vocabulary = stored
+    figure, mask = shared_figures("masking"), vocabulary.special["<mask>"]
+    figure.page.wait_for_function("() => document.querySelector('.lf[data-survey]')")
+    ids = vocabulary.encode("Tschechisch, ")
+    places = range(len(ids))
+    left = [ids[:n] + [mask] * (len(ids) - n) for n in places]
+    both = [[*ids[:n], mask, *ids[n + 1 :]] for n in places]
+    wanted = [next(iter(read(rows)))[places, places, ids] for rows in (left, both)]
+    np.testing.assert_allclose(np.transpose(json.loads(figure.root.get_attribute("data-survey"))), wanted, atol=1e-4)
+    heights = figure.root.locator(".lf-likely i").evaluate_all("bars => bars.map((bar) => parseInt(bar.style.height))")
+    np.testing.assert_allclose(np.reshape(heights, (-1, 2)).T, 100 * np.array(wanted), atol=0.51)
+    assert "at 11 of 11" in figure.root.locator(".lf-note").first.inner_text()
+
+
+def test_from_the_left_it_is_better_to_hide_what_follows_than_to_cut_it_off(stored, read):
+    """So the figure hides it; the chapter says so."""
+    _, vocabulary = stored
+    mask = vocabulary.special["<mask>"]
+    names = [name.text for name in pf.data.name_splits().test if 5 <= len(name.text) <= 20][::40]
+    texts = [vocabulary.encode(f"{name}, ") for name in names]
+    holes = [(ids, n) for ids in texts for n in range(len(ids) - 2)]
+    surprises = []
+    for length in (lambda ids, n: len(ids) - n, lambda ids, n: 1):
+        rows = [ids[:n] + [mask] * length(ids, n) for ids, n in holes]
+        places, right = [n for _, n in holes], [ids[n] for ids, n in holes]
+        probabilities, _ = read(rows)
+        surprises.append(-np.log(probabilities[range(len(rows)), places, right]).mean())
+    assert surprises[0] < surprises[1] - 0.03
+
+
+def test_letters_are_hidden_by_mouse_and_keys(shared_figures):
     figure = shared_figures("masking")
-    figure.root.get_by_role("radio").nth(name).check()
-    slider = figure.control("Hidden letter")
-    for place in range(len(NAMES[name]["text"])):
-        assert figure.state["place"] == place
-        check_masking(figure)
-        figure.press(slider, "ArrowRight")
-    assert figure.state["place"] == len(NAMES[name]["text"]) - 1  # the last one
-
-
-def test_masking_hides_the_letter_that_is_clicked(shared_figures):
-    figure = shared_figures("masking")
-    letters = figure.root.locator(".lf-letter")
+    letters = figure.root.locator("button.lf-letter")
     letters.nth(4).click()
-    assert figure.state["place"] == 4
-    check_masking(figure)
-    figure.press(letters.nth(2), "Enter")
-    assert figure.state["place"] == 2
-    assert letters.nth(2).evaluate("node => node === document.activeElement")
-    check_masking(figure)
+    assert (figure.settled()["asked"], figure.state["right"]) == (4, "e")
+    figure.press(letters.nth(4), "ArrowRight", "ArrowRight")
+    assert figure.settled()["hidden"] == [6]
+    assert letters.nth(6).evaluate("node => node === document.activeElement")
+    figure.press(letters.nth(6), "Home")
+    assert figure.settled()["hidden"] == [0]
+    assert letters.nth(0).inner_text() == "□"
     unseen = letters.evaluate_all("nodes => nodes.map((node) => getComputedStyle(node).borderStyle)")
-    assert unseen == ["solid"] * 3 + ["dashed"] * (len(unseen) - 3)
+    assert unseen == ["solid"] + ["dashed"] * 12
+    assert "Letter 1 is “T”" in figure.summary
 
 
-def test_masking_begins_anew_with_another_name(shared_figures):
+def test_several_holes_come_and_go(shared_figures):
     figure = shared_figures("masking")
-    figure.press(figure.control("Hidden letter"), "End")
-    assert figure.state["place"] == len(NAMES[0]["text"]) - 1
-    figure.root.get_by_role("radio").nth(1).check()
-    assert (figure.state["name"], figure.state["place"]) == (1, 0)
+    letters = figure.root.locator("button.lf-letter")
+    figure.control("several holes").check()
+    letters.nth(1).click()
+    letters.nth(8).click()
+    assert (figure.settled()["hidden"], figure.state["asked"]) == ([1, 5, 8], 8)
+    letters.nth(8).click()  # shown again
+    assert figure.settled()["hidden"] == [1, 5]
+    figure.press(letters.nth(2), "ArrowRight")  # only leads on
+    assert figure.settled()["hidden"] == [1, 5]
+    figure.control("several holes").uncheck()
+    assert len(figure.settled()["hidden"]) == 1
+    letters.nth(7).click(modifiers=["Shift"])
+    assert len(figure.settled()["hidden"]) == 2
+
+
+def test_a_gap_is_a_hole_without_an_answer(shared_figures):
+    figure = shared_figures("masking")
+    figure.root.get_by_role("button", name="franska, sven_ka").click()
+    state = figure.settled()
+    assert (state["hidden"], state["right"], state["shown"][0]) == ([13], None, "s")
+    assert figure.summary.startswith("From both sides the model would write “s”")
+    assert figure.root.locator("th.lf-chosen").count() == 0
+
+
+def test_what_the_vocabulary_lacks_and_what_is_too_long_is_said(shared_figures):
+    figure = shared_figures("masking")
+    field = figure.control("Name")
+    field.fill("Ł東dź")
+    assert figure.settled()["letters"] == [*"Ł東dź, "]
+    assert figure.root.locator("button.lf-letter").nth(1).inner_text() == "<other>"
+    assert "lacks “東”: the model reads <other> there" in figure.summary
+    figure.root.locator("button.lf-letter").nth(1).click()
+    assert "The vocabulary lacks “東”, so the model cannot guess it." in figure.summary
+    field.fill("a" * 50)
+    assert len(figure.settled()["letters"]) == 40
+    assert "Only the first 40 characters are read" in figure.summary
+    field.fill("")
+    assert figure.summary == "There is no letter to hide yet: type a name."
+    field.fill("Oslo")
+    assert figure.settled()["letters"] == [*"Oslo, "]
+
+
+def test_nothing_that_is_typed_does_harm(shared_figures):
+    figure = shared_figures("masking")
+    states = figure.page.evaluate(TYPE, HOSTILE)
+    assert [state["text"] for state in states] == [text.replace("\n", "") for text in HOSTILE]
+    assert all(len(state["letters"]) <= LENGTH for state in states if state["text"])
+    assert figure.page.evaluate("window.alarm") is None
+    assert not figure.visit.errors
+    figure.reset()
+    assert figure.settled()["shown"][0] == "c"
+
+
+def test_by_touch(open_figure):
+    figure = open_figure("masking", has_touch=True, viewport={"width": 390, "height": 844})
+    figure.start()
+    figure.root.locator("button.lf-letter").nth(9).tap()
+    assert figure.settled()["asked"] == 9
+    boxes = figure.root.locator("button.lf-letter").evaluate_all("all => all.map((n) => n.getBoundingClientRect())")
+    assert all(min(box["width"], box["height"]) >= 28 for box in boxes)
+
+
+def test_a_missing_model_is_said_and_can_be_asked_for_again(open_figure):
+    figure = open_figure("masking")
+    figure.page.route("**/*.safetensors*", lambda route: route.fulfill(status=404))
+    figure.root.locator(".lf-start").click()
+    figure.root.get_by_role("button", name="Try again").wait_for()
+    assert "status 404" in figure.state["error"]
+    figure.page.unroute("**/*.safetensors*")
+    figure.start()
+    assert figure.settled()["right"] == "c"

@@ -69,7 +69,6 @@ def test_train_models_finds_every_script():
     figures = train_models.scripts("*_figure.py")
     assert [figure.NUMBERS.stem for figure in figures] == [
         "dynamics",
-        "masking",
         "outcomes",
         "patches",
         "sampling",
