@@ -8,7 +8,8 @@
     The caption, then perhaps further paragraphs.
     ```
 
-`:model:` names the stored model that the figure runs, if it runs one; the reader fetches it with the first use.
+`:model:` names the stored model that the figure runs, if it runs one; the reader fetches it with the first use. Further
+names, each after a blank, are models that it can be switched to.
 
 The page shows its static frame, `widgets/attention.png`, or the words of `:alt:` if `make frames` has not made one
 yet, until `widgets/attention.mjs` has been loaded and its `mount(element)` has drawn the figure. Without JavaScript,
@@ -72,19 +73,20 @@ class LiveFigure(SphinxDirective):
         return [figure]
 
     def _model(self) -> str:
-        """What the page tells the figure of its model: its name, the bytes of its file, and a mark of what they are.
+        """What the page tells the figure of its models: name, bytes of the file, and a mark of what they are, for each.
 
         A browser keeps the file from one visit to the next, until the mark is another one.
         """
-        name = self.options.get("model")
-        if name is None:
-            return ""
-        file = Path(self.env.srcdir) / "models" / f"{name}.safetensors"
-        if not file.is_file():
-            raise self.error(f"live-figure: there is no models/{file.name}.")
-        self.env.note_dependency(f"models/{file.name}")
-        version = hashlib.sha256(file.read_bytes()).hexdigest()[:8]
-        return f' data-model="{name}" data-bytes="{file.stat().st_size}" data-version="{version}"'
+        names, sizes, versions = self.options.get("model", "").split(), [], []
+        for name in names:
+            file = Path(self.env.srcdir) / "models" / f"{name}.safetensors"
+            if not file.is_file():
+                raise self.error(f"live-figure: there is no models/{file.name}.")
+            self.env.note_dependency(f"models/{file.name}")
+            sizes.append(str(file.stat().st_size))
+            versions.append(hashlib.sha256(file.read_bytes()).hexdigest()[:8])
+        told = {"model": names, "bytes": sizes, "version": versions}
+        return "".join(f' data-{key}="{" ".join(each)}"' for key, each in told.items()) if names else ""
 
 
 def visit_html(self, node: live_figure) -> None:

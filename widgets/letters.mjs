@@ -4,6 +4,20 @@ import { html, svg, uniqueId } from "./common.mjs";
 /** A token for the eye. */
 export const visible = (token) => ({ " ": "␣", "\n": "↵" })[token] ?? token;
 
+/** A text as a model is to read it: at most so many letters, their ids, and which of them are `strange` to its vocabulary. */
+export function reading(text, tokenizer, most, ending = "") {
+  const typed = [...text.normalize("NFC")];
+  const letters = [...typed, ...ending].slice(0, most);
+  const strange = letters.map((letter) => !tokenizer.ids.has(letter));
+  return { text, letters, strange, own: Math.min(typed.length, most), cut: typed.length > most, ids: tokenizer.encode(letters.join("")) };
+}
+
+/** What of a text the model cannot read, in words. */
+export function complaint({ letters, strange, cut }) {
+  const strangers = [...new Set(letters.filter((_, n) => strange[n]))].slice(0, 5).join("");
+  return (strangers && ` The vocabulary lacks “${strangers}”: the model reads <other> there.`) + (cut ? ` Only the first ${letters.length} characters are read.` : "");
+}
+
 /** A field to type a text into. */
 export function textField({ label, oninput }) {
   const id = uniqueId("text");

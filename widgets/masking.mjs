@@ -3,7 +3,7 @@
 import { checkbox, format, frame, html, slider, softmax } from "./common.mjs";
 import { newest } from "./engine/client.mjs";
 import { start } from "./engine/start.mjs";
-import { curves, examples, headName, letterRow, readBy, rowOf, textField, visible } from "./letters.mjs";
+import { complaint, curves, examples, headName, letterRow, readBy, reading, rowOf, textField, visible } from "./letters.mjs";
 
 const [SHOWN, EACH] = [8, 3]; // letters with a row of their own, and how many of them are the likeliest of either view
 const WIDEST = [0.25, 0.5, 0.75, 1]; // what a full bar may stand for
@@ -12,24 +12,18 @@ const ENDING = ", "; // in training a name was followed by this, and by another 
 const NAMES = ["Tschechisch", "arabiska", "Mikronezja", "Thailandia", "North Korea", "franska, sven_ka"];
 const OPENING = { text: NAMES[0], holes: [5], asked: 5, several: false, head: 0 };
 const LABEL = "Live figure: hidden letters of a name, guessed from both sides and from the left alone";
-const WORDS = "Above each letter: how much the model reads it from the hole, in hundredths; “class” is the class token. Below: how likely the right letter is if it alone is hidden, " +
-  "hatched from the left alone, blue from both sides. From the left every letter after the hole is hidden, too: those with a dashed edge. ␣ is a space, □ a hole; type _ for a letter that you do not know.";
+const WORDS = "Above each letter: how much it is read from the hole, in hundredths; “class” is the class token. Below: how likely the right letter is if it alone is hidden, " +
+  "hatched from the left alone, blue from both sides. From the left all letters with a dashed edge are hidden, too. ␣ is a space, □ a hole; type _ for a letter that you do not know.";
 
 const total = (numbers) => numbers.reduce((sum, value) => sum + value, 0);
 const best = (numbers) => numbers.indexOf(Math.max(...numbers));
 const quoted = (token) => `“${visible(token)}”`;
 
-/**
- * What the model is to read: the letters typed, at most so many, and the ending if it is told to put one. A letter is
- * `blank` where the reader does not know it either and typed an underscore, and `strange` where the vocabulary has it not.
- */
-export function lineOf(text, { tokenizer, most, ending }) {
-  const typed = [...text.normalize("NFC")];
-  const added = typed.length && ending && !text.trimEnd().endsWith(",") ? [...ENDING] : [];
-  const letters = [...typed, ...added].slice(0, most);
-  const blank = letters.map((letter) => letter === "_" && !tokenizer.ids.has(letter));
-  const strange = letters.map((letter, n) => !blank[n] && !tokenizer.ids.has(letter));
-  return { text, letters, blank, strange, own: Math.min(typed.length, most), cut: typed.length > most, ids: tokenizer.encode(letters.join("")), known: [] };
+/** A name as the model is to read it, with the ending if it is told to put one; `blank` where the reader typed a gap. */
+export function lineOf(text, tokenizer, most, hasEnding) {
+  const line = reading(text, tokenizer, most, hasEnding && text && !text.trimEnd().endsWith(",") ? ENDING : "");
+  const blank = line.letters.map((letter, n) => letter === "_" && line.strange[n]);
+  return { ...line, blank, strange: line.strange.map((isStrange, n) => isStrange && !blank[n]), known: [] };
 }
 
 /** Which letter is asked about, and which are hidden. */
@@ -116,16 +110,10 @@ function tilesOf({ line, hidden, asked }, read) {
 /** What the figure says of the hole that is asked about. */
 function sentenceOf({ line, asked, both, left }, { tokens }) {
   const guess = (numbers) => `${quoted(tokens[best(numbers)])} (${format(Math.max(...numbers), 3)})`;
-  const letter = quoted(line.letters[asked]);
   const has = (numbers) => format(numbers[line.ids[asked]], 3);
-  const strangers = [...new Set(line.letters.filter((_, n) => line.strange[n] && n !== asked))].slice(0, 5).join("");
-  return [
-    line.blank[asked] ? "" : line.strange[asked] ? `The vocabulary lacks ${letter}, so the model cannot guess it.`
-      : `Letter ${asked + 1} is ${letter}: it has ${has(both)} seen from both sides, ${has(left)} from the left alone.`,
-    `From both sides the model would write ${guess(both)}, from the left ${guess(left)}.`,
-    strangers && `The vocabulary lacks “${strangers}”: the model reads <other> there.`,
-    line.cut ? `Only the first ${line.letters.length} characters are read: it knows no longer texts.` : "",
-  ].filter(Boolean).join(" ");
+  const letter = `Letter ${asked + 1} is ${quoted(line.letters[asked])}`;
+  const of = line.blank[asked] ? "" : line.strange[asked] ? `${letter}, which the model cannot write. ` : `${letter}: it has ${has(both)} seen from both sides, ${has(left)} from the left alone. `;
+  return `${of}From both sides the model would write ${guess(both)}, from the left ${guess(left)}.${complaint(line)}`;
 }
 
 /** What hiding each letter by itself has shown, in the mean. */
@@ -175,7 +163,7 @@ export async function mount(element, given = null) {
   const { look, surprise } = asker(model);
   const heads = Array.from({ length: layers * numHeads + 1 }, (_, head) => headName(head, numHeads));
   const [lines, answers] = [new Map(), new Map()]; // what was read and found already
-  const read = (text) => lines.get(text) ?? lines.set(text, lineOf(text, { tokenizer, most, ending: !given })).get(text);
+  const read = (text) => lines.get(text) ?? lines.set(text, lineOf(text, tokenizer, most, !given)).get(text);
   const opening = tokenizer.strangers(OPENING.text).length ? { ...OPENING, text: "" } : OPENING;
   let [state, question, said, pause] = [opening, null, "", null];
 
@@ -199,6 +187,7 @@ export async function mount(element, given = null) {
   function tell(change) {
     state = { ...state, ...change };
     if (change.several === false) state.holes = [state.asked];
+    if (lines.size > 200) lines.clear();
     question = questionOf(read(state.text), state);
     if (change.text !== undefined) delete element.dataset.survey;
     if (parts.field.input.value !== state.text) parts.field.input.value = state.text;
@@ -234,7 +223,8 @@ export async function mount(element, given = null) {
       line.known[n] = await surprise(line, n);
       if (line === question.line) parts.row.bars(line.known);
     }
-    parts.note.textContent = lesson(question.line);
+    if (line !== question.line) return;
+    parts.note.textContent = lesson(line);
     element.dataset.survey = JSON.stringify(line.known);
   }, () => {}, () => {}); // should the model stop, the reader's next question says so
 

@@ -1,101 +1,220 @@
-// Cross-attention as alignment (chapter 09): which letters of a date are read while each character of it is written.
-// `translation.json` holds weights of the book's own model; tools/models/translation_figure.py writes it.
-import { choice, format, frame, heat, html, slider } from "./common.mjs";
+// An encoder–decoder at work (chapter 09): what is typed, what the stored model writes for it, letter by letter, and
+// which letters it reads for each. The page may name a second model; it is fetched once the reader asks for it.
+import { choice, format, frame, html, slider, softmax } from "./common.mjs";
+import { loadModel, newest } from "./engine/client.mjs";
+import { megabytes, modelsOf, start } from "./engine/start.mjs";
+import { complaint, curves, examples, headName, letterRow, readBy, reading, rowOf, textField, visible } from "./letters.mjs";
 
-const WIDEST = [0.25, 0.5, 1]; // what a full bar may stand for
+const LIKELIEST = 5; // letters of a step with a row of their own
+const WIDEST = [0.25, 0.5, 0.75, 1]; // what a full bar may stand for
+const STOP = "■";
+// What the stored models are for: texts to start from, with what is right, and the step to begin with.
+const TASKS = {
+  seq2seq: { name: "dates", label: "Date", step: 6, texts: [["21 ene 2026", "2026-01-21"], ["16 de enero de 1989", "1989-01-16"], ["maanantai 21. syyskuuta 2026", "2026-09-21"], ["November 27, 2032", "2032-11-27"],
+    ["1963. november 10.", "1963-11-10"], ["Freitag, 26. Juni 1936", "1936-06-26"], ["12. Oktober 1492", "1492-10-12"]] },
+  numbers: { name: "German numbers", label: "Number in words", step: 0, texts: [["vierunddreißigtausendzwölf", "thirty-four thousand and twelve"],
+    ["zweiundsiebzigtausenddreihundertachtzehn", "seventy-two thousand, three hundred and eighteen"], ["zweitausendfünfundvierzig", "two thousand and forty-five"],
+    ["einhundertsiebentausendsiebzehn", "one hundred and seven thousand and seventeen"], ["zwölf", "twelve"]] },
+};
+const LABEL = "Live figure: a text is translated letter by letter, and what is read for each letter";
+const WORDS = "Above: what is read; the number and the colour of a letter say how much it is read at this step, in hundredths. Below: what is written; the bar in a letter is the probability that " +
+  "the model gave it. The curves lead from the red letter to what is read for it, the thicker the more; grey ones belong to the letters before. ␣ is a space, ■ the stop token.";
 
-/** A character for the eye. */
-const visible = (letter) => ({ " ": "␣" })[letter] ?? letter;
+const indexOfMost = (numbers) => numbers.indexOf(Math.max(...numbers));
 
-/** How much each letter of the source is read at a step: by one head, counted from 1, or, with 0, in the mean of all. */
-export function readBy(weights, step, head) {
-  const rows = (head === 0 ? weights : [weights[head - 1]]).map((steps) => steps[step]);
-  return rows[0].map((_, place) => rows.reduce((sum, row) => sum + row[place], 0) / (1000 * rows.length));
+/** Whether a text is the date of a day that there is. */
+export function isDay(text) {
+  const [, year, month, day] = /^(\d{4})-(\d\d)-(\d\d)$/.exec(text) ?? [];
+  const date = new Date(Date.UTC(year, month - 1, day));
+  return year !== undefined && date.getUTCMonth() === month - 1 && date.getUTCDate() === Number(day);
 }
 
-export async function mount(element) {
-  const { heads, dates } = await (await fetch(new URL("translation.json", import.meta.url))).json();
-  const start = { date: 0, step: 0, head: 0 };
-  let state = { ...start };
-  const set = (change) => { state = { ...state, ...change }; render(); };
-  const { controls, stage, publish } = frame(element, { label: "Live figure: the letters of a date that are read while it is written anew", reset: () => set(start) });
-  const date = choice({ legend: "Date", onchange: (value) => set({ date: Number(value), step: 0 }),
-    options: dates.map(({ text, language }, i) => [i, `${text} (${language})`]) });
-  const step = slider({ label: "Step", min: 1, max: 2, show: (value) => `${value} of ${[...dates[state.date].written].length}`,
-    oninput: (value) => set({ step: value - 1 }) });
-  const head = slider({ label: "Head", min: 0, max: heads.length, show: (value) => (value === 0 ? "mean of all" : heads[value - 1]),
-    oninput: (value) => set({ head: value }) });
-  date.node.classList.add("lf-wide");
-  controls.append(date.node, step.node, head.node);
+/** What can be said of a whole answer: whether it is right, where that is known, and how sure the model is of it. */
+function verdict({ task, text, answer, ends, sure, all, signs }) {
+  const doubt = indexOfMost(sure.map((value) => -value));
+  const known = TASKS[task]?.texts.find(([given]) => given === text)?.[1];
+  const judged = known === undefined ? (task === "seq2seq" && !isDay(answer) ? "; there is no such day" : "") : known === answer ? ", which is right" : `; right is “${known}”`;
+  const words = `It writes “${answer}”${ends ? "" : ", and does not come to an end"}${judged}.`;
+  return { words, judged: `${words} The whole has the probability ${format(all, 3)}; the model is least sure at step ${doubt + 1}, “${signs[doubt]}”: ${format(sure[doubt], 3)}.` };
+}
 
-  const written = html("div", { class: "lf-letters lf-wide", role: "group", "aria-label": "What is written; choose a step" });
-  const source = html("div", { class: "lf-letters lf-wide", role: "img" });
-  const caption = html("caption");
-  const scale = html("th", { scope: "col", style: "text-align: left; white-space: normal" });
-  const rows = dates[0].next[0].letters.map(() => ({ name: html("th", { scope: "row" }), cell: html("td"),
-    bar: html("span", { class: "lf-bar", style: "color: var(--lf-hue-1)" }) }));
-  const names = ["next", "probability"].map((words) => html("th", { scope: "col" }, words));
-  stage.append(html("p", { class: "lf-title lf-wide" }, "The date that is read, with the weight of each letter in hundredths"), source,
-    html("p", { class: "lf-title lf-wide" }, "The date that is written"), written,
-    html("div", { class: "lf-wide lf-table" }, html("table", {}, caption, html("thead", {}, html("tr", {}, names, scale)),
-      html("tbody", {}, rows.map(({ name, cell, bar }) => html("tr", {}, name, cell, html("td", { class: "lf-bar-cell" }, bar)))))),
-    html("p", { class: "lf-note lf-wide" }, "The deeper the colour of a letter, the more it is read at this step; a weight below half a hundredth is not written. The model " +
-      "has read what stands before the red character, and is about to write that. ␣ is a space, ■ the stop token."));
-
-  // Made anew for another date only: a button that stays where it is can be pointed at, and keeps the focus.
-  let spelt = null;
-  function spell({ text, written: characters }) {
-    source.replaceChildren(...[...text].map((letter) => html("span", { class: "lf-read" }, html("b", {}, visible(letter)), html("span"))));
-    written.replaceChildren(...[...characters].map((letter, i) => html("button", {
-      type: "button", class: "lf-button lf-letter", "aria-label": `Step ${i + 1}, ${letter}`,
-      onclick: () => set({ step: i }), onpointerenter: (event) => { if (event.pointerType === "mouse") set({ step: i }); },
-      onkeydown: (event) => {
-        const other = written.children[i + ({ ArrowLeft: -1, ArrowRight: 1 }[event.key] ?? 0)];
-        if (!other || other === event.currentTarget) return;
-        event.preventDefault();
-        other.focus();
-        other.click();
-      } }, visible(letter))));
-  }
-
-  function render() {
-    const now = dates[state.date];
-    const letters = [...now.text];
-    if (spelt !== now) spell(now);
-    spelt = now;
-    const weights = readBy(now.weights, state.step, state.head);
-    const most = weights.indexOf(Math.max(...weights));
-    const { letters: next, probabilities } = now.next[state.step];
-    const full = WIDEST.find((limit) => limit >= Math.max(...probabilities)) ?? 1;
-    const character = [...now.written][state.step];
-    const who = state.head === 0 ? "in the mean of all heads" : `in ${heads[state.head - 1]}`;
-
-    date.value = state.date;
-    step.max = [...now.written].length;
-    step.value = state.step + 1;
-    head.value = state.head;
-    weights.forEach((weight, place) => {
-      const box = source.children[place];
-      heat(box, weight);
-      box.lastChild.textContent = weight < 0.005 ? "" : String(Math.round(100 * weight));
-      box.classList.toggle("lf-most", place === most);
-    });
-    source.setAttribute("aria-label", `What is read: ${letters.map((letter, place) => `${visible(letter)} ${Math.round(100 * weights[place])}`).join(", ")} hundredths`);
-    [...written.children].forEach((button, i) => {
-      button.classList.toggle("lf-gone", i === state.step);
-      button.classList.toggle("lf-unseen", i > state.step);
-      if (i === state.step) button.setAttribute("aria-current", "step"); else button.removeAttribute("aria-current");
-    });
-    caption.textContent = `What comes after “${[...now.written].slice(0, state.step).join("")}”`;
+/** The likeliest letters of a step, with bars. */
+function likeliest() {
+  const [caption, scale] = [html("caption"), html("th", { scope: "col", class: "lf-bar-cell" })];
+  const rows = Array.from({ length: LIKELIEST }, () => ({ name: html("th", { scope: "row" }), cell: html("td"), bar: html("span", { class: "lf-bar lf-blue" }) }));
+  const lines = rows.map(({ name, cell, bar }) => html("tr", {}, name, cell, html("td", { class: "lf-bar-cell" }, bar)));
+  const node = html("div", { class: "lf-wide lf-table" }, html("table", {}, caption,
+    html("thead", {}, html("tr", {}, ["next", "probability"].map((words) => html("th", { scope: "col" }, words)), scale)), html("tbody", {}, lines)));
+  function update(before, signs, numbers) {
+    const full = WIDEST.find((limit) => limit >= numbers[0]) ?? 1;
+    caption.textContent = before ? `What comes after “${before}”` : "What comes first";
     scale.textContent = `a full bar is ${format(full)}`;
     rows.forEach(({ name, cell, bar }, i) => {
-      name.textContent = visible(next[i]);
-      name.classList.toggle("lf-chosen", next[i] === character);
-      cell.textContent = format(probabilities[i], 3);
-      bar.style.width = `${Math.min(100, (100 * probabilities[i]) / full)}%`;
+      lines[i].hidden = i >= signs.length;
+      if (i >= signs.length) return;
+      name.textContent = signs[i];
+      name.classList.toggle("lf-chosen", i === 0);
+      cell.textContent = format(numbers[i], 3);
+      bar.style.width = `${Math.min(100, (100 * numbers[i]) / full)}%`;
     });
-    publish({ ...state, text: now.text, written: now.written, weights, next, probabilities, most },
-      `Step ${state.step + 1} writes “${visible(character)}” (${format(probabilities[0], 3)}) and reads “${visible(letters[most])}”, letter ${most + 1} of “${now.text}”, most: ${format(weights[most])} ${who}.`);
   }
-  render();
+  return { node, update };
+}
+
+/** Buttons that write letter by letter: `at()` says how far it has come, and `go(step)` takes it further. */
+function writer({ at, last, go, onrun }) {
+  let timer = null;
+  const run = html("button", { type: "button", class: "lf-button", onclick: () => (timer ? pause() : begin()) }, "Write it");
+  const step = html("button", { type: "button", class: "lf-button", onclick: () => { pause(); go(Math.min(last(), at() + 1)); } }, "Next letter");
+  function show(isRunning) {
+    run.textContent = isRunning ? "Pause" : "Write it";
+    onrun(isRunning);
+  }
+  function pause() {
+    if (!timer) return;
+    clearInterval(timer);
+    timer = null;
+    show(false);
+  }
+  function begin() {
+    if (last() < 0) return;
+    timer = setInterval(() => (at() < last() ? go(at() + 1) : pause()), Math.max(90, Math.min(400, 5000 / (last() + 1))));
+    show(true);
+    if (at() >= last()) go(0);
+  }
+  return { buttons: [run, step], pause };
+}
+
+/** The parts of the figure: controls, the two rows of letters with curves between them, what comes next. */
+function build({ controls, stage }, { models, act, writing }) {
+  const task = choice({ legend: "Model", onchange: act.switchTo, options: models.map(({ name, bytes }, i) => [name, `${TASKS[name].name}${i ? ` (${megabytes(bytes)} MB)` : ""}`]) });
+  const bar = html("progress", { "aria-label": "How much of the model has arrived", hidden: true });
+  const field = textField({ label: "Text", oninput: act.edit });
+  const offers = html("div", { class: "lf-wide" });
+  const step = slider({ label: "Step", min: 1, max: 2, show: act.nameStep, oninput: (value) => act.go(value - 1) });
+  const head = slider({ label: "Head", min: 0, max: 1, show: act.nameHead, oninput: act.chooseHead });
+  const source = letterRow({ label: "What is read" });
+  const written = letterRow({ label: "What is written; choose a step", onchoose: act.go, onhover: act.go });
+  const box = html("div", { class: "lf-wide lf-bridge" }, source.node, written.node);
+  const [judged, next] = [html("p", { class: "lf-wide" }), likeliest()];
+  if (models.length > 1) controls.append(task.node, bar);
+  controls.append(field.node, offers, writing.buttons[0], writing.buttons[1], step.node, head.node);
+  stage.append(box, judged, next.node, html("p", { class: "lf-note lf-wide" }, WORDS));
+  return { task, bar, field, offers, step, head, source, written, box, judged, next, links: curves(box, { across: true }) };
+}
+
+/** Draw one step of an answer. Returns what a test may want to see. */
+function draw(parts, { source, written, probabilities, heads, signs, sure }, { step, head, tokens }) {
+  const weightsAt = (n) => readBy(heads.map((weights) => rowOf(weights, n)), head);
+  const weights = weightsAt(step);
+  const most = indexOfMost(weights);
+  parts.source.update(source.letters.map((letter, n) => ({ text: source.strange[n] ? "<other>" : visible(letter), share: weights[n], kind: n === most ? "lf-most" : "" })));
+  parts.source.node.setAttribute("aria-label", `What is read: ${source.letters.map((letter, n) => `${visible(letter)} ${Math.round(100 * weights[n])}`).join(", ")} hundredths`);
+  parts.written.update(signs.map((sign, n) => ({ text: sign, name: `Step ${n + 1}, ${sign}`, bars: [sure[n]],
+    kind: [n === step ? "lf-gone" : n > step ? "lf-unseen" : "", sure[n] < 0.5 ? "lf-doubt" : ""].join(" ") })), step);
+  const [from, to] = [parts.written.node.children, parts.source.node.children];
+  const links = (n, numbers, least) => numbers.map((share, m) => ({ from: from[n], to: to[m], share, faint: n !== step })).filter(({ share }) => share >= least);
+  parts.links.draw([...written.slice(0, step).flatMap((_, n) => links(n, weightsAt(n), 0.15)), ...links(step, weights, 0.03)]);
+  const order = probabilities[step].map((_, token) => token).sort((a, b) => probabilities[step][b] - probabilities[step][a]).slice(0, LIKELIEST);
+  const [next, numbers] = [order.map((token) => tokens(token)), order.map((token) => probabilities[step][token])];
+  parts.next.update(signs.slice(0, step).map((sign) => (sign === "␣" ? " " : sign)).join(""), next, numbers);
+  return { weights, most, next, probabilities: numbers };
+}
+
+export async function mount(element, given = null) {
+  const models = given ? [{ name: "own" }] : modelsOf(element);
+  const loaded = new Map([[models[0].name, await start(element, { label: LABEL, given })]]);
+  const taskOf = (name) => TASKS[name] ?? { name, label: "Text", step: 0, texts: [[""]] };
+  const beginning = (name) => ({ task: name, text: taskOf(name).texts[0][0], step: taskOf(name).step, head: 0 });
+  const answers = new Map();
+  let [state, question, answer, said, offered] = [beginning(models[0].name), null, null, "", null];
+
+  const writing = writer({ at: () => state.step, last: () => (answer ? answer.written.length - 1 : -1), go: (step) => tell({ step }),
+    onrun: (isRunning) => parts.box.classList.toggle("lf-running", isRunning) });
+  const act = {
+    edit: (text) => { writing.pause(); tell({ text }); },
+    go: (step) => { writing.pause(); tell({ step }); },
+    chooseHead: (head) => tell({ head }),
+    nameStep: (value) => `${value} of ${answer?.written.length ?? 0}`,
+    nameHead: (head) => headName(head, loaded.get(state.task).config.decoder.num_heads),
+    switchTo: (name) => { writing.pause(); switchTo(name); },
+  };
+  const figure = frame(element, { label: LABEL, reset: () => { writing.pause(); tell(beginning(models[0].name)); } });
+  const parts = build(figure, { models, act, writing });
+  const say = (found, sentence) => figure.publish({ ...state, ...found }, said = sentence);
+
+  /** Another model, which is fetched if it is not here yet; until then the figure stays as it is. */
+  async function switchTo(name) {
+    const { bytes, address } = models.find((model) => model.name === name);
+    try {
+      if (!loaded.has(name)) {
+        Object.assign(parts.bar, { max: bytes, value: 0, hidden: false });
+        say({ busy: true }, `The model is on its way, ${megabytes(bytes)} MB.`);
+        loaded.set(name, await loadModel(name, address, (come) => { parts.bar.value = come; }));
+      }
+      if (parts.task.value === name) tell(beginning(name)); // or else the reader has changed their mind
+    } catch (error) {
+      parts.task.value = state.task;
+      say({ error: error.message }, error.message);
+    } finally {
+      parts.bar.hidden = true;
+    }
+  }
+
+  function tell(change) {
+    state = { ...state, ...change };
+    const model = loaded.get(state.task);
+    if (question?.text !== state.text || question.model !== model) {
+      question = { text: state.text, model, source: reading(state.text, model.tokenizer, model.config.source_len), key: `${state.task}\n${state.text}` };
+      answer = null;
+    }
+    set(model.config.decoder);
+    const isEmpty = question.source.letters.length === 0;
+    for (const node of [parts.box, parts.judged, parts.next.node]) node.hidden = isEmpty;
+    if (isEmpty) return say({}, "There is nothing to translate yet: type a text.");
+    if (answers.has(question.key)) return show(answers.get(question.key));
+    figure.publish({ ...state, busy: true }, said);
+    return find(question);
+  }
+
+  /** Bring the controls to where the state is. */
+  function set({ num_layers: layers, num_heads: numHeads }) {
+    const { label, texts } = taskOf(state.task);
+    if (offered !== state.task && !given) parts.offers.replaceChildren(examples({ label: "Texts to start from", texts: texts.map(([text]) => text), onchoose: act.edit }));
+    offered = state.task;
+    parts.task.value = state.task;
+    parts.field.name.textContent = label;
+    if (parts.field.input.value !== state.text) parts.field.input.value = state.text;
+    parts.head.max = layers * numHeads;
+    parts.head.value = state.head;
+  }
+
+  const find = newest(({ model, source }) => model.ask("translate", source.ids), ({ written, logits, heads }, asked) => {
+    const { model: { config, tokenizer }, source, key } = asked;
+    const sign = (token) => (token === config.stop_token ? STOP : visible(tokenizer.tokens[token]));
+    const probabilities = logits.map((numbers) => softmax(numbers));
+    const sure = probabilities.map((numbers) => Math.max(...numbers));
+    if (answers.size > 100) answers.clear();
+    answers.set(key, { written, heads, probabilities, source, sign, sure, signs: written.map(sign) });
+    if (asked === question) show(answers.get(asked.key));
+  }, (error) => say({ error: error.message }, error.message));
+
+  function show(found) {
+    answer = found;
+    const { source, written, signs, sure } = found;
+    state.step = Math.min(state.step, written.length - 1);
+    parts.step.max = written.length;
+    parts.step.value = state.step + 1;
+    const { weights, most, ...next } = draw(parts, found, { step: state.step, head: state.head, tokens: found.sign });
+    const ends = signs.at(-1) === STOP;
+    const text = (ends ? signs.slice(0, -1) : signs).map((sign) => (sign === "␣" ? " " : sign)).join("");
+    const all = sure.reduce((product, value) => product * value, 1);
+    const { words, judged } = verdict({ ...state, answer: text, ends, sure, all, signs });
+    parts.judged.textContent = judged;
+    say({ ...next, weights, most, written, sure, all, letters: source.letters, answer: text },
+      `Step ${state.step + 1} writes “${signs[state.step]}” (${format(sure[state.step], 3)}) and reads “${visible(source.letters[most])}”, letter ${most + 1}, most: ${format(weights[most])}, ` +
+      `${act.nameHead(state.head)}. ${words}${complaint(source)}`);
+  }
+
+  await tell({});
 }

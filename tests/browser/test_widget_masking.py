@@ -173,7 +173,7 @@ def test_what_the_vocabulary_lacks_and_what_is_too_long_is_said(shared_figures):
     assert figure.root.locator("button.lf-letter").nth(1).inner_text() == "<other>"
     assert "lacks “東”: the model reads <other> there" in figure.summary
     figure.root.locator("button.lf-letter").nth(1).click()
-    assert "The vocabulary lacks “東”, so the model cannot guess it." in figure.summary
+    assert "Letter 2 is “東”, which the model cannot write." in figure.summary
     field.fill("a" * 50)
     assert len(figure.settled()["letters"]) == 40
     assert "Only the first 40 characters are read" in figure.summary

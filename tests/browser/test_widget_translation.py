@@ -1,105 +1,214 @@
-"""The live figure of cross-attention: the weights that it shows are those of the stored model."""
+"""The live figure of translation: what it writes, how sure it is and what it reads are as in Python."""
 
-import json
-from pathlib import Path
-
+import jax
 import numpy as np
 import pytest
 
-NUMBERS = json.loads((Path(__file__).parents[2] / "widgets" / "translation.json").read_text("utf-8"))
-DATES, HEADS = NUMBERS["dates"], NUMBERS["heads"]
+import plainformer as pf
+from tests.browser.hostile import HOSTILE
+
+RUNS = 20
+RANDOM = np.random.default_rng(0)
+MODELS = {"seq2seq": "dates", "numbers": "German numbers"}
+# Types each of the texts; what the figure then says, at a step and of a head if they are given.
+TYPE = """async (tries) => {
+    const root = document.querySelector('.live-figure[data-widget="translation"] .lf');
+    const rest = async () => {
+        while (JSON.parse(root.dataset.state).busy) await new Promise((done) => setTimeout(done, 2));
+        return JSON.parse(root.dataset.state);
+    };
+    const tell = (input, value) => { input.value = value; input.dispatchEvent(new Event('input')); return rest(); };
+    const field = root.querySelector('input[type=text]');
+    const [step, head] = root.querySelectorAll('input[type=range]');
+    const found = [];
+    for (const [text, ...others] of tries) {
+        let state = await tell(field, text);
+        if (others.length) {
+            await tell(head, others[0]);
+            state = await tell(step, 1 + others[1] % state.written.length);
+        }
+        found.push(state);
+    }
+    return found;
+}"""
 
 
-def shown(text):
-    return text.replace(" ", "␣")
+@pytest.fixture(scope="module")
+def stored():
+    found = {name: pf.load_pretrained(name) for name in MODELS}
+    return found.__getitem__
 
 
-def check_translation(figure):
-    state = figure.state
-    date, step = DATES[state["date"]], state["step"]
-    assert (state["text"], state["written"]) == (date["text"], date["written"])
-    weights = np.array(date["weights"])[:, step] / 1000
-    expected = weights.mean(axis=0) if state["head"] == 0 else weights[state["head"] - 1]
-    np.testing.assert_allclose(state["weights"], expected, atol=1e-9)
-    boxes = figure.root.locator(".lf-read")
-    assert boxes.locator("b").all_inner_texts() == [shown(letter) for letter in date["text"]]
-    hundredths = [int(text or 0) for text in boxes.locator("span").all_inner_texts()]
-    np.testing.assert_allclose(hundredths, 100 * expected, atol=0.501)
-    shares = boxes.evaluate_all("boxes => boxes.map((box) => parseFloat(box.style.getPropertyValue('--share')))")
-    np.testing.assert_allclose(shares, 100 * expected, atol=0.501)
-    most = int(np.argmax(expected))
-    assert state["most"] == most
-    assert boxes.evaluate_all("boxes => boxes.findIndex((box) => box.matches('.lf-most'))") == most
-    written = figure.root.locator(".lf-letter")
-    assert "".join(written.all_inner_texts()) == date["written"]
-    assert written.evaluate_all("nodes => nodes.findIndex((node) => node.matches('.lf-gone'))") == step
-    unseen = written.evaluate_all("nodes => nodes.map((node) => getComputedStyle(node).borderStyle)")
-    assert unseen == ["solid"] * (step + 1) + ["dashed"] * (len(date["written"]) - step - 1)
-    rows = figure.root.locator("tbody tr")
-    numbers = date["next"][step]
-    assert rows.locator("th").all_inner_texts() == [shown(letter) for letter in numbers["letters"]]
-    assert rows.locator("td:nth-child(2)").all_inner_texts() == [f"{value:.3f}" for value in numbers["probabilities"]]
-    who = "in the mean of all heads" if state["head"] == 0 else f"in {HEADS[state['head'] - 1]}"
-    before, after = figure.summary.split(", most: ")
-    assert before == (
-        f"Step {step + 1} writes “{date['written'][step]}” ({numbers['probabilities'][0]:.3f}) and reads "
-        f"“{shown(date['text'][most])}”, letter {most + 1} of “{date['text']}”"
+def switched(figure, task):
+    figure.root.get_by_label(MODELS[task]).check()
+    figure.page.wait_for_function(
+        f"root => JSON.parse(root.dataset.state).task === '{task}'", arg=figure.root.element_handle()
     )
-    number, _, rest = after.partition(" ")
-    assert rest == f"{who}."
-    assert float(number) == pytest.approx(expected[most], abs=0.00501)  # what ends in 5 is rounded either way
+    return figure.settled()
 
 
-@pytest.mark.parametrize("date", range(len(DATES)), ids=[date["language"] for date in DATES])
-def test_translation_shows_the_stored_weights_at_every_step(shared_figures, date):
+def random_texts(task, vocabulary):
+    """Texts of the test, and any letters."""
+    parts = pf.data.date_splits().held_out_years if task == "seq2seq" else pf.data.number_splits().validation
+    pairs = [parts[place].source for place in RANDOM.integers(0, len(parts), RUNS)]
+    noise = ["".join(RANDOM.choice(vocabulary.tokens[3:], RANDOM.integers(1, 35))) for _ in range(RUNS)]
+    return [pair if run % 2 else some for run, (pair, some) in enumerate(zip(pairs, noise, strict=True))]
+
+
+def in_python(model, sources, written):
+    """Probabilities and cross-attention weights of each step of each text, padded to one length."""
+    config = model.config
+    source, is_source = pf.data.pad_texts(sources, config.source_len)
+    inputs, _ = pf.data.pad_texts([[config.start_token, *ids[:-1]] for ids in written], config.context_len)
+    run = jax.jit(lambda *all: (jax.nn.softmax(model(*all)), model.cross_attention_weights(*all)))
+    return map(np.asarray, run(source, inputs, is_source))
+
+
+@pytest.mark.parametrize("task", MODELS)
+def test_it_writes_and_reads_what_the_model_does(shared_figures, stored, task):
+    model, vocabulary = stored(task)
     figure = shared_figures("translation")
-    figure.root.get_by_role("radio").nth(date).check()
-    for step in range(len(DATES[date]["written"])):
-        assert figure.state["step"] == step
-        check_translation(figure)
-        figure.press(figure.control("Step"), "ArrowRight")
-    assert figure.state["step"] == len(DATES[date]["written"]) - 1  # the last one
+    switched(figure, task)
+    texts = random_texts(task, vocabulary)
+    heads = model.config.decoder.num_layers * model.config.decoder.num_heads
+    tries = [[text, int(RANDOM.integers(0, heads + 1)), int(RANDOM.integers(0, 100))] for text in texts]
+    states = figure.page.evaluate(TYPE, tries)
+    sources = [vocabulary.encode(text) for text in texts]
+    written = [state["written"] for state in states]
+    stop = model.config.stop_token
+    assert [ids[: ids.index(stop)] if stop in ids else ids for ids in written] == pf.translate(model, sources)
+    probabilities, weights = in_python(model, sources, written)
+    for run, (state, (text, head, _)) in enumerate(zip(states, tries, strict=True)):
+        steps, step = range(len(written[run])), state["step"]
+        np.testing.assert_allclose(state["sure"], probabilities[run, steps, written[run]], atol=1e-4, err_msg=text)
+        np.testing.assert_allclose(state["all"], np.prod(state["sure"]), rtol=1e-6)
+        np.testing.assert_allclose(state["probabilities"], np.sort(probabilities[run, step])[::-1][:5], atol=1e-4)
+        of_heads = weights[run, :, :, step, : len(text)].reshape(heads, -1)
+        wanted = of_heads.mean(axis=0) if head == 0 else of_heads[head - 1]
+        np.testing.assert_allclose(state["weights"], wanted, atol=1e-4, err_msg=text)
 
 
-def test_translation_shows_every_head(shared_figures):
+def test_what_is_called_right_is_right(shared_figures):
+    """Of the texts to start from the page knows the answers; the package knows them, too."""
+    parts = pf.data.date_splits()
+    known = {pair.source: pair.target for part in (parts.held_out_years, parts.held_out_language) for pair in part}
+    known["12. Oktober 1492"] = "1492-10-12"
+    known |= {pair.source: pair.target for part in pf.data.number_splits() for pair in part}
+    known |= {
+        "vierunddreißigtausendzwölf": "thirty-four thousand and twelve",
+        "zweitausendfünfundvierzig": "two thousand and forty-five",
+        "zwölf": "twelve",
+    }
+    seen = {pair.source for pair in (*parts.training, *pf.data.number_splits().training)}
     figure = shared_figures("translation")
-    figure.press(figure.control("Step"), "ArrowRight", "ArrowRight")
-    for head in range(len(HEADS) + 1):
-        assert figure.state["head"] == head
-        check_translation(figure)
-        figure.press(figure.control("Head"), "ArrowRight")
+    for task in MODELS:
+        switched(figure, task)
+        for button in figure.root.locator(".lf-examples button").all():
+            text = button.inner_text()
+            button.click()
+            state = figure.settled()
+            assert state["text"] == text
+            assert text not in seen
+            judged = "which is right" if state["answer"] == known[text] else f"right is “{known[text]}”"
+            assert judged in figure.summary
 
 
-def test_translation_follows_the_mouse_over_what_is_written(shared_figures):
+def test_what_cannot_be_judged_is_not(shared_figures):
     figure = shared_figures("translation")
-    written = figure.root.locator(".lf-letter")
-    written.nth(5).hover()
-    assert figure.state["step"] == 5
-    check_translation(figure)
-    written.nth(2).click()
-    assert figure.state["step"] == 2
-    check_translation(figure)
+    field = figure.root.get_by_label("Date", exact=True)
+    field.fill("17 July 1987")
+    assert figure.summary.endswith("It writes “1987-07-17”.")
+    field.fill("31 February 1999")
+    assert "It writes “1999-02-31”; there is no such day." in figure.summary
+    field.fill("2")
+    assert "does not come to an end" in figure.summary
+    field.fill("3/4/2020 " + 40 * "x")
+    assert "lacks “/”: the model reads <other> there" in figure.summary
+    assert "Only the first 40 characters are read" in figure.summary
+    assert figure.root.locator("span.lf-letter").count() == 40
+    field.fill("")
+    assert figure.summary == "There is nothing to translate yet: type a text."
+    figure.root.get_by_role("button", name="Write it").click()  # nothing to write
+    figure.root.get_by_role("button", name="Next letter").click()
+    assert "text" in figure.state
 
 
-def test_translation_follows_the_arrow_keys(shared_figures):
+def test_a_step_is_drawn_with_what_it_reads(shared_figures):
+    figure = shared_figures("translation")
+    figure.root.get_by_role("button", name="Freitag").click()
+    state = figure.settled()
+    assert state["step"] == 6
+    tiles = figure.root.locator("span.lf-letter")
+    assert "".join(tiles.locator("b").all_inner_texts()) == "Freitag,␣26.␣Juni␣1936"
+    numbers = [int(tile.get_attribute("data-share") or 0) for tile in tiles.all()]
+    np.testing.assert_allclose(numbers, 100 * np.array(state["weights"]), atol=0.501)
+    thick = figure.root.locator(".lf-curves path:not(.lf-faint)").count()
+    assert thick == sum(weight >= 0.03 for weight in state["weights"])
+    assert figure.root.locator(".lf-curves .lf-faint").count() > 4
+    letters = figure.root.locator("button.lf-letter")
+    assert "".join(letters.all_inner_texts()) == "1936-06-26■"
+    heights = letters.locator("i").evaluate_all("bars => bars.map((bar) => parseInt(bar.style.height))")
+    np.testing.assert_allclose(heights, 100 * np.array(state["sure"]), atol=0.501)
+
+
+def test_it_is_led_by_mouse_and_keys(shared_figures):
+    figure = shared_figures("translation")
+    letters = figure.root.locator("button.lf-letter")
+    letters.nth(9).hover()
+    assert figure.state["step"] == 9
+    letters.nth(2).click()
+    figure.press(letters.nth(2), "ArrowRight", "ArrowRight")
+    assert figure.state["step"] == 4
+    assert letters.nth(4).get_attribute("aria-current") == "true"
+    figure.press(letters.nth(4), "End", "ArrowRight")  # no further
+    assert figure.state["step"] == 10
+    figure.press(figure.control("Head"), "End")
+    assert (figure.state["head"], figure.control("Head").get_attribute("aria-valuetext")) == (8, "block 2, head 4")
+
+
+def test_it_writes_by_itself(shared_figures):
     figure = shared_figures("translation")
     figure.page.mouse.move(0, 0)
-    written = figure.root.locator(".lf-letter")
-    figure.press(written.nth(0), "ArrowLeft", "ArrowRight", "ArrowRight", "ArrowRight", "ArrowLeft")
-    assert figure.state["step"] == 2
-    assert written.nth(2).evaluate("node => node === document.activeElement")
-    assert written.nth(2).get_attribute("aria-current") == "step"
-    check_translation(figure)
-    figure.press(written.last, "ArrowRight")  # goes nowhere
-    figure.press(written.last, "Enter")
-    assert figure.state["step"] == len(DATES[0]["written"]) - 1
-    check_translation(figure)
-
-
-def test_translation_begins_anew_with_another_date_and_keeps_the_head(shared_figures):
-    figure = shared_figures("translation")
+    run = figure.root.get_by_role("button", name="Write it")
     figure.press(figure.control("Step"), "End")
-    figure.press(figure.control("Head"), "End")
-    figure.root.get_by_role("radio").nth(1).check()
-    assert (figure.state["date"], figure.state["step"], figure.state["head"]) == (1, 0, len(HEADS))
-    check_translation(figure)
+    run.click()
+    assert figure.state["step"] == 0
+    assert figure.root.locator("button.lf-letter b").nth(8).evaluate("b => getComputedStyle(b).visibility") == "hidden"
+    figure.page.wait_for_function("root => JSON.parse(root.dataset.state).step === 2", arg=figure.root.element_handle())
+    figure.root.get_by_role("button", name="Pause").click()
+    assert figure.root.locator("button.lf-letter b").nth(8).is_visible()
+    step = figure.state["step"]
+    figure.root.get_by_role("button", name="Next letter").click()
+    assert figure.state["step"] == step + 1
+
+
+def test_nothing_that_is_typed_does_harm(shared_figures):
+    figure = shared_figures("translation")
+    for task in MODELS:
+        switched(figure, task)
+        states = figure.page.evaluate(TYPE, [[text] for text in HOSTILE])
+        assert [state["text"] for state in states] == [text.replace("\n", "") for text in HOSTILE]
+        assert figure.page.evaluate("window.alarm") is None
+    assert not figure.visit.errors
+    figure.reset()
+    assert figure.settled()["answer"] == "2026-06-21"
+
+
+def test_by_touch(open_figure):
+    figure = open_figure("translation", has_touch=True, viewport={"width": 390, "height": 844})
+    figure.start()
+    figure.root.locator("button.lf-letter").nth(9).tap()
+    assert figure.state["step"] == 9
+    boxes = figure.root.locator("button.lf-letter").evaluate_all("all => all.map((n) => n.getBoundingClientRect())")
+    assert all(min(box["width"], box["height"]) >= 28 for box in boxes)
+
+
+def test_a_missing_second_model_leaves_the_first(open_figure):
+    figure = open_figure("translation").start()
+    figure.page.route("**/numbers.safetensors*", lambda route: route.fulfill(status=404))
+    figure.root.get_by_label("German numbers").check()
+    figure.page.wait_for_function("root => JSON.parse(root.dataset.state).error", arg=figure.root.element_handle())
+    assert "status 404" in figure.summary
+    assert figure.root.get_by_label("dates").is_checked()
+    figure.page.unroute("**/numbers.safetensors*")
+    assert switched(figure, "numbers")["answer"] == "thirty-four thousand and twelve"

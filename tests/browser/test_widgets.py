@@ -52,7 +52,8 @@ CHANGES = {
         ("Freitag", "Space"),
         ("Step", "ArrowRight"),
         ("Head", "End"),
-        ("Step 3, 3", "Enter"),
+        ("Step 5, -", "Enter"),
+        ("Next letter", "Space"),
     ],
     "kernel": [("Query at", "ArrowRight"), ("Width", "ArrowLeft"), ("Point 3", "Space"), ("Value", "ArrowRight")],
 }

@@ -73,7 +73,6 @@ def test_train_models_finds_every_script():
         "patches",
         "sampling",
         "surprise",
-        "translation",
     ]
     assert all(callable(figure.write) for figure in figures)
 

@@ -187,6 +187,24 @@ export class Seq2Seq extends Model {
     const rows = reading.read(target, (rest, first, caches) => this.read(rest, { context, contextCaches, caches }, first).at(-1));
     return Array.from(this.logits(slice(rows, rows.rows - 1)).data);
   }
+
+  /**
+   * Greedy search, as `translate` of the package: the ids that are written, with the stop token; the logits of each
+   * step; and the weights of cross-attention, of each block and head a matrix with a row for each step.
+   */
+  translate(source) {
+    const { start_token: start, stop_token: stop, context_len: most } = this.config;
+    const [written, logits] = [[], []];
+    const heads = this.stack.blocks.flatMap(({ crossAttention: { path, numHeads } }) => range(0, numHeads).map((h) => ({ place: `${path}weights.${h}`, rows: [] })));
+    this.conditioned = { source: [] }; // read it anew, so that each step shows its weights
+    while (written.length < most && written.at(-1) !== stop) {
+      const seen = this.intermediates("next", source, [start, ...written]);
+      logits.push(seen.returned);
+      written.push(seen.returned.indexOf(Math.max(...seen.returned)));
+      for (const { place, rows } of heads) rows.push(seen[place]);
+    }
+    return { written, logits, heads: heads.map(({ rows }) => rows.reduce(stack)) };
+  }
 }
 
 /** A grid's codes: half of the columns say the row of a patch, half its column. */

@@ -2,7 +2,14 @@
 import { frame, html } from "../common.mjs";
 import { loadModel } from "./client.mjs";
 
-const megabytes = (bytes) => (bytes / 1e6).toFixed(1);
+export const megabytes = (bytes) => (bytes / 1e6).toFixed(1);
+
+/** The models that the page names for a figure, the first for its beginning: name, bytes and address of each. */
+export function modelsOf(element) {
+  const { model, bytes, version = "" } = element.closest(".live-figure").dataset;
+  const [sizes, versions] = [bytes, version].map((words) => words.split(" "));
+  return model.split(" ").map((name, i) => ({ name, bytes: Number(sizes[i]), address: new URL(`../../models/${name}.safetensors?${versions[i]}`, import.meta.url).href }));
+}
 
 /**
  * The model of a figure, once the reader wants it. The page says which (`data-model`, `data-bytes`); a notebook hands
@@ -10,8 +17,7 @@ const megabytes = (bytes) => (bytes / 1e6).toFixed(1);
  */
 export async function start(element, { label, given = null }) {
   if (given) return loadModel(given.name, given.bytes);
-  const { model: name, bytes, version } = element.closest(".live-figure").dataset;
-  const address = new URL(`../../models/${name}.safetensors?${version}`, import.meta.url).href;
+  const [{ name, bytes, address }] = modelsOf(element);
   const { controls, publish } = frame(element, { label, reset: null });
   const bar = html("progress", { max: bytes, value: 0, "aria-label": "How much of the model has arrived", hidden: true });
   const button = html("button", { type: "button", class: "lf-button lf-start" }, `Run the model here (${megabytes(bytes)} MB)`);
