@@ -87,7 +87,7 @@ function writer({ at, last, go, onrun }) {
 
 /** The parts of the figure: controls, the two rows of letters with curves between them, what comes next. */
 function build({ controls, stage }, { models, act, writing }) {
-  const task = choice({ legend: "Model", onchange: act.switchTo, options: models.map(({ name, bytes }, i) => [name, `${TASKS[name].name}${i ? ` (${megabytes(bytes)} MB)` : ""}`]) });
+  const task = choice({ legend: "Model", onchange: act.switchTo, options: models.map(({ name, bytes }, i) => [name, `${TASKS[name]?.name}${i ? ` (${megabytes(bytes)} MB)` : ""}`]) });
   const bar = html("progress", { "aria-label": "How much of the model has arrived", hidden: true });
   const field = textField({ label: "Text", oninput: act.edit });
   const offers = html("div", { class: "lf-wide" });
