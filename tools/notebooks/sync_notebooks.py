@@ -2,6 +2,7 @@
 
     python tools/notebooks/sync_notebooks.py              all chapters: convert, execute, write
     python tools/notebooks/sync_notebooks.py 02           only those whose name begins with 02
+    python tools/notebooks/sync_notebooks.py --words 02   write its words anew, and keep what its code printed
     python tools/notebooks/sync_notebooks.py --check      only compare with what the chapters give
 
 The chapter, `chapters/NN_stem.md`, is the only source; never edit the notebook.
@@ -105,6 +106,18 @@ def clean(outputs: list[NotebookNode]) -> list[NotebookNode]:
     return kept
 
 
+def keep_outputs(notebook: NotebookNode, file: Path) -> None:
+    """Give the cells what they printed in the stored notebook; raise `ValueError` if one of them is another now."""
+    cells, stored = (
+        [cell for cell in each.cells if cell.cell_type == "code"]
+        for each in (notebook, nbformat.read(file, as_version=4))
+    )
+    if [cell.source for cell in cells] != [cell.source for cell in stored]:
+        raise ValueError("a code cell has changed since it was executed: run without --words")
+    for cell, old in zip(cells, stored, strict=True):
+        cell.outputs, cell.execution_count = old.outputs, old.execution_count
+
+
 def write(notebook: NotebookNode, file: Path) -> None:
     """Write under another name first, so that a crash leaves no half notebook."""
     nbformat.validate(notebook)
@@ -130,13 +143,16 @@ def drift(book: Book, name: str) -> str:
     return ""
 
 
-def synchronise(book: Book, name: str) -> None:
-    """Convert, execute and write one chapter."""
+def synchronise(book: Book, name: str, *, words: bool) -> None:
+    """Convert one chapter, execute it or, if only its `words` changed, keep what it printed, and write it."""
     start = time.perf_counter()
     print(f"{name} ...", end=" ", flush=True)
-    notebook = convert(book, name)
-    execute(notebook, book.root / "chapters")
-    write(notebook, book.root / f"{name}.ipynb")
+    notebook, file = convert(book, name), book.root / f"{name}.ipynb"
+    if words:
+        keep_outputs(notebook, file)
+    else:
+        execute(notebook, book.root / "chapters")
+    write(notebook, file)
     print(f"{len(notebook.cells)} cells, {time.perf_counter() - start:.0f} s", flush=True)
 
 
@@ -144,7 +160,9 @@ def main() -> int:
     """Run the command that the module's docstring describes."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("chapters", nargs="*", help="beginnings of chapter names, such as 02")
-    parser.add_argument("--check", action="store_true", help="compare only")
+    how = parser.add_mutually_exclusive_group()
+    how.add_argument("--words", action="store_true", help="only words have changed: execute nothing")
+    how.add_argument("--check", action="store_true", help="compare only")
     options = parser.parse_args()
     book = Book()
     names = [name for name in book.chapters if Path(name).name.startswith(tuple(options.chapters or [""]))]
@@ -156,7 +174,7 @@ def main() -> int:
                 failed |= bool(message)
                 print(message, end="\n" if message else "", file=sys.stderr)
             else:
-                synchronise(book, name)
+                synchronise(book, name, words=options.words)
         except ValueError as error:
             failed = True
             print(f"\n{name}: {error}", "" if options.check else "\nIts notebook was not written.", file=sys.stderr)
