@@ -1,174 +1,235 @@
-// Attention of one query over five tokens in the plane (chapter 02): drag the query, see the average move.
-import { checkbox, dot, format, frame, html, slider, softmax, svg } from "./common.mjs";
+// Attention by hand (chapter 02): queries, keys and values in the plane, each step to the output, and the usual mistakes.
+import {
+  checkbox, choice, fold, format, frame, gauge, html, matmul, matrixTable, numberTable, picker, rowSums, scaled, slider, softmax, svg, transpose,
+} from "./common.mjs";
+import { arrow, convexHull, handle, label, line, nameAt, pair, plane } from "./drag.mjs";
 
-const KEYS = [[1.6, 0.9], [0.4, 1.8], [-1.5, 1.0], [-1.2, -1.3], [1.1, -1.4]];
-const VALUES = [[1.9, -0.6], [1.2, 1.7], [-0.4, 0.5], [-1.9, 0.9], [-0.9, -1.8]];
-const START = [1.3, 0.1];
-const D_K = 2;
+const START = {
+  queries: [[-1, 0.8], [0.6, 1.4], [-0.4, -1.6], [1.3, 0.1], [-1.7, 0.4]],
+  keys: [[1.6, 0.9], [0.4, 1.8], [-1.5, 1], [-1.2, -1.3], [1.1, -1.4]],
+  values: [[2, -0.4], [1, 1.8], [-0.6, 0.4], [-1.9, 0.9], [0.5, -1.9]],
+  visible: [true, true, true, true, true], chosen: 3, many: false, causal: true, position: 0, mistake: "none",
+};
+const TOKENS = [0, 1, 2, 3, 4];
+const MISTAKES = { none: "none", scale: "no scale", axis: "softmax over the wrong axis", after: "mask after the softmax", sign: "mask with the wrong sign" };
+const HIDING = { none: "−∞", scale: "−∞", axis: "−∞", after: "× 0", sign: "+∞" }; // what is done to a hidden key
 const LIMIT = 2.4; // both planes show coordinates from -LIMIT to LIMIT
-const UNIT = 60; // pixels of the drawing for one unit of the plane
-const HALF = LIMIT * UNIT + 8;
+const USUAL = 1 / Math.sqrt(2); // one over the root of d_k
 
-const SUBSCRIPTS = "₁₂₃₄₅";
 const hue = (i) => `color: var(--lf-hue-${i + 1})`;
-const place = ([x, y]) => [x * UNIT, -y * UNIT];
-const pair = ([x, y]) => `(${format(x)}, ${format(y)})`;
-const multiplier = (position) => 2 ** position / Math.sqrt(D_K);
+const named = (letter, i) => `${letter}${"₁₂₃₄₅"[i]}`;
+const sum = (row) => rowSums([row])[0];
+const isOne = (total) => (Math.abs(total - 1) < 5e-3 ? "lf-one" : "lf-not-one");
+const put = (rows, i, value) => rows.map((row, n) => (n === i ? value : row));
 
-/** What the package computes in `attend`, for a single query. */
-function attend(query, visible, scale) {
-  const products = KEYS.map((key) => dot(query, key));
-  const scores = products.map((product) => product * scale);
-  const weights = softmax(scores, visible);
-  const output = [0, 1].map((axis) => dot(weights, VALUES.map((value) => value[axis])));
-  return { products, scores, weights, output };
+/** What the package computes in `attend`, or what a mistake makes of it: a row for each query, a column for each key. */
+export function attend({ queries, keys, values }, mask, scale, mistake = "none") {
+  const products = matmul(queries, transpose(keys));
+  const scores = scaled(products, scale);
+  const turned = (row) => (row.every(Boolean) ? row : row.map((seen) => !seen)); // +∞ beats all that is seen
+  const seen = { after: mask.map((row) => row.map(() => true)), sign: mask.map(turned) }[mistake] ?? mask;
+  const along = (rows, may) => rows.map((row, n) => softmax(row, may[n]));
+  const shares = mistake === "axis" ? transpose(along(transpose(scores), transpose(seen))) : along(scores, seen);
+  const weights = mistake === "after" ? shares.map((row, n) => row.map((share, m) => (mask[n][m] ? share : 0))) : shares;
+  // The largest score is subtracted before the exponential is taken: the largest exponential is 1.
+  const upTo = (row) => row.map((share) => share / (Math.max(...row) || 1));
+  const exponentials = mistake === "axis" ? transpose(transpose(shares).map(upTo)) : shares.map(upTo);
+  return { products, scores, exponentials, weights, outputs: matmul(weights, values) };
 }
 
-/** The corners of the convex hull, in order (Andrew's monotone chain). */
-export function convexHull(points) {
-  const sorted = [...points].sort((p, q) => p[0] - q[0] || p[1] - q[1]);
-  const turn = (o, p, q) => (p[0] - o[0]) * (q[1] - o[1]) - (p[1] - o[1]) * (q[0] - o[0]);
-  const half = (list) => {
-    const chain = [];
-    for (const point of list) {
-      while (chain.length > 1 && turn(chain.at(-2), chain.at(-1), point) <= 0) chain.pop();
-      chain.push(point);
-    }
-    return chain.slice(0, -1);
-  };
-  return sorted.length < 2 ? sorted : [...half(sorted), ...half(sorted.reverse())];
-}
-
-function plane(label, ...children) {
-  return svg("svg", { viewBox: `${-HALF} ${-HALF} ${2 * HALF} ${2 * HALF}`, role: "group", "aria-label": label },
-    svg("path", { class: "lf-axis", d: `M${-HALF} 0H${HALF}M0 ${-HALF}V${HALF}` }),
-    [-2, -1, 1, 2].map((n) => svg("path", { class: "lf-axis", d: `M${n * UNIT} -3v6M-3 ${n * UNIT}h6` })), ...children);
-}
-
-/** An arrow from the origin; `aim(point)` moves its tip. */
-function arrow(attributes) {
-  const path = svg("path", { class: "lf-arrow", stroke: "currentColor", ...attributes });
-  path.aim = (point) => {
-    const [x, y] = place(point);
-    const length = Math.hypot(x, y) || 1;
-    const [ux, uy] = [x / length, y / length];
-    const barb = (side) => `${x - 9 * ux + side * 4 * uy} ${y - 9 * uy - side * 4 * ux}`;
-    path.setAttribute("d", length < 10 ? `M0 0L${x} ${y}` : `M0 0L${x} ${y}M${barb(1)}L${x} ${y}L${barb(-1)}`);
-  };
-  return path;
-}
-
-/** A text beside the tip of an arrow or a point, on the side away from the origin. */
-function tag(point, words, distance) {
-  const [x, y] = place(point);
-  const length = Math.hypot(x, y) || 1;
-  return svg("text", { class: "lf-halo", x: x + distance * x / length, y: y + distance * y / length + 4, "text-anchor": "middle" }, words);
-}
-
-function queryHandle(onmove) {
-  const line = arrow({ class: "lf-arrow lf-mark", "stroke-width": 3 });
-  const [ring, tip] = [svg("circle", { class: "lf-ring", r: 22 }), svg("circle", { class: "lf-mark", r: 6 })];
-  const name = svg("text", { class: "lf-halo", "font-weight": 700, "text-anchor": "middle" }, "q");
-  const node = svg("g", { class: "lf-handle", role: "slider", tabindex: 0, "aria-label": "Query q: a point, moved with the arrow keys",
-    "aria-valuemin": -LIMIT, "aria-valuemax": LIMIT }, line, ring, tip, name);
-  let [query, held] = [START, false];
-  const clip = (value) => Math.round(100 * Math.max(-LIMIT, Math.min(LIMIT, value))) / 100;
-  const move = (x, y) => onmove([clip(x), clip(y)]);
-  node.addEventListener("keydown", (event) => {
-    const step = event.shiftKey ? 0.5 : 0.1;
-    const [dx, dy] = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, 1], ArrowDown: [0, -1] }[event.key] ?? [];
-    if (dx === undefined) return;
-    event.preventDefault();
-    move(query[0] + dx * step, query[1] + dy * step);
-  });
-  function follow(event) {
-    const at = new DOMPoint(event.clientX, event.clientY).matrixTransform(node.ownerSVGElement.getScreenCTM().inverse());
-    move(at.x / UNIT, -at.y / UNIT);
-  }
-  node.addEventListener("pointerdown", (event) => { held = true; node.setPointerCapture(event.pointerId); node.focus(); event.preventDefault(); });
-  node.addEventListener("pointermove", (event) => { if (held) follow(event); });
-  for (const end of ["pointerup", "pointercancel"]) node.addEventListener(end, () => { held = false; });
-  function show(point) {
-    query = point;
-    const [x, y] = place(point);
-    line.aim(point);
-    for (const circle of [ring, tip]) { circle.setAttribute("cx", x); circle.setAttribute("cy", y); }
-    name.setAttribute("x", x + (x < 0 ? -16 : 16));
-    name.setAttribute("y", y + (y > 0 ? 18 : -10));
-    node.setAttribute("aria-valuenow", point[0]);
-    node.setAttribute("aria-valuetext", `${format(point[0])} to the right, ${format(point[1])} up`);
+/** Keys and queries as arrows; where the key's dotted line meets that of the query, its product is read off. */
+function keyPlane(onquery, onkey) {
+  const keys = TOKENS.map((i) => handle({ name: named("k", i), title: `Key ${i + 1}`, limit: LIMIT, style: hue(i), onmove: (point) => onkey(i, point) }));
+  const query = handle({ name: "q", title: "Query q", limit: LIMIT, class: "lf-query", onmove: onquery });
+  const axis = svg("path", { class: "lf-axis" });
+  const falls = TOKENS.map((i) => svg("path", { class: "lf-fall", style: hue(i) }));
+  const others = TOKENS.map((i) => svg("g", { class: "lf-other" }, svg("path", { class: "lf-arrow", stroke: "currentColor" }), label(named("q", i))));
+  const node = plane({ title: "Keys and query", limit: LIMIT, handles: [...keys, query] }, axis, others, falls);
+  function show({ queries, chosen, many, keys: points }, mask, products) {
+    const [x, y] = queries[chosen];
+    const square = x * x + y * y || 1;
+    const reach = LIMIT / (Math.max(Math.abs(x), Math.abs(y)) || 1);
+    axis.setAttribute("d", line([-reach * x, -reach * y], [reach * x, reach * y]));
+    query.show(queries[chosen], many ? named("q", chosen) : "q");
+    TOKENS.forEach((i) => {
+      keys[i].show(points[i]);
+      keys[i].node.classList.toggle("lf-hidden", !mask[i]);
+      falls[i].setAttribute("d", line(points[i], [x, y].map((each) => (each * products[i]) / square)));
+      const [shaft, name] = others[i].children;
+      shaft.setAttribute("d", arrow([0, 0], queries[i]));
+      nameAt(name, queries[i]);
+      others[i].classList.toggle("lf-gone", !many || i === chosen);
+    });
   }
   return { node, show };
 }
 
-export function mount(element) {
-  const state = { query: START, visible: KEYS.map(() => true), position: 0 };
-  const set = (change) => { Object.assign(state, change); render(); };
-  const { controls, stage, publish } = frame(element, {
-    label: "Live figure: attention of one query over five tokens",
-    reset: () => set({ query: START, visible: KEYS.map(() => true), position: 0 }),
-  });
-  const scale = slider({
-    label: "Score multiplier", min: -4, max: 4, step: 0.25, ticks: [0],
-    show: (position) => `${format(multiplier(position))}${position === 0 ? " = 1/√2, the usual 1/√d_k" : ""}`,
-    oninput: (position) => set({ position }),
-  });
-  controls.append(scale.node);
-
-  const handle = queryHandle((query) => set({ query }));
-  const arrows = KEYS.map((key, i) => { const path = arrow({ style: hue(i) }); path.aim(key); return path; });
-  const keyPlane = plane("Keys and query", arrows, KEYS.map((key, i) => tag(key, `k${SUBSCRIPTS[i]}`, 15)), handle.node);
-
+/** The values with their hull, and the output: weight times value, arrow upon arrow. */
+function valuePlane(onvalue) {
+  const values = TOKENS.map((i) => handle({ name: named("v", i), title: `Value ${i + 1}`, limit: LIMIT, style: hue(i), shaft: false,
+    onmove: (point) => onvalue(i, point) }));
   const hull = svg("path", { class: "lf-hull" });
-  const spokes = VALUES.map((_, i) => svg("line", { stroke: "currentColor", style: hue(i) }));
-  const dots = VALUES.map((value, i) => svg("circle", { cx: place(value)[0], cy: place(value)[1], fill: "currentColor", style: hue(i) }));
-  const output = svg("path", { class: "lf-mark", d: "M0 -8L8 0L0 8L-8 0Z" });
-  const outputName = svg("text", { class: "lf-halo", "font-weight": 700, x: 14, y: -9 }, "y");
-  const target = svg("g", {}, output, outputName);
-  const valuePlane = plane("Values and output", hull, spokes, dots, VALUES.map((value, i) => tag(value, `v${SUBSCRIPTS[i]}`, 26)), target);
+  const steps = TOKENS.map((i) => svg("path", { class: "lf-arrow", stroke: "currentColor", style: hue(i) }));
+  const [output, right] = ["lf-mark", "lf-right"].map((name) => svg("path", { class: name, d: "M0 -8L8 0L0 8L-8 0Z" }));
+  const called = label("y", { "font-weight": 700 });
+  const node = plane({ title: "Values and output", limit: LIMIT, handles: values }, hull, steps);
+  node.append(right, output, called); // above the values, which may lie there
+  const move = (mark, [x, y]) => mark.setAttribute("transform", `translate(${60 * x} ${-60 * y})`);
+  function show({ values: points, mistake }, mask, weights, [y, wanted]) {
+    hull.setAttribute("d", mask.some(Boolean) ? `${line(...convexHull(points.filter((_, i) => mask[i])))}Z` : "");
+    let from = [0, 0];
+    TOKENS.forEach((i) => {
+      const to = from.map((each, axis) => each + weights[i] * points[i][axis]);
+      steps[i].setAttribute("d", weights[i] ? arrow(from, to) : "");
+      from = to;
+      values[i].show(points[i]);
+      values[i].dot.setAttribute("r", 4 + 12 * Math.sqrt(Math.min(2, weights[i])));
+      values[i].node.classList.toggle("lf-hidden", !mask[i]);
+    });
+    for (const mark of [output, called]) move(mark, y);
+    called.setAttribute("y", y[1] > 0 ? -14 : 24);
+    move(right, wanted);
+    right.classList.toggle("lf-gone", mistake === "none");
+  }
+  return { node, show };
+}
 
-  const boxes = KEYS.map((_, i) => checkbox({ label: `May attend to token ${i + 1}`, hideLabel: true,
-    onchange: (on) => set({ visible: state.visible.map((old, j) => (i === j ? on : old)) }) }));
-  const cells = KEYS.map(() => ["", "", ""].map(() => html("td")));
-  const bars = KEYS.map((_, i) => html("span", { class: "lf-bar", style: hue(i) }));
-  const head = ["token", "seen", "q·k", "score", "weight"].map((name) => html("th", { scope: "col" }, name));
-  const table = html("table", {}, html("caption", {}, "From scores to weights"),
-    html("thead", {}, html("tr", {}, head, html("td"))),
-    html("tbody", {}, KEYS.map((_, i) => html("tr", {}, html("th", { scope: "row" }, `k${SUBSCRIPTS[i]}, v${SUBSCRIPTS[i]}`),
-      html("td", {}, boxes[i].node), cells[i], html("td", { class: "lf-bar-cell" }, bars[i])))));
-  stage.append(
-    html("div", { class: "lf-panel" }, html("p", { class: "lf-title" }, "Keys and query"), keyPlane,
-      html("p", { class: "lf-note" }, "Drag q, or focus it and press the arrow keys (with Shift: larger steps).")),
-    html("div", { class: "lf-panel" }, html("p", { class: "lf-title" }, "Values and output"), valuePlane,
-      html("p", { class: "lf-note" }, "The output y is an average of the values that are seen, so it stays inside their hull (dashed).")),
-    html("div", { class: "lf-wide" }, table));
+/** The steps as a table, a row for each key, and below it the weights side by side: shares of one whole. */
+function stepTable(onseen) {
+  const boxes = TOKENS.map((i) => checkbox({ label: `May attend to token ${i + 1}`, hideLabel: true, onchange: (on) => onseen(i, on) }));
+  const signs = TOKENS.map(() => html("span"));
+  const cells = TOKENS.map((i) => [true, true, false, false].map((signed) => gauge(hue(i), signed)));
+  const rows = cells.map((row, i) => html("tr", {}, html("th", { scope: "row", style: hue(i) }, named("k", i)), row[0].node, row[1].node,
+    html("td", { class: "lf-seen" }, boxes[i].node, signs[i]), row[2].node, row[3].node));
+  const sums = ["sum", "", "", "", "", ""].map((words) => html("td", {}, words));
+  const factor = html("th", { scope: "col" });
+  const [product, ...heads] = ["q·k", "mask", "exp", "weight"].map((words) => html("th", { scope: "col" }, words));
+  const table = html("table", { class: "lf-steps" }, html("caption"), html("thead", {}, html("tr", {}, html("td"), product, factor, heads)),
+    html("tbody", {}, rows, html("tr", { class: "lf-sum" }, sums)));
+  const parts = TOKENS.map((i) => html("i", { style: hue(i) }));
+  const one = html("b");
+  const node = html("div", {}, table, html("div", { class: "lf-budget", "aria-hidden": "true" }, parts, one));
+  function show({ visible, mistake, many, causal, chosen }, name, scale, { products, scores, exponentials, weights }) {
+    const [most, total] = [Math.max(...[...products, ...scores].map(Math.abs)), sum(weights)];
+    table.caption.textContent = `From products to weights, for ${name}`;
+    factor.textContent = `× ${format(scale)}`;
+    TOKENS.forEach((i) => {
+      const seen = visible[i] && !(many && causal && i > chosen);
+      boxes[i].checked = visible[i];
+      signs[i].textContent = seen ? "" : HIDING[mistake];
+      rows[i].classList.toggle("lf-unseen", !seen);
+      [[products, most], [scores, most], [exponentials, 1], [weights, 1]].forEach(([row, limit], j) => cells[i][j].show(row[i], limit));
+      parts[i].style.width = `${(100 * weights[i]) / Math.max(1, total)}%`;
+    });
+    one.style.left = `${100 / Math.max(1, total)}%`;
+    sums[4].textContent = mistake === "axis" ? "by column" : format(sum(exponentials));
+    sums[5].textContent = format(total);
+    sums[5].className = isOne(total);
+  }
+  return { node, show };
+}
+
+/** The weights of all five queries, whose rows choose the query; and the sum of each. */
+function weightTable(choose) {
+  const map = matrixTable({ caption: "Weights of all queries", rows: TOKENS.map((i) => named("q", i)), columns: TOKENS.map((i) => named("k", i)), sums: true });
+  map.table.querySelectorAll("tbody tr").forEach((row, i) => { if (i < 5) row.addEventListener("click", () => choose(i)); });
+  function show(weights, chosen) {
+    map.update(weights);
+    rowSums(weights).forEach((total, i) => { map.right[i].className = `lf-sum ${isOne(total)}`; });
+    map.cells.forEach((row, i) => row.forEach((cell) => cell.classList.toggle("lf-chosen", i === chosen)));
+  }
+  return { node: html("div", { class: "lf-table lf-clickable" }, map.table), show };
+}
+
+/** What the mistake does to the present numbers, in a sentence. */
+function verdict({ mistake, many, chosen }, mask, scale, now, right) {
+  const name = many ? named("q", chosen) : "q";
+  const [total, hidden] = [format(sum(now.weights)), mask.some((seen) => !seen)];
+  const [most, should] = [now, right].map(({ weights }) => Math.max(...weights));
+  if (mistake === "scale") {
+    return `Without 1/√d_k the factor is ${format(scale)}, and the largest weight ${format(most)} instead of ${format(should)}.`;
+  }
+  if (mistake === "axis") {
+    return `Each column of weights sums to 1. The row of ${name} sums to ${total}: the output ${pair(now.output)} is no average of values.`;
+  }
+  if (mistake !== "none" && !hidden) return `Nothing is hidden from ${name}, so the mistake does not show: take away a tick under “mask”.`;
+  if (mistake === "after") return `What is hidden took its share of the softmax before it was struck out: the weights of ${name} sum to ${total}.`;
+  if (mistake === "sign") return `The hidden keys get all the weight, and what ${name} may see gets none; the output is ${pair(now.output)}.`;
+  if (!mask.some(Boolean)) return "Every token is hidden: all weights are 0, and the output is the zero vector.";
+  return `${many ? name : "The query"} gives token ${now.weights.indexOf(most) + 1} the largest weight, ${format(most)}; the output is ${pair(now.output)}.`;
+}
+
+/** The tables in which all numbers can be typed. */
+function numbers(set, get, onfault) {
+  const tables = [["queries", "q"], ["keys", "k"], ["values", "v"]].map(([kind, letter]) => [kind, numberTable({
+    caption: `${kind[0].toUpperCase()}${kind.slice(1)}`, limit: LIMIT, onfault,
+    rows: TOKENS.map((i) => named(letter, i)), columns: ["right", "up"],
+    onchange: (i, j, value) => set({ [kind]: put(get()[kind], i, put(get()[kind][i], j, value)) }) })]);
+  const folded = fold("Type the numbers", html("div", { class: "lf-beside" }, tables.map(([, { table }]) => table)));
+  function show(state) {
+    tables.forEach(([kind, { update }]) => update(state[kind]));
+    tables[0][1].lines.forEach((row, i) => {
+      row.hidden = !state.many && i !== state.chosen;
+      row.firstChild.textContent = state.many ? named("q", i) : "q";
+    });
+  }
+  return { folded, show };
+}
+
+/** Which queries there are, and what is done to their scores; `factor(state)` is that on the products. */
+function settings(set, get) {
+  const factor = ({ position, mistake }) => 2 ** position * (mistake === "scale" ? 1 : USUAL);
+  const many = choice({ legend: "Queries", options: [["one", "one"], ["five", "five"]],
+    onchange: (value) => set({ many: value === "five", mistake: value === "one" && get().mistake === "axis" ? "none" : get().mistake }) });
+  const scale = slider({ label: "Score multiplier", min: -4, max: 4, step: 0.25, ticks: [0], oninput: (position) => set({ position }),
+    show: () => `${format(factor(get()))}${factor(get()) === USUAL ? " = 1/√d_k" : ""}` });
+  const mistake = picker({ label: "Mistake", options: Object.entries(MISTAKES),
+    onchange: (value) => set({ mistake: value, many: value === "axis" || get().many }) }); // a column needs several queries
+  const which = choice({ legend: "Query", options: TOKENS.map((i) => [i, named("q", i)]), onchange: (i) => set({ chosen: i }) });
+  const causal = checkbox({ label: "causal mask", onchange: (on) => set({ causal: on }) });
+  function show(state) {
+    [many.value, scale.value, mistake.value, which.value] = [state.many ? "five" : "one", state.position, state.mistake, state.chosen];
+    [causal.checked, which.node.hidden, causal.node.hidden] = [state.causal, !state.many, !state.many];
+  }
+  return { nodes: [many, scale, mistake, which, causal].map(({ node }) => node), show, factor };
+}
+
+/** The numbers of one query, from those of all. */
+const rowOf = ({ products, scores, exponentials, weights, outputs }, n) =>
+  ({ products: products[n], scores: scores[n], exponentials: exponentials[n], weights: weights[n], output: outputs[n] });
+
+export function mount(element) {
+  let state = START;
+  const set = (change) => { state = { ...state, ...change }; render(); };
+  const { controls, stage, publish } = frame(element, { label: "Live figure: attention of queries over five tokens, by hand",
+    reset: () => { typed.folded.open = false; set(START); } });
+  const knobs = settings(set, () => state);
+  const left = keyPlane((point) => set({ queries: put(state.queries, state.chosen, point) }), (i, point) => set({ keys: put(state.keys, i, point) }));
+  const right = valuePlane((i, point) => set({ values: put(state.values, i, point) }));
+  const steps = stepTable((i, on) => set({ visible: put(state.visible, i, on) }));
+  const map = weightTable((chosen) => set({ chosen }));
+  const typed = numbers(set, () => state, (words) => publish(JSON.parse(element.dataset.state), words));
+  const titled = (title, { node }) => html("div", {}, html("p", { class: "lf-title" }, title), node);
+  controls.append(...knobs.nodes);
+  stage.append(html("div", { class: "lf-wide lf-planes" }, titled("Keys and query", left), titled("Values and output", right)),
+    html("p", { class: "lf-note lf-wide" }, "Drag q, a key or a value, or use the arrow keys. " +
+      "Dotted lines: how far a key reaches along q. Arrows to the output y: each value, times its weight."),
+    html("div", { class: "lf-wide lf-pair" }, steps.node, map.node), typed.folded.node);
 
   function render() {
-    const { query, visible, position } = state;
-    const factor = multiplier(position);
-    const result = attend(query, visible, factor);
-    scale.value = position;
-    handle.show(query);
-    const corners = convexHull(VALUES.filter((_, i) => visible[i])).map(place);
-    hull.setAttribute("d", corners.length ? `M${corners.join("L")}Z` : "");
-    const [x, y] = place(result.output);
-    target.setAttribute("transform", `translate(${x} ${y})`);
-    KEYS.forEach((_, i) => {
-      const weight = result.weights[i];
-      boxes[i].checked = visible[i];
-      arrows[i].classList.toggle("lf-hidden", !visible[i]);
-      dots[i].classList.toggle("lf-hidden", !visible[i]);
-      dots[i].setAttribute("r", 4 + 12 * Math.sqrt(weight));
-      const [vx, vy] = place(VALUES[i]);
-      for (const [name, value] of Object.entries({ x1: x, y1: y, x2: vx, y2: vy, "stroke-width": 5 * weight })) spokes[i].setAttribute(name, value);
-      const shown = [result.products[i], visible[i] ? result.scores[i] : "hidden", weight];
-      shown.forEach((value, j) => { cells[i][j].textContent = typeof value === "string" ? value : format(value); });
-      bars[i].style.width = `${100 * weight}%`;
-    });
-    const best = result.weights.indexOf(Math.max(...result.weights));
-    const leader = `Query ${pair(query)} gives token ${best + 1} the largest weight, ${format(result.weights[best])}; the output is ${pair(result.output)}.`;
-    publish({ query, keys: KEYS, values: VALUES, scale: factor, mask: visible, ...result },
-      visible.some(Boolean) ? leader : "Every token is hidden: all weights are 0, and the output is the zero vector.");
+    const [n, scale] = [state.chosen, knobs.factor(state)];
+    const masks = TOKENS.map((i) => TOKENS.map((m) => state.visible[m] && !(state.many && state.causal && m > i)));
+    const all = attend(state, masks, scale, state.mistake);
+    const [now, correct] = [rowOf(all, n), rowOf(attend(state, masks, 2 ** state.position * USUAL), n)];
+    knobs.show(state);
+    left.show(state, masks[n], now.products);
+    right.show(state, masks[n], now.weights, [now.output, correct.output]);
+    steps.show(state, state.many ? named("q", n) : "q", scale, now);
+    map.show(all.weights, n);
+    map.node.hidden = !state.many;
+    typed.show(state);
+    publish({ ...state, query: state.queries[n], scale, mask: masks[n], masks, matrix: all.weights, outputs: all.outputs, ...now },
+      verdict(state, masks[n], scale, now, correct));
   }
   render();
 }

@@ -111,6 +111,52 @@ export function choice({ legend, options, onchange }) {
   };
 }
 
+/** One of several, as a list that opens; `options` is a list of [value, label]. */
+export function picker({ label, options, onchange }) {
+  const id = uniqueId("picker");
+  const select = html("select", { id, onchange: () => onchange(select.value) }, options.map(([value, words]) => html("option", { value }, words)));
+  const node = html("div", { class: "lf-pick" }, html("label", { for: id }, label), select);
+  return { node, select, get value() { return select.value; }, set value(value) { select.value = value; } };
+}
+
+/** What is seen only when its button is pressed. */
+export function fold(label, ...children) {
+  const id = uniqueId("fold");
+  const inside = html("div", { id, class: "lf-folded", hidden: true }, ...children);
+  const button = html("button", { type: "button", class: "lf-button lf-fold", "aria-expanded": "false", "aria-controls": id }, label);
+  const set = (open) => { inside.hidden = !open; button.setAttribute("aria-expanded", open); };
+  button.addEventListener("click", () => set(inside.hidden));
+  return { node: html("div", { class: "lf-wide" }, button, inside), set open(value) { set(value); } };
+}
+
+/**
+ * A matrix of numbers to type: `onchange(i, j, value)` hears of each between -limit and limit, `onfault(words)` of what
+ * is none. `update(values)` fills it, but for the field that is being typed in.
+ */
+export function numberTable({ caption, rows, columns, limit, onchange, onfault }) {
+  const field = (i, j) => html("input", { type: "number", step: 0.1, min: -limit, max: limit, "aria-label": `${caption}, ${rows[i]}, ${columns[j]}`,
+    oninput: ({ target }) => {
+      const isGood = target.value !== "" && Math.abs(Number(target.value)) <= limit;
+      target.setAttribute("aria-invalid", !isGood);
+      if (isGood) onchange(i, j, Number(target.value)); else onfault(`Type a number from ${format(-limit, 1)} to ${format(limit, 1)}.`);
+    },
+    onblur: () => update(present) });
+  const inputs = rows.map((_, i) => columns.map((__, j) => field(i, j)));
+  const lines = inputs.map((row, i) => html("tr", {}, html("th", { scope: "row" }, rows[i]), row.map((input) => html("td", {}, input))));
+  const table = html("table", { class: "lf-numbers" }, html("caption", {}, caption),
+    html("thead", {}, html("tr", {}, html("td"), columns.map((name) => html("th", { scope: "col" }, name)))), html("tbody", {}, lines));
+  let present;
+  function update(values) {
+    present = values;
+    inputs.forEach((row, i) => row.forEach((input, j) => {
+      if (input === document.activeElement) return;
+      input.value = values[i][j];
+      input.removeAttribute("aria-invalid");
+    }));
+  }
+  return { table, lines, inputs, update };
+}
+
 /**
  * Colour a cell by its value between -limit and limit. Both ends of the two ramps keep a contrast of at least 4.5 to
  * the ink in both themes (widgets.css), so the number in the cell can always be read.
@@ -118,6 +164,19 @@ export function choice({ legend, options, onchange }) {
 export function heat(cell, value, limit = 1) {
   cell.style.setProperty("--share", `${Math.round(100 * Math.min(1, Math.abs(value) / limit))}%`);
   cell.classList.toggle("lf-negative", value < 0);
+}
+
+/** A cell with a number, and below it a bar from the middle, or from the left for numbers that are never negative. */
+export function gauge(style, signed) {
+  const [number, bar] = [html("span"), html("i", { style })];
+  const node = html("td", {}, number, html("span", { class: signed ? "lf-gauge lf-signed" : "lf-gauge" }, bar));
+  function show(value, limit) {
+    const share = ((100 / (signed ? 2 : 1)) * Math.min(Math.abs(value), limit)) / (limit || 1);
+    number.textContent = format(value);
+    bar.style.width = `${share}%`;
+    bar.style.left = `${signed ? 50 - (value < 0 ? share : 0) : 0}%`;
+  }
+  return { node, show };
 }
 
 /**

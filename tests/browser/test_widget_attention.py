@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 
 import plainformer as pf
+from tests.browser.hostile import HOSTILE
 
 MARGIN = 1e-4
 
@@ -66,81 +67,171 @@ def test_notation_shows_one_convention_alone(shared_figures):
     assert [panel.is_visible() for panel in figure.root.locator(".lf-panel").all()] == [False, True]
 
 
-# --- attention of one query ------------------------------------------------------------------------------------------
+# --- attention by hand -----------------------------------------------------------------------------------------------
+
+
+def weights_by_mistake(queries, keys, mask, scale, mistake):
+    """What the package's functions give, put together rightly or as the mistake has it."""
+    scores = pf.scaled_scores(queries, keys, scale=scale)
+    if mistake == "axis":
+        return pf.softmax(scores.T, mask.T).T
+    if mistake == "after":
+        return jnp.where(mask, pf.softmax(scores), 0)
+    if mistake == "sign":
+        return pf.softmax(scores, jnp.where(mask.all(axis=1, keepdims=True), mask, ~mask))
+    return pf.attention_weights(queries, keys, mask, scale=scale)
 
 
 def check_attention(state):
-    query, keys, values = (array(state[name]) for name in ("query", "keys", "values"))
-    mask = jnp.asarray(state["mask"])[None]
-    assert_close(state["products"], pf.dot_product_scores(query[None], keys)[0])
-    assert_close(state["scores"], pf.scaled_scores(query[None], keys, scale=state["scale"])[0])
-    assert_close(state["weights"], pf.attention_weights(query[None], keys, mask, scale=state["scale"])[0])
-    assert_close(state["output"], pf.attend(query[None], keys, values, mask, scale=state["scale"])[0])
+    queries, keys, values = (array(state[name]) for name in ("queries", "keys", "values"))
+    mask, n, scale, mistake = jnp.asarray(state["masks"]), state["chosen"], state["scale"], state["mistake"]
+    causal = state["many"] and state["causal"]
+    np.testing.assert_array_equal(
+        mask, pf.padding_mask(jnp.asarray(state["visible"]), 5) & (pf.causal_mask(5) | (not causal))
+    )
+    np.testing.assert_allclose(scale, 2 ** state["position"] * (1 if mistake == "scale" else 0.5**0.5))
+    weights = weights_by_mistake(queries, keys, mask, scale, mistake)
+    assert_close(state["matrix"], weights)
+    assert_close(state["outputs"], pf.weighted_average(weights, values))
+    if mistake in ("none", "scale"):
+        assert_close(state["outputs"], pf.attend(queries, keys, values, mask, scale=scale))
+    assert state["query"] == state["queries"][n]
+    assert_close(state["products"], pf.dot_product_scores(queries, keys)[n])
+    assert_close(state["scores"], pf.scaled_scores(queries, keys, scale=scale)[n])
+    assert_close(state["weights"], weights[n])
+    assert_close(state["output"], (weights @ values)[n])
+    if mistake not in ("axis", "after") and any(state["weights"]):  # the shares are the exponentials over their sum
+        assert_close(np.array(state["exponentials"]) / sum(state["exponentials"]), weights[n])
 
 
 def test_attention_starts_at_the_usual_scale(shared_figures):
     state = shared_figures("attention").state
     check_attention(state)
-    query, keys, values = (array(state[name]) for name in ("query", "keys", "values"))
-    assert_close(state["output"], pf.attend(query[None], keys, values)[0])
+    assert_close(
+        state["output"], pf.attend(*(array(state[name]) for name in ("queries", "keys", "values")))[state["chosen"]]
+    )
 
 
-def test_attention_follows_the_keyboard(shared_figures):
+# Sets every control of the figure to given values by script, and returns the numbers that it then publishes.
+SET = """(root, states) => states.map(({ numbers, visible, position, many, causal, mistake, chosen }) => {
+    const tell = (node, kind) => node.dispatchEvent(new Event(kind, { bubbles: true }));
+    const press = (node) => { if (!node.checked) node.click(); };
+    press(root.querySelector(`input[value=${many ? 'five' : 'one'}]`));
+    press(root.querySelector(`input[type=radio][value="${chosen}"]`));
+    root.querySelectorAll('.lf-numbers input').forEach((input, i) => {
+        input.value = numbers[i];
+        tell(input, 'input');
+    });
+    const boxes = ['steps', 'controls'].flatMap((part) => [...root.querySelectorAll(`.lf-${part} [type=checkbox]`)]);
+    [...visible, causal].forEach((on, i) => { if (boxes[i].checked !== on) boxes[i].click(); });
+    const scale = root.querySelector('input[type=range]');
+    scale.value = position;
+    tell(scale, 'input');
+    const list = root.querySelector('select');
+    list.value = mistake;
+    tell(list, 'change');
+    return JSON.parse(root.dataset.state);
+})"""
+
+
+def test_attention_numbers_are_those_of_python(shared_figures):
+    """Twenty random states, all of them typed or set: queries, keys, values, masks, factors and mistakes."""
+    random = np.random.default_rng(0)
+    wanted = []
+    for run in range(20):
+        mistake = ["none", "scale", "axis", "after", "sign"][run % 5]
+        wanted.append(
+            {
+                "numbers": random.uniform(-2.4, 2.4, 30).round(2).tolist(),
+                "visible": (random.random(5) < 0.7).tolist(),
+                "position": float(random.integers(-16, 17) / 4),
+                "many": bool(mistake == "axis" or run % 2),
+                "causal": bool(run % 3),
+                "mistake": mistake,
+                "chosen": int(random.integers(5)),
+            }
+        )
+    for found, want in zip(shared_figures("attention").root.evaluate(SET, wanted), wanted, strict=True):
+        np.testing.assert_allclose(np.ravel([found[name] for name in ("queries", "keys", "values")]), want["numbers"])
+        assert all(found[name] == want[name] for name in want if name != "numbers")
+        check_attention(found)
+
+
+def point(figure, name):
+    return figure.root.get_by_role("slider", name=name)
+
+
+@pytest.mark.parametrize(
+    ("name", "rows", "n"), [("Query q", "queries", 3), ("Key 2", "keys", 1), ("Value 5", "values", 4)]
+)
+def test_attention_follows_the_keyboard(shared_figures, name, rows, n):
     figure = shared_figures("attention")
-    x, y = figure.state["query"]
-    handle = figure.root.get_by_role("slider", name="Query q")
-    figure.press(handle, "ArrowLeft", "ArrowLeft", "Shift+ArrowUp")
-    assert_close(figure.state["query"], [x - 0.2, y + 0.5])
+    x, y = figure.state[rows][n]
+    figure.press(point(figure, name), "ArrowLeft", "ArrowLeft", "Shift+ArrowUp")
+    assert_close(figure.state[rows][n], [x - 0.2, min(2.4, y + 0.5)])
     check_attention(figure.state)
-    assert f"{x - 0.2:.2f} to the right" in handle.get_attribute("aria-valuetext")
-    figure.press(handle, *["Shift+ArrowRight"] * 12)
-    assert figure.state["query"][0] == pytest.approx(2.4)  # no further than the edge
+    assert f"{x - 0.2:.2f} to the right".replace("-", "−") in point(figure, name).get_attribute("aria-valuetext")
+    figure.press(point(figure, name), *["Shift+ArrowRight"] * 12)
+    assert figure.state[rows][n][0] == pytest.approx(2.4)  # no further than the edge
     check_attention(figure.state)
 
 
-def centre(figure):
-    box = figure.root.locator(".lf-handle circle").last.bounding_box()
+def centre(figure, name):
+    box = point(figure, name).locator("circle").last.bounding_box()
     return box["x"] + box["width"] / 2, box["y"] + box["height"] / 2
 
 
-def test_attention_follows_the_mouse(shared_figures):
+@pytest.mark.parametrize(
+    ("name", "rows", "n"), [("Query q", "queries", 3), ("Key 4", "keys", 3), ("Value 1", "values", 0)]
+)
+def test_attention_follows_the_mouse(shared_figures, name, rows, n):
     figure = shared_figures("attention")
-    before = figure.state["query"]
-    x, y = centre(figure)
+    before = figure.state[rows][n]
+    x, y = centre(figure, name)
     mouse = figure.page.mouse
-    mouse.move(x, y)
+    mouse.move(x + 4, y - 3)  # taken hold of beside its middle: it does not jump there
     mouse.down()
-    mouse.move(x - 60, y + 50, steps=4)
+    assert figure.state[rows][n] == before
+    mouse.move(x - 46, y - 43, steps=4)
     mouse.up()
-    np.testing.assert_allclose(centre(figure), (x - 60, y + 50), atol=1)  # it stays under the pointer
-    after = figure.state["query"]
+    np.testing.assert_allclose(centre(figure, name), (x - 50, y - 40), atol=1)  # it goes with the pointer
+    after = figure.state[rows][n]
     assert after[0] < before[0]
-    assert after[1] < before[1]
+    assert after[1] > before[1]
     check_attention(figure.state)
     mouse.move(x, y)  # released: it stays where it is
-    assert figure.state["query"] == after
+    assert figure.state[rows][n] == after
     figure.reset()
-    assert figure.state["query"] == before
+    assert figure.state[rows][n] == before
 
 
-def test_attention_follows_a_finger(open_figure):
-    figure = open_figure("attention", has_touch=True, viewport={"width": 390, "height": 800})
-    figure.root.locator(".lf-handle").scroll_into_view_if_needed()
-    before = figure.state["query"]
-    x, y = centre(figure)
+@pytest.mark.parametrize(
+    ("name", "rows", "n"), [("Query q", "queries", 3), ("Key 3", "keys", 2), ("Value 2", "values", 1)]
+)
+def test_attention_follows_a_finger(open_figure, name, rows, n):
+    """Ten moves, all of them heard, while the page stays where it is."""
+    figure = open_figure("attention", has_touch=True, is_mobile=True, viewport={"width": 390, "height": 844})
+    point(figure, name).scroll_into_view_if_needed()
+    figure.page.evaluate("window.heard = []")
+    for kind in ("pointermove", "pointercancel"):
+        figure.page.evaluate("kind => addEventListener(kind, () => window.heard.push(kind), true)", kind)
+    before, scrolled = figure.state[rows][n], figure.page.evaluate("window.scrollY")
+    x, y = centre(figure, name)
     finger = figure.visit.context.new_cdp_session(figure.page)
-    for kind, points in [
+    steps = [
         ("touchStart", [(x, y)]),
-        ("touchMove", [(x - 20, y - 25)]),
-        ("touchMove", [(x - 40, y - 50)]),
+        *[("touchMove", [(x + 3 * step, y + 4 * step)]) for step in range(1, 11)],
         ("touchEnd", []),
-    ]:
-        finger.send(
-            "Input.dispatchTouchEvent", {"type": kind, "touchPoints": [{"x": px, "y": py} for px, py in points]}
-        )
-    figure.page.wait_for_timeout(100)
-    assert figure.state["query"][0] < before[0]
-    assert figure.state["query"][1] > before[1]
+    ]
+    for kind, places in steps:
+        touches = [{"x": across, "y": down} for across, down in places]
+        finger.send("Input.dispatchTouchEvent", {"type": kind, "touchPoints": touches})
+        figure.page.wait_for_timeout(20)
+    np.testing.assert_allclose(centre(figure, name), (x + 30, y + 40), atol=2)
+    assert figure.page.evaluate("window.scrollY") == scrolled
+    assert "pointercancel" not in figure.page.evaluate("window.heard")
+    assert len(figure.page.evaluate("window.heard")) >= 8
+    assert figure.state[rows][n] != before
     check_attention(figure.state)
 
 
@@ -157,7 +248,7 @@ def test_attention_scale_runs_from_even_to_hard(shared_figures):
 
 def test_attention_hides_tokens(shared_figures):
     figure = shared_figures("attention")
-    boxes = figure.root.get_by_role("checkbox").all()
+    boxes = figure.root.locator(".lf-steps").get_by_role("checkbox").all()
     boxes[1].uncheck()
     figure.press(boxes[3], "Space")
     assert figure.state["mask"] == [True, False, True, False, True]
@@ -169,6 +260,98 @@ def test_attention_hides_tokens(shared_figures):
     assert figure.state["output"] == [0, 0]
     check_attention(figure.state)
     assert "zero vector" in figure.summary
+
+
+def test_attention_table_shows_each_step(shared_figures):
+    figure = shared_figures("attention")
+    rows = figure.root.locator(".lf-steps tbody tr")
+    for column, name in {1: "products", 2: "scores", 4: "exponentials", 5: "weights"}.items():
+        cells = rows.locator(f":nth-child({column + 1}) > span:first-child").all_inner_texts()[:5]
+        assert [float(cell.replace("−", "-")) for cell in cells] == pytest.approx(figure.state[name], abs=5.1e-3)
+    sums = rows.last.locator("td").all_inner_texts()
+    assert sums[4:] == [f"{sum(figure.state['exponentials']):.2f}", "1.00"]
+    # The arrows of the weighted sum lead from the origin to the output.
+    last = figure.root.locator(".lf-plane").nth(1).locator("> path.lf-arrow").last.get_attribute("d")
+    tip = [float(number) for number in last.split("L")[1].split("M")[0].split()]
+    assert_close(tip, [60 * figure.state["output"][0], -60 * figure.state["output"][1]])
+
+
+def test_attention_says_what_a_mistake_does(shared_figures):
+    figure = shared_figures("attention")
+    mistake = figure.root.locator("select")
+    total = figure.root.locator(".lf-steps tr").last.locator("td").last
+    mistake.select_option("after")
+    assert "Nothing is hidden" in figure.summary
+    figure.control("May attend to token 1").uncheck()
+    assert total.inner_text() == f"{sum(figure.state['weights']):.2f}" != "1.00"
+    assert total.get_attribute("class") == "lf-not-one"
+    assert "before it was struck out" in figure.summary
+    mistake.select_option("sign")
+    assert figure.state["weights"] == [1, 0, 0, 0, 0]
+    assert "hidden keys get all the weight" in figure.summary
+    mistake.select_option("scale")
+    assert "instead of" in figure.summary
+    mistake.select_option("axis")
+    assert figure.state["many"]
+    assert "Each column of weights sums to 1" in figure.summary
+    assert figure.root.locator(".lf-matrix .lf-not-one").count() == 5
+    figure.root.locator("input[value=one]").check()  # with one query there is no other axis
+    assert figure.state["mistake"] == "none"
+
+
+def test_attention_of_five_queries_chooses_one_by_its_row(shared_figures):
+    figure = shared_figures("attention")
+    figure.root.locator("input[value=five]").check()
+    assert figure.root.locator(".lf-matrix .lf-one").count() == 5
+    figure.root.locator(".lf-matrix tbody tr").nth(1).click()
+    assert figure.state["chosen"] == 1
+    assert figure.state["mask"] == [True, True, False, False, False]
+    figure.press(point(figure, "Query q"), "ArrowUp")
+    assert figure.state["queries"][1] == [0.6, 1.5]
+    check_attention(figure.state)
+    figure.control("causal mask").uncheck()
+    assert all(figure.state["mask"])
+    check_attention(figure.state)
+
+
+def test_attention_numbers_can_be_typed(shared_figures):
+    figure = shared_figures("attention")
+    figure.root.get_by_role("button", name="Type the numbers").click()
+    field = figure.root.get_by_label("Keys, k₂, up")
+    assert field.input_value() == "1.8"
+    field.fill("-0.75")
+    assert figure.state["keys"][1] == [0.4, -0.75]
+    check_attention(figure.state)
+    figure.press(point(figure, "Key 2"), "ArrowUp")
+    assert field.input_value() == "-0.65"  # the field goes with the point
+    for bad in ("", "9", "-3"):
+        field.fill(bad)
+        assert field.get_attribute("aria-invalid") == "true"
+        assert figure.state["keys"][1] == [0.4, -0.65]
+        assert figure.summary == "Type a number from −2.4 to 2.4."
+    field.blur()
+    assert field.input_value() == "-0.65"
+    figure.reset()
+    assert not field.is_visible()
+
+
+FILL = """(root, texts) => texts.map((text) => {
+    const field = root.querySelector('.lf-numbers input');
+    field.value = text;
+    field.dispatchEvent(new Event('input', { bubbles: true }));
+    const { queries, output } = JSON.parse(root.dataset.state);
+    return [...queries.flat(), ...output];
+})"""
+
+
+def test_attention_takes_no_harm_from_what_is_typed(shared_figures):
+    figure = shared_figures("attention")
+    numbers = np.array(figure.root.evaluate(FILL, HOSTILE), float)
+    assert np.isfinite(numbers).all()
+    assert np.abs(numbers).max() <= 2.4
+    assert figure.page.evaluate("window.alarm") is None
+    figure.press(point(figure, "Query q"), "ArrowUp")
+    check_attention(figure.state)
 
 
 # --- several heads ---------------------------------------------------------------------------------------------------

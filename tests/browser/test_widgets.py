@@ -23,7 +23,15 @@ NAMES = [
 CHANGES = {
     "notation": [("slip: softmax", "Space")],
     "bpe": [("Merges", "End")],
-    "attention": [("Query q", "ArrowUp"), ("Score multiplier", "ArrowRight"), ("May attend to token 2", "Space")],
+    "attention": [
+        ("Query q", "ArrowUp"),
+        ("Key 3", "ArrowLeft"),
+        ("Value 1", "ArrowDown"),
+        ("Score multiplier", "ArrowRight"),
+        ("May attend to token 2", "Space"),
+        ("Mistake", "ArrowDown"),
+        ("five", "Space"),
+    ],
     "heads": [("Head 2", "Space")],
     "blocks": [("pre-norm", "Space"), ("Weight scale", "ArrowRight"), ("Layers", "ArrowLeft")],
     "positions": [("rotary", "Space"), ("Query at n", "ArrowRight"), ("Key at m", "End"), ("Move both", "Home")],
@@ -88,7 +96,7 @@ def test_tab_reaches_every_control(shared_figures, name):
     stops = figure.root.evaluate("""root => {
         const isShown = (node) => node.offsetParent !== null || node instanceof SVGElement;
         const isStop = (node) => node.tabIndex >= 0 && isShown(node); // of a row of letters, one
-        const all = [...root.querySelectorAll('input, button, [tabindex="0"]')].filter(isStop);
+        const all = [...root.querySelectorAll('input, button, select, [tabindex="0"]')].filter(isStop);
         all.forEach((node, i) => { node.dataset.stop = node.type === 'radio' ? node.name : i; });
         return [...new Set(all.map((node) => node.dataset.stop))];
     }""")
@@ -126,4 +134,6 @@ def test_figure_fits_a_phone(open_figure, name):
 
 def test_figures_keep_still_for_those_who_ask(open_figure):
     figure = open_figure("attention", reduced_motion="reduce")
-    assert figure.root.locator(".lf-bar").first.evaluate("node => getComputedStyle(node).transitionProperty") == "none"
+    assert (
+        figure.root.locator(".lf-gauge i").first.evaluate("node => getComputedStyle(node).transitionProperty") == "none"
+    )
