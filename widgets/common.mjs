@@ -119,6 +119,33 @@ export function picker({ label, options, onchange }) {
   return { node, select, get value() { return select.value; }, set value(value) { select.value = value; } };
 }
 
+/** A labelled line of text. */
+export function textField({ label, oninput, maxlength = 400 }) {
+  const id = uniqueId("text");
+  const input = html("input", { id, type: "text", maxlength, autocomplete: "off", spellcheck: "false", oninput: () => oninput(input.value) });
+  const node = html("div", { class: "lf-field" }, html("label", { for: id }, label), input);
+  // What is being typed is not written again, so that the cursor stays where it is.
+  return { node, input, get value() { return input.value; }, set value(value) { if (input.value !== value) input.value = value; } };
+}
+
+/**
+ * A button that has `step()` done again and again: slowly for those who want little to move. `run(false)` stops it, and
+ * `onpause()` hears of it.
+ */
+export function playButton(step, onpause = () => {}) {
+  const node = html("button", { type: "button", class: "lf-button lf-play", onclick: () => run(timer === null) }, "Play");
+  let timer = null;
+  const go = () => (node.isConnected ? step() : run(false));
+  function run(on) {
+    if (on === (timer !== null)) return;
+    clearInterval(timer);
+    timer = on ? setInterval(go, matchMedia("(prefers-reduced-motion: reduce)").matches ? 1000 : 400) : null;
+    node.textContent = on ? "Pause" : "Play";
+    if (on) go(); else onpause();
+  }
+  return { node, run, get isRunning() { return timer !== null; } };
+}
+
 /** What is seen only when its button is pressed. */
 export function fold(label, ...children) {
   const id = uniqueId("fold");

@@ -1,38 +1,29 @@
-// Four ways to tell attention where the tokens stand, for a query at n and a key at m (chapter 05).
-import { choice, dot, format, frame, html, slider, svg } from "./common.mjs";
+// Four ways to tell attention where the tokens stand (chapter 05): the reader's sentence, a query at n, a key at m.
+import { choice, dot, format, frame, html, playButton, slider, svg, textField, uniqueId } from "./common.mjs";
+import { clock, hand } from "./clocks.mjs";
 import { chart, threeFigures, ticksBetween } from "./chart.mjs";
+import { matrix, rowsOf } from "./engine/arrays.mjs";
+import { rotatePairs, sinusoidalPositions } from "./engine/layers.mjs";
 
-const LAST = 63; // positions run from 0 to LAST
+const LAST = 63; // where the first token may stand at most; the largest offset, since LAST + 1 tokens are shown
 const WIDTH = 16; // of a code, a query, a key
-const BASE = 10000;
 const HEADS = 4;
 const BUCKETS = 32;
-const START = { scheme: "sinusoidal", n: 20, m: 12 };
+const START = {
+  scheme: "sinusoidal", text: "the cat that chased the dog that lived next door has come home again", unit: "words",
+  first: 12, chosen: 9, wanted: 5, power: 4,
+};
 
 const PAIRS = Array.from({ length: WIDTH / 2 }, (_, i) => i);
-const RATES = PAIRS.map((i) => BASE ** ((-2 * i) / WIDTH)); // radians per position
 const OFFSETS = Array.from({ length: 2 * LAST + 1 }, (_, i) => i - LAST); // n − m
+const ratesOf = (base) => PAIRS.map((i) => base ** ((-2 * i) / WIDTH)); // radians per position
 
-// Random numbers, rounded to one decimal; the query is about the key with each pair turned back by five positions, so
-// that the two fit best where the key stands five positions before the query.
+// Random numbers, rounded to one decimal; the query is about the key with each pair turned back by five positions, at base
+// 10 000, so that the two fit best where the key stands five positions before the query.
 const QUERY = [1.1, -1.2, 0.1, -1.1, 1.3, 0.8, -0.6, -0.3, 0.8, 0.4, -1.3, -0.8, 0.5, 0.1, -0.6, -0.8];
 const KEY = [0.8, -0.4, 0.7, -0.8, 1.2, 0.8, -0.6, -0.3, -0.6, -1.3, -1.1, -0.8, 0.5, 0.1, -0.6, -0.8];
 
-/** Columns 2i and 2i + 1: the sine and the cosine of the angle of pair i. */
-const sinusoid = (position) => RATES.flatMap((rate) => [Math.sin(position * rate), Math.cos(position * rate)]);
-
-/** Columns i and i + WIDTH / 2, turned together by the angle of pair i. */
-function rotate(row, position) {
-  const turned = PAIRS.map((i) => {
-    const [sine, cosine] = [Math.sin(position * RATES[i]), Math.cos(position * RATES[i])];
-    const [first, second] = [row[i], row[i + WIDTH / 2]];
-    return [first * cosine - second * sine, first * sine + second * cosine];
-  });
-  return [...turned.map(([first]) => first), ...turned.map(([, second]) => second)];
-}
-
 const SLOPES = Array.from({ length: HEADS }, (_, h) => 2 ** ((-8 * (h + 1)) / HEADS));
-const biases = (offset) => SLOPES.map((slope) => -slope * Math.abs(offset));
 
 /** T5's bucket, two-way: half of them for keys after the query; up to distance 7 one each, then ever wider up to 128. */
 function bucket(offset) {
@@ -42,182 +33,212 @@ function bucket(offset) {
   return (offset < 0 ? half : 0) + (distance < exact ? distance : exact + steps);
 }
 
-const CODES = {
+const baseOf = (power) => Math.round(10 ** power);
+/** A number of positions: rounded, with its thousands apart; a small one with one decimal. */
+const grouped = (value) => (value < 10 ? format(value, 1) : String(Math.round(value)).replace(/\B(?=(\d{3})+$)/g, "\u202f"));
+const hue = (i) => `var(--lf-hue-${i + 1})`;
+const sign = (number) => format(number, 0);
+const capital = (words) => `${words[0].toUpperCase()}${words.slice(1)}`;
+
+// What each scheme makes of positions: rows for queries and keys at each of them, whose products are the scores; or else what
+// it gives to an offset, a number or one for each head.
+const SCHEMES = {
   sinusoidal: {
-    split: (row) => PAIRS.map((i) => [row[2 * i], row[2 * i + 1]]), rows: (n, m) => [sinusoid(n), sinusoid(m)],
-    reach: 1, hands: ["code of n", "code of m"], clocks: "The two codes, pair by pair", score: "inner product of the two codes",
-    note: "Each pair is a clock hand: the sine points right, the cosine up. Below it: what the pair adds to the inner product.",
+    name: "sinusoidal", what: "inner product of the two codes", hands: ["code of n", "code of m"], reach: 1,
+    rows: (positions, base) => { const codes = rowsOf(sinusoidalPositions(positions, WIDTH, base)); return [codes, codes]; },
+    pair: (row, i) => [row[2 * i], row[2 * i + 1]],
+    // Where a hand points, from the right and clockwise, as drawings count; not cut at a whole turn: it never springs back.
+    angle: (i, position, rate) => position * rate - Math.PI / 2,
+    note: "Each pair is a clock hand: the sine points right, the cosine up. Below it: what the pair adds.", about: "",
   },
   rotary: {
-    split: (row) => PAIRS.map((i) => [row[i], row[i + WIDTH / 2]]), rows: (n, m) => [rotate(QUERY, n), rotate(KEY, m)],
-    reach: 1.65, hands: ["query, turned by n", "key, turned by m"], clocks: "The turned query and key, pair by pair",
-    score: "turned query times turned key",
-    note: "Pair i is columns i and i + 8, right and up, turned anticlockwise. Below it: what the pair adds to the product.",
+    name: "rotary", what: "turned query times turned key", hands: ["query, turned by n", "key, turned by m"], reach: 1.65,
+    rows: (positions, base) => [QUERY, KEY].map((each) =>
+      rowsOf(rotatePairs(matrix(positions.length, WIDTH, Float32Array.from(positions.flatMap(() => each))), positions, base))),
+    pair: (row, i) => [row[i], row[i + WIDTH / 2]],
+    angle: (i, position, rate, k) => -Math.atan2([QUERY, KEY][k][i + WIDTH / 2], [QUERY, KEY][k][i]) - position * rate,
+    note: "Pair i is columns i and i + 8, right and up, turned anticlockwise. Below it: what the pair adds.",
+    about: " All tokens have the same query and the same key, toy numbers, made to fit best at offset 5 with base 10\u202f000.",
+  },
+  alibi: {
+    name: "ALiBi", what: "e to the bias of each head", given: (offset) => SLOPES.map((slope) => -slope * Math.abs(offset)),
+    bars: (biases) => biases.map(Math.exp),
+    lines: (biases) => biases.map((bias, h) => `head ${h + 1}: bias ${format(bias, 3)}, weight times ${threeFigures(Math.exp(bias))}`),
+    about: "Four heads, with slopes of 1/4, 1/16, 1/64 and 1/256. Nothing is learned. A bar is the factor that the bias puts on a weight, before " +
+      "the weights are made to sum to 1. Keys after the query, which the paper has not, count like those before it.",
+  },
+  relative: {
+    name: "relative buckets", what: "bucket", given: (offset) => [bucket(offset)],
+    lines: ([now]) => ["Each head learns one bias for each of 32 buckets: 0 to 15 for keys at or before the query, 16 to 31 for keys after it.",
+      `Offsets in bucket ${now}: ${OFFSETS.filter((offset) => bucket(offset) === now).map(sign).join(", ")}.`],
+    about: "As in T5; all distances from 91 on are in one bucket. Offsets up to 63 leave the last two buckets of each side empty, 14 and 15, " +
+      "30 and 31. Bucket 16 stays empty always: offset 0 is in bucket 0.",
   },
 };
-const LABELS = { sinusoidal: "sinusoidal", rotary: "rotary", alibi: "ALiBi", relative: "relative buckets" };
 
-/** The numbers of a scheme that turns pairs: both rows, what each pair adds, the score now and at each offset. */
-function compare({ rows, split }, n, m) {
-  const both = rows(n, m);
-  const [queries, keys] = both.map(split);
-  const products = PAIRS.map((i) => dot(queries[i], keys[i]));
-  const scoreAt = (offset) => { const [query, key] = rows(Math.max(offset, 0), Math.max(-offset, 0)); return dot(query, key); };
-  return { rows: both, hands: [queries, keys], products, score: dot(...both), curve: OFFSETS.map(scoreAt) };
+/** What a scheme gives to each offset. */
+function seriesOf({ rows, given }, base) {
+  if (given) return OFFSETS.map(given);
+  const [queries, keys] = rows(Array.from({ length: LAST + 1 }, (_, i) => i), base);
+  return OFFSETS.map((offset) => [dot(queries[Math.max(offset, 0)], keys[Math.max(-offset, 0)])]);
 }
 
-/** One hand and its tip: of n, thick, or of m, thin and dashed, so that each can be seen behind or before the other. */
-const hand = (name) => [svg("path", { class: `lf-hand ${name}` }), svg("circle", { class: `lf-tip ${name}`, r: name === "lf-n" ? 5 : 3 })];
-function point([line, tip], right, down) {
-  line.setAttribute("d", `M0 0L${right} ${down}`);
-  tip.setAttribute("cx", right);
-  tip.setAttribute("cy", down);
+/** The tokens of a text, as many as there is room for, and how many there are. */
+function tokensOf(text, unit) {
+  const letters = () => (Intl.Segmenter ? Array.from(new Intl.Segmenter().segment(text), ({ segment }) => segment) : [...text]);
+  const all = unit === "words" ? text.split(/\s+/).filter(Boolean) : letters().map((letter) => (letter.trim() ? letter : "␣"));
+  const short = (token) => (token.length > 24 ? `${token.slice(0, 24)}…` : token);
+  return { tokens: all.slice(0, LAST + 1).map(short), count: all.length };
 }
 
-/** A clock face with the hands of n and m, and a number below it. */
-function clock(pair) {
-  const hands = ["lf-n", "lf-m"].map(hand);
-  const face = svg("svg", { viewBox: "-50 -50 100 100", role: "img" }, svg("circle", { class: "lf-face", r: 46 }),
-    svg("path", { class: "lf-axis", d: "M-46 0H46M0 -46V46" }), hands.flat());
-  const number = html("div");
-  function show(points, reach, product, names) {
-    points.forEach(([x, y], k) => point(hands[k], (44 * x) / reach, (-44 * y) / reach));
-    const places = points.map(([x, y], k) => `${names[k]} at (${format(x)}, ${format(y)})`);
-    face.setAttribute("aria-label", `Pair ${pair}: ${places.join("; ")}`);
-    number.textContent = format(product);
+/** The clocks of a scheme that turns pairs, or a few lines about one that does not. */
+function panel() {
+  const keys = ["lf-n", "lf-m"].map((name) => { const swatch = hand(name, 24); swatch.show(0, 1); return [swatch.node, html("span")]; });
+  const [clocks, total, lines] = [PAIRS.map(clock), html("p", { class: "lf-total" }), html("div")];
+  const drawn = html("div", {}, html("div", { class: "lf-key" }, keys.map(([node, words]) =>
+    html("span", {}, svg("svg", { viewBox: "0 -6 30 12", "aria-hidden": "true" }, node), words))),
+  html("div", { class: "lf-clocks" }, clocks.map(({ node }) => node)), total);
+  const title = html("p", { class: "lf-title" });
+  function show(scheme, places, base, now) {
+    const rates = ratesOf(base);
+    [drawn.hidden, title.textContent] = [!scheme.rows, scheme.rows ? "Pair by pair" : "At the present offset"];
+    lines.replaceChildren(...(scheme.lines ? scheme.lines(now) : [scheme.note]).map((words) => html("p", { class: "lf-note" }, words)));
+    if (!scheme.rows) return {};
+    const rows = scheme.rows(places, base).map((each, k) => each[k]);
+    const products = PAIRS.map((i) => dot(scheme.pair(rows[0], i), scheme.pair(rows[1], i)));
+    keys.forEach(([, words], k) => { words.textContent = scheme.hands[k]; });
+    clocks.forEach((each, i) => each.show(scheme, rows, places, rates[i], products[i]));
+    total.textContent = `Sum over the pairs: ${format(dot(...rows))}`;
+    return { rows, products, score: dot(...rows) };
   }
-  return { node: html("div", {}, face, html("div", { class: "lf-note" }, `pair ${pair}`), number), show };
+  return { node: html("div", { class: "lf-panel" }, title, drawn, lines), show };
 }
 
-function swatch(name) {
-  const parts = hand(name);
-  point(parts, 24, 0);
-  return svg("svg", { viewBox: "0 -6 30 12", "aria-hidden": "true" }, parts);
+/** The tokens at their places, with bars for what the scheme gives to each; whoever chooses one, makes it the query. */
+function strip(choose) {
+  const [title, row, name] = [html("p", { class: "lf-title" }), html("div", { class: "lf-strip" }), uniqueId("token")];
+  const node = html("fieldset", { class: "lf-choice lf-wide", "aria-label": "Token that asks" }, title, row);
+  let tiles = [];
+  function build(tokens, heads) {
+    tiles = tokens.map((token, i) => {
+      const input = html("input", { type: "radio", name, onchange: () => choose(i) });
+      const [place, value] = [html("span"), html("span")];
+      const bars = Array.from({ length: heads }, (_, h) => html("i", { style: `color: ${hue(heads > 1 ? h : 2)}` }));
+      const tile = html("label", { class: "lf-tile" }, input, place, html("bdi", {}, token), html("span", { class: "lf-bars" }, bars), value);
+      return { token, input, place, value, bars, node: tile };
+    });
+    row.classList.toggle("lf-many", tokens.length > 20);
+    row.replaceChildren(...tiles.map((tile) => tile.node));
+  }
+  function show(words, tokens, values, digits, first, { query, key }) {
+    title.textContent = words;
+    const all = values.flat();
+    const [low, high] = [Math.min(0, ...all), Math.max(0.01, ...all)];
+    if (tiles.length !== tokens.length || tiles.some(({ token, bars }, i) => token !== tokens[i] || bars.length !== values[i].length)) {
+      build(tokens, values[0]?.length);
+    }
+    tiles.forEach((tile, i) => {
+      tile.input.checked = i === query;
+      tile.node.classList.toggle("lf-asks", i === query);
+      tile.node.classList.toggle("lf-asked", i === key);
+      tile.place.textContent = first + i;
+      tile.node.title = values[i].map((value) => format(value)).join(", ");
+      tile.value.textContent = values[i].length > 1 ? "" : format(values[i][0], digits);
+      tile.bars.forEach((bar, h) => {
+        bar.style.bottom = `${(100 * (Math.min(0, values[i][h]) - low)) / (high - low)}%`;
+        bar.style.height = `${(100 * Math.abs(values[i][h])) / (high - low)}%`;
+      });
+    });
+  }
+  return { node, show };
 }
 
-function facts(names) {
-  const values = names.map(() => html("dd"));
-  const node = html("dl", { class: "lf-facts lf-column" }, names.map((name, i) => html("div", {}, html("dt", {}, name), values[i])));
-  return { node, show: (words) => words.forEach((word, i) => { values[i].textContent = word; }) };
+/** The controls, one of which moves the first token on by itself until it has nowhere to go. */
+function settings(set, get) {
+  const schemes = Object.entries(SCHEMES).map(([key, { name }]) => [key, name]);
+  const scheme = choice({ legend: "Scheme", options: schemes, onchange: (value) => set({ scheme: value }) });
+  const first = slider({ label: "First token at", min: 0, max: LAST, oninput: (value) => { player.run(false); set({ first: value }); } });
+  const offset = slider({ label: "Offset n − m", min: -LAST, max: LAST, show: sign, oninput: (wanted) => set({ wanted }) });
+  const base = slider({ label: "Base", min: 1, max: 6, step: 0.25, show: (power) => grouped(baseOf(power)), oninput: (power) => set({ power }) });
+  const text = textField({ label: "Your sentence", oninput: (value) => set({ text: value }) });
+  const unit = choice({ legend: "Tokens", options: [["words", "words"], ["letters", "letters"]], onchange: (value) => set({ unit: value }) });
+  const player = playButton(() => {
+    const next = get().first < LAST ? get().first + 1 : 0;
+    if (next === LAST) player.run(false);
+    set({ first: next });
+  }, () => set({}));
+  function show(state, at) {
+    [scheme.value, first.value, base.value, unit.value, text.value] = [state.scheme, state.first, state.power, state.unit, state.text];
+    offset.input.min = at.low;
+    offset.max = at.query;
+    offset.value = at.offset;
+    base.node.hidden = !SCHEMES[state.scheme].rows;
+  }
+  text.node.append(unit.node);
+  const nodes = [text.node, scheme.node, html("div", { class: "lf-run" }, first.node, player.node), offset.node, base.node];
+  return { nodes, show, player };
 }
 
-/** A number of positions: rounded, with its thousands apart; a small one with one decimal. */
-function period(value) {
-  return value < 10 ? format(value, 1) : String(Math.round(value)).replace(/\B(?=(\d{3})+$)/g, "\u202f");
+/** Draw what the scheme gives to every offset, and mark the present one. */
+function plot(curve, isSteps, curves, offset) {
+  const steps = (each) => OFFSETS.flatMap((at, i) => [null, [at - 0.5, each[i]], [at + 0.5, each[i]]]).slice(1);
+  const points = isSteps ? steps : (each) => OFFSETS.map((at, i) => [at, each[i]]);
+  const [low, high] = [Math.floor(Math.min(0, ...curves.flat())), isSteps ? BUCKETS : Math.ceil(Math.max(0, ...curves.flat()))];
+  const now = curves.map((each) => format(each[offset + LAST])).join(", ");
+  curve.draw({ label: `Curve for offsets from −63 to 63; at offset ${sign(offset)}: ${now}.`, here: { at: offset, name: `offset ${sign(offset)}` },
+    x: { low: -LAST, high: LAST, ticks: [-60, -30, 0, 30, 60], show: sign, name: "offset n − m" },
+    y: { low, high, ticks: ticksBetween(low, high, 6, [1, 2, 4, 8, 16]), show: sign },
+    curves: curves.map((each, h) => ({ points: points(each), mark: [offset, each[offset + LAST]],
+      ...(curves.length === 1 ? { colour: hue(2), strong: true } : { name: `head ${h + 1}`, colour: hue(h) }) })) });
 }
 
-/** A y axis that holds all values, with round ticks. */
-function axis(values) {
-  const [low, high] = [Math.min(0, Math.floor(Math.min(...values))), Math.max(0, Math.ceil(Math.max(...values)))];
-  return { low, high, ticks: ticksBetween(low, high, 6, [1, 2, 4, 8, 16]), show: (value) => format(value, 0) };
+/** Where the query and the key stand, as the text allows it. */
+function places({ first, chosen, wanted }, count) {
+  const last = Math.max(0, count - 1);
+  const query = Math.min(chosen, last);
+  const offset = Math.min(query, Math.max(query - last, wanted));
+  return { query, key: query - offset, offset, n: first + query, m: first + query - offset, low: query - last };
+}
+
+/** What is seen, in a sentence; while the tokens run, one that stays true. */
+function sentence({ name, what, rows }, { tokens, count }, { query, key, offset, n, m }, now, isRunning) {
+  if (!tokens.length) return "There is no token: type something into “Your sentence”.";
+  const said = rows ? `the ${what} is ${format(now[0])}` : now.length === 1 ? `the bucket is ${now[0]}`
+    : `the biases of heads 1 to 4 are ${now.map((bias) => format(bias, 3)).join(", ")}`;
+  if (isRunning) return `${capital(name)}: the tokens move on together. At offset ${sign(offset)} ${said}, wherever they stand.`;
+  const rest = count > tokens.length ? ` Of ${count} tokens the first ${tokens.length} are shown.` : "";
+  return `${capital(name)}: “${tokens[query]}” stands at ${n}, “${tokens[key]}” at ${m}, so the offset is ${sign(offset)}: ${said}.${rest}`;
 }
 
 export function mount(element) {
-  let state = { ...START };
+  let state = START;
   const set = (change) => { state = { ...state, ...change }; render(); };
   const { controls, stage, publish } = frame(element, {
-    label: "Live figure: four ways to tell attention the positions of query and key", reset: () => set(START),
+    label: "Live figure: four ways to tell attention the positions of query and key", reset: () => { knobs.player.run(false); set(START); },
   });
-  const scheme = choice({ legend: "Scheme", options: Object.entries(LABELS), onchange: (value) => set({ scheme: value }) });
-  const query = slider({ label: "Query at n", min: 0, max: LAST, oninput: (n) => set({ n }) });
-  const key = slider({ label: "Key at m", min: 0, max: LAST, oninput: (m) => set({ m }) });
-  const both = slider({ label: "Move both", min: 0, max: LAST, show: () => `${state.n} and ${state.m}`,
-    oninput: (first) => { const step = first - Math.min(state.n, state.m); set({ n: state.n + step, m: state.m + step }); } });
-  controls.append(scheme.node, query.node, key.node, both.node);
-
-  const [clockTitle, clockNote, curveTitle] = [html("p", { class: "lf-title" }), html("p", { class: "lf-note" }), html("p", { class: "lf-title" })];
-  const hands = ["lf-n", "lf-m"].map((name) => [swatch(name), html("span")]);
-  const clocks = PAIRS.map(clock);
-  const total = html("p", { class: "lf-total" });
-  const clockView = html("div", {}, clockTitle, html("div", { class: "lf-key" }, hands.map((pair) => html("span", {}, pair))),
-    html("div", { class: "lf-clocks" }, clocks.map(({ node }) => node)), total, clockNote);
-  const cells = SLOPES.map(() => ["", "", ""].map(() => html("td")));
-  const tops = ["slope", "bias", "e to the bias"].map((name) => html("th", { scope: "col" }, name));
-  const alibiView = html("div", {}, html("table", {}, html("caption", {}, "What each head's score gets"),
-    html("thead", {}, html("tr", {}, html("td"), tops)),
-    html("tbody", {}, cells.map((row, h) => html("tr", {}, html("th", { scope: "row" }, `head ${h + 1}`), row)))),
-    html("p", { class: "lf-note" }, "The bias is minus the slope times the distance of n and m. The weight, before the weights are made to " +
-      "sum to 1, is thereby multiplied by e to the bias."));
-  const bucketFacts = facts(["bucket", "offsets n − m that share it", "how many they are"]);
-  const relativeView = html("div", {}, html("p", { class: "lf-title" }, "The bucket of this pair"), bucketFacts.node,
-    html("p", { class: "lf-note" }, "Each head learns one bias for each of the 32 buckets: 0 to 15 for keys at or before the query, 16 to 31 " +
-      "for keys after it. The figure shows which bucket is looked up; what stands in it is learned."));
-  const curve = chart();
-  const constancy = html("p", { class: "lf-note" }, "The dashed line marks the present offset. Move both, and nothing changes here.");
-  const about = html("p", { class: "lf-note lf-wide" });
-  stage.append(html("div", { class: "lf-panel" }, clockView, alibiView, relativeView),
-    html("div", { class: "lf-panel" }, curveTitle, curve.node, constancy), about);
-
-  const present = (values, offset) => [offset, values[offset + LAST]];
-  const sign = (number) => format(number, 0);
-  const plot = (label, y, curves, offset, name) => curve.draw({ label, y, curves,
-    here: { at: offset, name: `offset ${sign(offset)}${name}` },
-    x: { low: -LAST, high: LAST, ticks: [-60, -30, 0, 30, 60], show: sign, name: "offset n − m" } });
-  const zip = (values) => OFFSETS.map((offset, i) => [offset, values[i]]);
-  const hue = (i) => `var(--lf-hue-${i + 1})`;
-
-  function showCodes(offset) {
-    const way = CODES[state.scheme];
-    const { rows, hands: points, products, score, curve: values } = compare(way, state.n, state.m);
-    clockTitle.textContent = way.clocks;
-    clockNote.textContent = way.note;
-    curveTitle.textContent = `${way.score[0].toUpperCase()}${way.score.slice(1)}`;
-    hands.forEach(([, words], k) => { words.textContent = way.hands[k]; });
-    clocks.forEach(({ show }, i) => show([points[0][i], points[1][i]], way.reach, products[i], way.hands));
-    total.textContent = `Sum over the pairs: ${format(score)}`;
-    const rounds = RATES.map((rate) => period((2 * Math.PI) / rate)).join(", ");
-    about.textContent = `Width 16, so eight pairs; base 10\u202f000. From pair to pair the hands turn slower: once round in ${rounds} positions.` +
-      (state.scheme === "rotary" ? " The query and the key are fixed toy numbers, made to fit best at offset 5." : "");
-    plot(`Curve: ${way.score} for offsets from −63 to 63; at offset ${sign(offset)} it is ${format(score)}.`, axis(values),
-      [{ colour: hue(3), strong: true, points: zip(values), mark: present(values, offset) }], offset, `: ${format(score)}`);
-    return [{ rows, products, score, curve: values, query: QUERY, key: KEY }, `the ${way.score} is ${format(score)}`];
-  }
-
-  function showAlibi(offset) {
-    const [now, all] = [biases(offset), OFFSETS.map(biases)];
-    const curves = SLOPES.map((_, h) => all.map((row) => row[h]));
-    curveTitle.textContent = "Bias added to the scores";
-    SLOPES.forEach((slope, h) => {
-      [`1/${1 / slope}`, format(now[h], 3), threeFigures(Math.exp(now[h]))].forEach((words, j) => { cells[h][j].textContent = words; });
-    });
-    const list = now.map((bias) => format(bias, 3)).join(", ");
-    about.textContent = "Four heads. Nothing is learned, added to the tokens or turned. Keys after the query count like those before it, " +
-      "which are the only ones that the paper has.";
-    plot(`Curves: the bias of four heads, highest at offset 0. At offset ${sign(offset)}: ${list}.`, axis(curves.flat()),
-      curves.map((values, h) => ({ name: `head ${h + 1}`, colour: hue(h), points: zip(values), mark: present(values, offset) })), offset, "");
-    return [{ slopes: SLOPES, bias: now, curves }, `the biases of heads 1 to 4 are ${list}`];
-  }
-
-  function showRelative(offset) {
-    const [now, values] = [bucket(offset), OFFSETS.map(bucket)];
-    const sharing = OFFSETS.filter((_, i) => values[i] === now);
-    const range = [sharing[0], sharing.at(-1)].map(sign);
-    curveTitle.textContent = "Bucket of each offset";
-    bucketFacts.show([String(now), sharing.length === 1 ? range[0] : `${range[0]} to ${range[1]}`, String(sharing.length)]);
-    about.textContent = "As in T5: 32 buckets, two-way, and all distances from 91 on in one. This figure's offsets reach to 63, so the last " +
-      "two buckets of each side, 14 and 15, 30 and 31, stay empty. Bucket 16 stays empty always: offset 0 is in bucket 0.";
-    const steps = OFFSETS.flatMap((value, i) => [null, [value - 0.5, values[i]], [value + 0.5, values[i]]]).slice(1);
-    plot(`Steps: the bucket for offsets from −63 to 63; offset ${sign(offset)} lies in bucket ${now}.`,
-      { low: 0, high: 32, ticks: [0, 8, 16, 24, 32], show: String },
-      [{ colour: hue(3), strong: true, points: steps, mark: present(values, offset) }], offset, `: bucket ${now}`);
-    return [{ bucket: now, buckets: values, sharing }, `the bucket is ${now}, shared by ${sharing.length} ${sharing.length === 1 ? "offset" : "offsets"}`];
-  }
+  const knobs = settings(set, () => state);
+  const [tiles, left, curve] = [strip((chosen) => set({ chosen })), panel(), chart()];
+  const [title, about] = [html("p", { class: "lf-title" }), html("p", { class: "lf-note lf-wide" })];
+  controls.append(...knobs.nodes);
+  stage.append(tiles.node, left.node, html("div", { class: "lf-panel" }, title, curve.node,
+    html("p", { class: "lf-note" }, "The dashed line marks the present offset. Let the tokens run: nothing changes here.")), about);
 
   function render() {
-    const { n, m } = state;
-    const offset = n - m;
-    scheme.value = state.scheme;
-    query.value = n;
-    key.value = m;
-    both.max = LAST - Math.abs(offset);
-    both.value = Math.min(n, m);
-    [clockView.hidden, alibiView.hidden, relativeView.hidden] = [!(state.scheme in CODES), state.scheme !== "alibi", state.scheme !== "relative"];
-    const show = { sinusoidal: showCodes, rotary: showCodes, alibi: showAlibi, relative: showRelative }[state.scheme];
-    const [numbers, words] = show(offset);
-    const name = LABELS[state.scheme];
-    publish({ ...state, offset, ...numbers },
-      `${name[0].toUpperCase()}${name.slice(1)}: query at ${n}, key at ${m}, so the offset is ${sign(offset)}: ${words}.`);
+    const [scheme, base, text] = [SCHEMES[state.scheme], baseOf(state.power), tokensOf(state.text, state.unit)];
+    const at = places(state, text.tokens.length);
+    const series = seriesOf(scheme, base);
+    const [now, curves] = [series[at.offset + LAST], series[0].map((_, h) => series.map((each) => each[h]))];
+    const bars = text.tokens.map((_, i) => series[at.query - i + LAST]).map(scheme.bars ?? ((values) => values));
+    element.classList.toggle("lf-playing", knobs.player.isRunning);
+    knobs.show(state, at);
+    tiles.show(`Seen from “${text.tokens[at.query] ?? ""}”: ${scheme.what}`, text.tokens, bars, scheme.rows ? 1 : 0, state.first, at);
+    const numbers = left.show(scheme, [at.n, at.m], base, now);
+    title.textContent = { alibi: "Bias added to the scores", relative: "Bucket of each offset" }[state.scheme] ?? capital(scheme.what);
+    plot(curve, state.scheme === "relative", curves, at.offset);
+    const rounds = ratesOf(base).map((rate) => grouped((2 * Math.PI) / rate)).join(", ");
+    about.textContent = `${scheme.rows ? `Width 16, so eight pairs, turning once round in ${rounds} positions.` : ""}${scheme.about}`;
+    publish({ ...state, ...at, ...numbers, base, tokens: text.tokens, bars, now, curves, vectors: [QUERY, KEY] },
+      sentence(scheme, text, at, now, knobs.player.isRunning));
   }
   render();
 }
-

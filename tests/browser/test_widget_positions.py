@@ -1,14 +1,15 @@
-"""The live figure of positions: worked with mouse and keyboard, its numbers stay the package's."""
+"""The live figure of positions: worked with mouse, finger and keyboard, its numbers stay the package's."""
 
 import jax.numpy as jnp
 import numpy as np
 import pytest
 
 import plainformer as pf
+from tests.browser.hostile import HOSTILE
 
 MARGIN = 1e-4
 LAST, WIDTH, HEADS = 63, 16, 4
-POSITIONS = jnp.arange(LAST + 1)
+OFFSETS = np.arange(-LAST, LAST + 1)
 CLOCKS = ["sinusoidal", "rotary"]
 SCHEMES = [*CLOCKS, "alibi", "relative"]
 
@@ -17,53 +18,43 @@ def assert_close(got, expected):
     np.testing.assert_allclose(np.asarray(got), np.asarray(expected), rtol=0, atol=MARGIN)
 
 
-def assert_offset_decides(curve, table):
-    """At every query and key, the number of the pair is the curve's number at their offset."""
-    n, m = np.indices((LAST + 1, LAST + 1))
-    assert_close(np.asarray(curve)[n - m + LAST], table)
-
-
 def rows(state, positions):
-    """The rows of the query and of the key, were each of them at all these positions; and which columns form a pair."""
+    """Queries and keys, were each of them at all these positions; and which columns form a pair."""
     columns = np.arange(WIDTH)
     if state["scheme"] == "sinusoidal":
-        codes = pf.sinusoidal_positions(positions, WIDTH)
+        codes = pf.sinusoidal_positions(positions, WIDTH, base=float(state["base"]))
         return codes, codes, columns.reshape(-1, 2)
-    queries, keys = (jnp.tile(jnp.asarray(state[name]), (len(positions), 1)) for name in ("query", "key"))
-    return *(pf.rotate_pairs(each, positions) for each in (queries, keys)), columns.reshape(2, -1).T
+    given = (jnp.tile(jnp.asarray(vector, jnp.float32), (len(positions), 1)) for vector in state["vectors"])
+    return *(pf.rotate_pairs(each, positions, base=float(state["base"])) for each in given), columns.reshape(2, -1).T
 
 
-def check_clocks(state):
-    queries, keys, pairs = rows(state, POSITIONS)
-    query, key = queries[state["n"]], keys[state["m"]]
-    assert_close(state["rows"], [query, key])
-    assert_close(state["products"], (query * key)[pairs].sum(axis=1))
-    assert_close(state["score"], query @ key)
-    assert_offset_decides(state["curve"], queries @ keys.T)
-
-
-def check_alibi(state):
-    bias = pf.AlibiPositions(HEADS).bias(POSITIONS, POSITIONS)
-    assert_close(state["slopes"], pf.alibi_slopes(HEADS))
-    assert_close(state["bias"], bias[:, state["n"], state["m"]])
-    for curve, table in zip(state["curves"], bias, strict=True):
-        assert_offset_decides(curve, table)
-
-
-def check_relative(state):
-    buckets = pf.relative_buckets(POSITIONS[None, :] - POSITIONS[:, None])
-    assert state["bucket"] == buckets[state["n"], state["m"]]
-    assert_offset_decides(state["buckets"], buckets)
-    offsets = np.arange(-LAST, LAST + 1)
-    assert state["sharing"] == list(offsets[np.array(state["buckets"]) == state["bucket"]])
-
-
-CHECKS = {"sinusoidal": check_clocks, "rotary": check_clocks, "alibi": check_alibi, "relative": check_relative}
+def table(state, positions):
+    """What the package gives to each pair of positions: one matrix, or one for each head; a row for each query."""
+    if state["scheme"] in CLOCKS:
+        queries, keys, _ = rows(state, positions)
+        return pf.dot_product_scores(queries, keys)[None]
+    if state["scheme"] == "alibi":
+        return pf.AlibiPositions(HEADS).bias(positions, positions)
+    return pf.relative_buckets(positions[None, :] - positions[:, None])[None]
 
 
 def check_positions(state):
-    assert state["offset"] == state["n"] - state["m"]
-    CHECKS[state["scheme"]](state)
+    """The curves at all offsets, and the bars of the tokens where they stand."""
+    n, m, tokens = state["n"], state["m"], len(state["tokens"])
+    assert state["offset"] == n - m == state["query"] - state["key"]
+    assert n == state["first"] + state["query"]
+    assert_close(state["now"], np.asarray(state["curves"])[:, n - m + LAST])
+    # All positions that a token can have, so that each scheme is compiled once.
+    everywhere = np.asarray(table(state, jnp.arange(2 * LAST + 1)))
+    near, far = np.maximum(OFFSETS, 0), np.maximum(-OFFSETS, 0)
+    assert_close(state["curves"], everywhere[:, near, far])
+    seen = everywhere[:, n, state["first"] : state["first"] + tokens].T
+    assert_close(state["bars"], np.exp(seen) if state["scheme"] == "alibi" else seen)
+    if state["scheme"] in CLOCKS:
+        queries, keys, pairs = rows(state, jnp.arange(2 * LAST + 1))
+        assert_close(state["rows"], [queries[n], keys[m]])
+        assert_close(state["products"], (queries[n] * keys[m])[pairs].sum(axis=1))
+        assert_close(state["score"], queries[n] @ keys[m])
 
 
 def choose(figure, scheme):
@@ -71,9 +62,55 @@ def choose(figure, scheme):
     return figure
 
 
-def text(value):
-    digits = f"{value:.2f}"
-    return digits.removeprefix("-") if float(digits) == 0 else digits.replace("-", "−")
+def text(value, digits=2):
+    words = f"{value:.{digits}f}"
+    return words.removeprefix("-") if float(words) == 0 else words.replace("-", "−")
+
+
+# Sets every control of the figure to given values by script, and returns the numbers that it then publishes.
+SET = """(root, states) => states.map(({ scheme, unit, text, first, power, chosen, wanted }) => {
+    const set = (input, value) => {
+        input.value = value;
+        input.dispatchEvent(new Event('input', { bubbles: true }));
+    };
+    for (const value of [scheme, unit]) {
+        const input = root.querySelector(`input[value=${value}]`);
+        if (!input.checked) input.click();
+    }
+    set(root.querySelector('input[type=text]'), text);
+    const tile = root.querySelectorAll('.lf-tile input')[chosen];
+    if (!tile.checked) tile.click();
+    const [place, offset, base] = root.querySelectorAll('input[type=range]');
+    set(place, first);
+    set(base, power);
+    set(offset, wanted);
+    return JSON.parse(root.dataset.state);
+})"""
+
+
+def test_positions_numbers_are_those_of_python(shared_figures):
+    """Twenty random states: schemes, sentences, places, bases, queries and offsets."""
+    random = np.random.default_rng(0)
+    wanted = []
+    for run in range(20):
+        count = int(random.integers(1, 40))
+        word = ["ab", "çé", "日本"][run % 3]
+        wanted.append(
+            {
+                "scheme": SCHEMES[run % 4],
+                "unit": ["words", "letters"][run // 4 % 2],
+                "text": " ".join([word] * count) if run // 4 % 2 == 0 else (word * count)[:count],
+                "first": int(random.integers(LAST + 1)),
+                "power": float(random.integers(4, 25) / 4),
+                "chosen": int(random.integers(count)),
+            }
+        )
+        wanted[-1]["wanted"] = wanted[-1]["chosen"] - int(random.integers(count))
+    for found, want in zip(shared_figures("positions").root.evaluate(SET, wanted), wanted, strict=True):
+        assert all(found[name] == want[name] for name in want if name != "chosen")
+        assert (found["query"], found["offset"]) == (want["chosen"], want["wanted"])
+        assert found["base"] == round(10 ** want["power"])
+        check_positions(found)
 
 
 @pytest.mark.parametrize("scheme", SCHEMES)
@@ -81,53 +118,90 @@ def test_positions_follow_the_keyboard(shared_figures, scheme):
     figure = choose(shared_figures("positions"), scheme)
     start = figure.state
     check_positions(start)
-    figure.press(figure.control("Query at n"), *["ArrowRight"] * 3)
-    figure.press(figure.control("Key at m"), "Home", "ArrowRight")
-    assert (figure.state["n"], figure.state["m"]) == (start["n"] + 3, 1)
+    figure.press(figure.control("Offset n − m"), "ArrowRight", "ArrowRight")
+    assert (figure.state["n"], figure.state["m"]) == (start["n"], start["m"] - 2)
+    figure.press(figure.control("First token at"), "End")
+    figure.press(figure.root.locator(".lf-tile input:checked"), "ArrowLeft")
+    assert figure.state["first"] == LAST
+    assert figure.state["query"] == start["query"] - 1
     check_positions(figure.state)
-    figure.press(figure.control("Key at m"), "End")
-    assert figure.state["offset"] < 0
+    figure.press(figure.control("Offset n − m"), "Home")
+    assert figure.state["key"] == len(figure.state["tokens"]) - 1
     check_positions(figure.state)
 
 
 @pytest.mark.parametrize("scheme", SCHEMES)
 def test_positions_follow_the_mouse(shared_figures, scheme):
     figure = choose(shared_figures("positions"), scheme)
-    box = figure.control("Query at n").bounding_box()
+    figure.root.locator(".lf-tile").nth(2).click()
+    assert (figure.state["query"], figure.state["key"], figure.state["offset"]) == (
+        2,
+        0,
+        2,
+    )  # as far back as there is a token
+    box = figure.control("First token at").bounding_box()
     figure.page.mouse.click(box["x"] + box["width"] - 3, box["y"] + box["height"] / 2)
-    assert (figure.state["n"], figure.state["m"]) == (LAST, 12)
+    assert figure.state["first"] == LAST
     check_positions(figure.state)
+    figure.root.locator(".lf-tile").nth(9).click()
+    assert figure.state["offset"] == 5  # the offset that the reader asked for comes back
     figure.reset()
     assert figure.state["scheme"] == "sinusoidal"
+
+
+def test_positions_follow_a_finger(open_figure):
+    figure = open_figure("positions", has_touch=True, is_mobile=True, viewport={"width": 390, "height": 844})
+    figure.root.locator(".lf-tile").nth(3).tap()
+    assert figure.state["query"] == 3
+    figure.root.get_by_label("rotary").tap()
+    check_positions(figure.state)
 
 
 @pytest.mark.parametrize("scheme", SCHEMES)
 def test_positions_moved_together_change_nothing_but_the_hands(shared_figures, scheme):
     figure = choose(shared_figures("positions"), scheme)
     before = figure.state
-    both = figure.control("Move both")
-    figure.press(both, *["ArrowRight"] * 5)
+    figure.press(figure.control("First token at"), *["ArrowRight"] * 5)
     after = figure.state
     assert (after["n"], after["m"]) == (before["n"] + 5, before["m"] + 5)
-    box = both.bounding_box()
-    figure.page.mouse.click(box["x"] + box["width"] - 3, box["y"] + box["height"] / 2)
-    far = figure.state
-    assert (far["n"], far["m"]) == (LAST, LAST - before["offset"])
-    for state in (after, far):
-        check_positions(state)
-        for name in {"score", "products", "bias", "bucket", "sharing", "curve", "offset"} & set(state):
-            np.testing.assert_allclose(state[name], before[name], rtol=0, atol=1e-9)
+    check_positions(after)
+    for name in {"score", "products", "now", "bars", "curves"} & set(after):
+        np.testing.assert_allclose(after[name], before[name], rtol=0, atol=1e-5)
     if scheme in CLOCKS:
-        assert np.abs(np.subtract(far["rows"], before["rows"])).max() > 0.5
+        assert np.abs(np.subtract(after["rows"], before["rows"])).max() > 0.5
 
 
-def test_positions_at_both_ends_leave_nowhere_to_move(shared_figures):
-    figure = shared_figures("positions")
-    figure.press(figure.control("Query at n"), "End")
-    figure.press(figure.control("Key at m"), "Home")
-    figure.press(figure.control("Move both"), "ArrowRight", "ArrowLeft")
-    assert (figure.state["n"], figure.state["m"]) == (LAST, 0)
-    check_positions(figure.state)
+def test_positions_run_and_pause(shared_figures):
+    figure = choose(shared_figures("positions"), "rotary")
+    button = figure.root.locator(".lf-play")
+    figure.press(button, "Enter")
+    figure.page.wait_for_function(
+        "node => JSON.parse(node.dataset.state).first >= 15", arg=figure.root.element_handle()
+    )
+    assert "wherever they stand" in figure.summary
+    button.click()
+    paused = figure.state
+    check_positions(paused)
+    assert "stands at" in figure.summary
+    figure.page.wait_for_timeout(600)
+    assert figure.state == paused
+    figure.press(figure.control("First token at"), "End", "ArrowLeft")
+    button.click()
+    assert figure.state["first"] == LAST  # where it ends by itself
+    assert button.inner_text() == "Play"
+    button.click()
+    assert figure.state["first"] == 0  # and begins anew
+    figure.reset()
+    assert button.inner_text() == "Play"
+
+
+def test_positions_step_for_those_who_want_little_to_move(open_figure):
+    figure = open_figure("positions", reduced_motion="reduce")
+    hand = figure.root.locator(".lf-clocks .lf-turn").first
+    assert hand.evaluate("node => getComputedStyle(node).transitionProperty") == "none"
+    figure.root.locator(".lf-play").click()
+    figure.page.wait_for_timeout(700)
+    assert figure.state["first"] == 13  # one step at once, the next after a second
 
 
 @pytest.mark.parametrize("scheme", CLOCKS)
@@ -140,37 +214,82 @@ def test_positions_write_down_what_each_pair_adds(shared_figures, scheme):
     assert text(state["score"]) in figure.summary
 
 
-def tip(figure, pair, which):
-    """Where a hand points, with up as the second coordinate, in units of the clock's own drawing."""
-    circle = figure.root.locator(".lf-clocks svg").nth(pair).locator(f"circle.lf-{which}")
-    return np.array([float(circle.get_attribute("cx")), -float(circle.get_attribute("cy"))])
-
-
 @pytest.mark.parametrize("scheme", CLOCKS)
 def test_positions_hands_point_along_their_pairs(shared_figures, scheme):
     figure = choose(shared_figures("positions"), scheme)
-    *_, pairs = rows(figure.state, POSITIONS)
+    *_, pairs = rows(figure.state, jnp.arange(2 * LAST + 1))
     lengths = []
     for row, which in zip(figure.state["rows"], "nm", strict=True):
         for pair, columns in enumerate(pairs):
-            pointing, expected = tip(figure, pair, which), np.array(row)[columns]
-            lengths.append(np.hypot(*pointing) / np.hypot(*expected))
-            assert_close(pointing / np.hypot(*pointing), expected / np.hypot(*expected))
-    assert_close(lengths, lengths[0])  # one scale for all
+            circle = figure.root.locator(".lf-clocks svg").nth(pair).locator(f"circle.lf-{which}")
+            length = float(circle.get_attribute("cx"))
+            turn = circle.evaluate("node => node.parentNode.style.transform")
+            angle = -np.deg2rad(float(turn.removeprefix("rotate(").removesuffix("deg)")))  # drawings count clockwise
+            tip = length * np.array([np.cos(angle), np.sin(angle)])
+            wanted = np.asarray(row)[columns]
+            lengths.append(length / np.hypot(*wanted))
+            np.testing.assert_allclose(tip, lengths[-1] * wanted, atol=1e-3)
+    np.testing.assert_allclose(lengths, lengths[0], rtol=1e-4)  # one scale for all
+    assert lengths[0] * max(np.hypot(*np.asarray(row)[pairs].T).max() for row in figure.state["rows"]) <= 46.5
 
 
-def test_positions_rotary_example_fits_best_five_back(shared_figures):
+def test_positions_fit_best_five_back(shared_figures):
     state = choose(shared_figures("positions"), "rotary").state
-    assert np.argmax(state["curve"]) - LAST == 5
-    assert not np.allclose(state["curve"], state["curve"][::-1])  # generic: past and future differ
+    curve = state["curves"][0]
+    assert np.argmax(curve) - LAST == 5
+    assert not np.allclose(curve, curve[::-1])  # generic: past and future differ
 
 
-def test_positions_tables_show_the_present_pair(shared_figures):
-    figure = choose(shared_figures("positions"), "alibi")
-    table = figure.root.locator("table:visible tbody tr")
-    slopes, biases, factors = (table.locator(f"td:nth-child({column})").all_inner_texts() for column in (2, 3, 4))
-    assert slopes == ["1/4", "1/16", "1/64", "1/256"]
-    np.testing.assert_allclose([float(bias.replace("−", "-")) for bias in biases], figure.state["bias"], atol=5.1e-4)
-    np.testing.assert_allclose([float(factor) for factor in factors], np.exp(figure.state["bias"]), rtol=6e-3)
+def test_positions_base_sets_the_slowest_hand(shared_figures):
+    figure = shared_figures("positions")
+    figure.press(figure.control("Base"), "Home")
+    assert figure.state["base"] == 10
+    assert "once round in 6.3, 8.4, 11, 15, 20, 26, 35, 47 positions" in figure.root.inner_text()
+    check_positions(figure.state)
+    choose(figure, "alibi")
+    assert not figure.control("Base").is_visible()  # it has none
+
+
+def test_positions_bars_stand_under_the_tokens(shared_figures):
+    figure = shared_figures("positions")
+    tiles = figure.root.locator(".lf-tile")
+    assert tiles.locator("bdi").all_inner_texts() == figure.state["tokens"] == figure.state["text"].split()
+    assert tiles.locator("> span:nth-child(2)").all_inner_texts() == [str(12 + i) for i in range(14)]
+    assert tiles.locator("> span:last-child").all_inner_texts() == [text(bar[0], 1) for bar in figure.state["bars"]]
+    heights = [float(tiles.nth(i).locator("i").evaluate("node => parseFloat(node.style.height)")) for i in range(14)]
+    np.testing.assert_allclose(
+        heights, 100 * np.array(figure.state["bars"])[:, 0] / 8, atol=1e-3
+    )  # all of them positive
     choose(figure, "relative")
-    assert figure.root.locator("dd:visible").all_inner_texts() == ["8", "8 to 11", "4"]
+    assert tiles.locator("> span:last-child").all_inner_texts() == [str(bar[0]) for bar in figure.state["bars"]]
+    assert "Offsets in bucket 5: 5." in figure.root.inner_text()
+    choose(figure, "alibi")
+    assert tiles.first.locator("i").count() == HEADS
+    factors = [text(value) for value in figure.state["bars"][0]]
+    assert tiles.first.get_attribute("title") == ", ".join(factors)
+
+
+FILL = """(root, texts) => texts.map((text) => {
+    const field = root.querySelector('input[type=text]');
+    field.value = text;
+    const start = performance.now();
+    field.dispatchEvent(new Event('input', { bubbles: true }));
+    return [JSON.parse(root.dataset.state).tokens.length, performance.now() - start];
+})"""
+
+
+@pytest.mark.parametrize("unit", ["words", "letters"])
+def test_positions_take_no_harm_from_what_is_typed(shared_figures, unit):
+    figure = choose(shared_figures("positions"), unit)
+    found = figure.root.evaluate(FILL, HOSTILE)
+    assert max(count for count, _ in found) == LAST + 1
+    assert max(milliseconds for _, milliseconds in found) < 100
+    assert figure.page.evaluate("window.alarm") is None
+    figure.root.locator("input[type=text]").fill("")
+    assert figure.summary == "There is no token: type something into “Your sentence”."
+    check_positions({**figure.state, "bars": np.zeros((0, 1)), "tokens": []})
+    figure.root.locator("input[type=text]").fill("x" * 30 + " שלום 👩‍👩‍👧‍👦")
+    assert figure.state["tokens"] == (
+        ["x" * 24 + "…", "שלום", "👩‍👩‍👧‍👦"] if unit == "words" else [*"x" * 30, "␣", *"שלום", "␣", "👩‍👩‍👧‍👦"]
+    )
+    check_positions(figure.state)

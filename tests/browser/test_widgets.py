@@ -34,7 +34,14 @@ CHANGES = {
     ],
     "heads": [("Head 2", "Space")],
     "blocks": [("pre-norm", "Space"), ("Weight scale", "ArrowRight"), ("Layers", "ArrowLeft")],
-    "positions": [("rotary", "Space"), ("Query at n", "ArrowRight"), ("Key at m", "End"), ("Move both", "Home")],
+    "positions": [
+        ("rotary", "Space"),
+        ("letters", "Space"),
+        ("First token at", "ArrowRight"),
+        ("Play", "Enter"),
+        ("Offset n − m", "End"),
+        ("Base", "Home"),
+    ],
     "descent": [("Learning rate", "ArrowRight"), ("One step", "Enter"), ("Ten steps", "Space")],
     "surprise": [("The cat", "Space"), ("Letter", "ArrowRight")],
     "sampling": [

@@ -120,11 +120,11 @@ export function rotatePairs(rows, positions, base) {
 }
 
 /** The code of each position: sine and cosine of the angle of each clock, in turn. */
-export function sinusoidalPositions(positions, dModel) {
+export function sinusoidalPositions(positions, dModel, base = 10000) {
   const out = matrix(positions.length, dModel);
   positions.forEach((position, n) => {
     for (let i = 0; i < dModel; i += 2) {
-      const angle = position / 10000 ** (i / dModel);
+      const angle = position / base ** (i / dModel);
       row(out, n).set([Math.sin(angle), Math.cos(angle)], i);
     }
   });
