@@ -21,11 +21,11 @@ export default {
     const addressOf = addresses(model.get("modules"));
     const { mount } = await import(addressOf(`${model.get("figure")}.mjs`));
     const bytes = model.get("file");
-    const file = bytes?.byteLength ? { name: model.get("name"), bytes: bytes.buffer.slice(bytes.byteOffset, bytes.byteOffset + bytes.byteLength) } : null;
+    const file = bytes?.byteLength ? { name: model.get("name"), bytes: bytes.buffer.slice(bytes.byteOffset, bytes.byteOffset + bytes.byteLength) } : {};
     const stage = document.createElement("div");
     el.append(stage);
     try {
-      await mount(stage, file ?? model.get("values"));
+      await mount(stage, { ...model.get("values"), ...file });
     } catch (error) {
       stage.textContent = error.message; // a figure says itself what it can mend
     }

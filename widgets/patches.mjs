@@ -1,111 +1,291 @@
-// What a vision transformer looks at (chapter 10): the class token's attention over the patches of a digit, and what the
-// model says if a patch is painted blank. `patches.json` holds what the book's own model made of each digit, whole and
-// with each patch hidden; tools/models/patches_figure.py writes it.
-import { choice, format, frame, heat, html, matrixTable } from "./common.mjs";
+// A digit that the reader draws, read by a vision transformer (chapter 10): what it says, where its class token looks,
+// and what it says without some of the patches. ink.mjs makes of strokes such images as scikit-learn's digits are.
+import { checkbox, choice, format, frame, html, matmul, softmax } from "./common.mjs";
+import { rowsOf } from "./engine/arrays.mjs";
+import { newest } from "./engine/client.mjs";
+import { start } from "./engine/start.mjs";
+import { BLOCK, between, bitmapOf, blank, counted, fitted, stamp } from "./ink.mjs";
 
-const THOUSANDTHS = 1000; // of attention weights
-const PARTS = 100000; // of probabilities
-const INK = 16; // the darkest pixel
-const ROLLOUT = "rollout";
-const MEAN = "mean";
+const LABEL = "Live figure: draw a digit, and see what a vision transformer makes of its patches";
+const FULL = BLOCK ** 2; // a pixel of the image that is all ink,
+const INK = 2; // which the book's models read as this
+const PEN = 1 / 16; // radius of the pen, as a share of the paper
+const THREE = [[28, 24], [42, 12], [60, 13], [69, 26], [60, 40], [46, 46], [64, 52], [72, 66], [60, 82], [42, 86], [27, 76]]; // in per cent
+const ARROWS = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, -1], ArrowDown: [0, 1] };
 
+const range = (length) => Array.from({ length }, (_, n) => n);
 const mean = (rows) => rows[0].map((_, j) => rows.reduce((sum, row) => sum + row[j], 0) / rows.length);
 const largest = (numbers) => numbers.indexOf(Math.max(...numbers));
 
-/** The class token's row, itself first: of one head of a block, of the mean of its heads, or by roll-out. */
-export function classRow(image, variant, layer, head) {
-  if (layer === ROLLOUT) return image.rollout[variant].map((value) => value / THOUSANDTHS);
-  const heads = image.weights[variant][layer];
-  return (head === MEAN ? mean(heads) : heads[head]).map((value) => value / THOUSANDTHS);
+/** What the model makes of an image: probabilities, and by block and head the attention of the row that it judges by. */
+function readings(found, { pooling, stack: { num_layers: layers, num_heads: heads } }) {
+  const judge = (rows) => (pooling === "class" ? rows[0] : mean(rows));
+  const weights = range(layers).map((l) => range(heads).map((h) => rowsOf(found[`encoder.stack.blocks.${l}.attention.weights.${h}`])));
+  let rollout = judge(weights[0][0].map((row, n) => row.map((_, m) => Number(n === m))));
+  for (const block of [...weights].reverse()) { // half of a token is what it was, half what it reads
+    const read = mean(block.map((head) => matmul([rollout], head)[0]));
+    rollout = rollout.map((value, n) => (value + read[n]) / 2);
+  }
+  const rows = { rollout };
+  weights.map((block) => block.map(judge)).forEach((block, l) => {
+    block.forEach((head, h) => { rows[`${l}.${h}`] = head; });
+    rows[`${l}.mean`] = mean(block);
+  });
+  return { probabilities: softmax(found.returned), rows };
 }
 
-export async function mount(element) {
-  const { grid: [down, right], images } = await (await fetch(new URL("patches.json", import.meta.url))).json();
-  const [layers, heads] = [images[0].weights[0].length, images[0].weights[0][0].length];
-  const [tall, wide] = [images[0].pixels.length / down, images[0].pixels[0].length / right];
-  const answers = images.map(({ probabilities }) => largest(probabilities[0]));
-  const places = Array.from({ length: down * right }, (_, n) => [Math.floor(n / right), n % right]);
-  const name = (n) => `row ${places[n][0] + 1}, column ${places[n][1] + 1}`;
-  const start = { image: Math.max(0, images.findIndex(({ label }, i) => label === answers[i])), layer: ROLLOUT, head: MEAN, hidden: null };
-
-  let state = { ...start };
-  const set = (change) => { state = { ...state, ...change }; render(); };
-  const { controls, stage, publish } = frame(element, { label: "Live figure: where the class token looks, patch by patch", reset: () => set(start) });
-  const image = choice({ legend: "Digit", onchange: (value) => set({ image: value, hidden: null }),
-    options: images.map(({ label }, i) => [i, answers[i] === label ? `a ${label}` : `a ${label}, misread`]) });
-  const layer = choice({ legend: "Attention", onchange: (value) => set({ layer: value }),
-    options: [...Array.from({ length: layers }, (_, l) => [l, `block ${l + 1}`]), [ROLLOUT, "roll-out"]] });
-  const head = choice({ legend: "Head", onchange: (value) => set({ head: value }),
-    options: [[MEAN, "mean"], ...Array.from({ length: heads }, (_, h) => [h, `head ${h + 1}`])] });
-  controls.append(...[image, layer, head].map(({ node }) => { node.classList.add("lf-wide"); return node; }));
-
-  const buttons = places.map((_, n) => {
-    const pixels = Array.from({ length: tall * wide }, () => html("span", { class: "lf-pixel" }));
-    const wash = html("span", { class: "lf-wash" });
-    const button = html("button", { type: "button", class: "lf-patch", "aria-pressed": "false",
-      onclick: () => set({ hidden: state.hidden === n ? null : n }) }, pixels, wash);
-    button.style.gridTemplateColumns = `repeat(${wide}, 1fr)`;
-    return { button, pixels, wash };
-  });
-  const picture = html("div", { class: "lf-picture", role: "group", "aria-label": "The digit, cut into patches" }, buttons.map(({ button }) => button));
-  picture.style.gridTemplateColumns = `repeat(${right}, 1fr)`;
-  const title = html("p", { class: "lf-title" }, "The digit: click a patch to hide it");
-  const map = matrixTable({ caption: "", rows: Array.from({ length: down }, (_, i) => `row ${i + 1}`),
-    columns: Array.from({ length: right }, (_, j) => String(j + 1)), digits: 2 });
-  const kept = html("p", { class: "lf-note" });
-  const rows = images[0].probabilities[0].map((_, digit) => ({
-    head: html("th", { scope: "row" }, String(digit)), cells: [html("td"), html("td")],
-    bar: html("span", { class: "lf-bar", style: "color: var(--lf-hue-1)" }),
-  }));
-  const table = html("table", {}, html("caption", {}, "What the model says"),
-    html("thead", {}, html("tr", {}, ["digit", "whole", "now"].map((word) => html("th", { scope: "col" }, word)), html("td"))),
-    html("tbody", {}, rows.map((row) => html("tr", {}, row.head, row.cells, html("td", { class: "lf-bar-cell" }, row.bar)))));
-  stage.append(html("div", { class: "lf-panel" }, title, picture, html("div", { class: "lf-table" }, map.table), kept),
-    html("div", { class: "lf-panel" }, table),
-    html("p", { class: "lf-note lf-wide" }, "Orange over the digit: the class token's attention, deepest where the table's number is largest. " +
-      "“whole”: the probability with all patches. “now”: with the patch that you hide painted blank, as paper is; the attention is then that of " +
-      "the image without it. Red: what the model says now."));
-
-  function render() {
-    const shown = images[state.image];
-    const layerNow = state.layer === ROLLOUT ? ROLLOUT : Number(state.layer);
-    const headNow = state.head === MEAN ? MEAN : Number(state.head);
-    const variant = state.hidden === null ? 0 : state.hidden + 1;
-    const [self, ...patches] = classRow(shown, variant, layerNow, headNow);
-    const [whole, now] = [0, variant].map((which) => shown.probabilities[which].map((value) => value / PARTS));
-    const most = Math.max(...patches);
-    const answer = largest(now);
-
-    [image.value, layer.value, head.value] = [state.image, state.layer, state.head];
-    head.node.hidden = layerNow === ROLLOUT;
-    buttons.forEach(({ button, pixels, wash }, n) => {
-      const isHidden = state.hidden === n;
-      const [row, column] = places[n];
-      pixels.forEach((pixel, k) => {
-        const ink = isHidden ? 0 : shown.pixels[row * tall + Math.floor(k / wide)][column * wide + (k % wide)] / INK;
-        pixel.style.setProperty("--share", `${Math.round(100 * ink)}%`);
-      });
-      wash.style.opacity = most === 0 ? 0 : (0.6 * patches[n]) / most;
-      button.setAttribute("aria-pressed", isHidden);
-      button.setAttribute("aria-label", `Patch in ${name(n)}, attention ${format(patches[n])}${isHidden ? ", hidden" : ""}`);
+/** A canvas of small squares, each with the colour of the canvas, as strongly as its share of 1 says. */
+function squares(rows, columns, style) {
+  const node = html("canvas", { width: columns, height: rows, class: style, "aria-hidden": "true" });
+  const pen = node.getContext("2d");
+  function paint(shares) {
+    pen.clearRect(0, 0, columns, rows);
+    pen.fillStyle = getComputedStyle(node).color;
+    shares.forEach((share, n) => {
+      pen.globalAlpha = share;
+      pen.fillRect(n % columns, Math.floor(n / columns), 1, 1);
     });
-    const where = layerNow === ROLLOUT ? "roll-out through all blocks" : `block ${layerNow + 1}, ${headNow === MEAN ? "mean of the heads" : `head ${headNow + 1}`}`;
-    map.table.caption.textContent = `Attention of the class token: ${where}`;
-    map.update(Array.from({ length: down }, (_, i) => patches.slice(i * right, (i + 1) * right)));
-    map.cells.flat().forEach((cell, n) => {
-      heat(cell, -patches[n], most || 1); // in the colour of the wash
-      cell.classList.toggle("lf-chosen", state.hidden === n);
-    });
-    kept.textContent = `It keeps ${format(self)} for itself; all ${1 + down * right} numbers sum to 1, but for rounding.`;
-    rows.forEach(({ head: digit, cells, bar }, i) => {
-      [whole, now].forEach((numbers, j) => { cells[j].textContent = format(numbers[i], 3); });
-      digit.classList.toggle("lf-chosen", i === answer);
-      bar.hidden = now[i] === 0;
-      bar.style.width = `${100 * now[i]}%`;
-    });
-    const said = state.hidden === null ? "" : ` with the patch in ${name(state.hidden)} hidden; whole, it is ${format(whole[answers[state.image]], 3)} for ${answers[state.image]}`;
-    publish({ ...state, image: Number(state.image), layer: layerNow, head: headNow, number: shown.number, label: shown.label, variant, self, patches, whole, now, answer },
-      `A ${shown.label}: the model says ${answer}, with probability ${format(now[answer], 3)}${said}. It looks most at ${name(largest(patches))}, by ${where}.`);
   }
-  render();
+  return { node, paint };
+}
+
+/** Tells where a pointer is on `node`, as shares of its width and height: when it is pressed, and on all the way of a drag. */
+function draggable(node, ondown, ondrag) {
+  const place = ({ clientX, clientY }) => {
+    const box = node.getBoundingClientRect();
+    return [(clientX - box.left) / box.width, (clientY - box.top) / box.height];
+  };
+  node.addEventListener("pointerdown", (event) => {
+    if (event.button) return;
+    node.setPointerCapture(event.pointerId);
+    ondown(place(event));
+  });
+  node.addEventListener("pointermove", (event) => {
+    if (!node.hasPointerCapture(event.pointerId)) return;
+    const way = event.getCoalescedEvents?.() ?? [];
+    ondrag((way.length ? way : [event]).map(place));
+  });
+}
+
+/** Paper to draw on; `ondraw(points, pen)` hears of what is drawn, and where the pen is that the keys move. */
+function paper({ height, width }, ondraw) {
+  const { node: canvas, paint } = squares(height, width, "lf-sheet");
+  const nib = html("span", { class: "lf-nib" });
+  const node = html("div", { class: "lf-paper", tabindex: 0, role: "application", style: `aspect-ratio: ${width} / ${height}`,
+    "aria-label": "Paper: draw on it. The arrow keys move the pen, the space bar puts it down or lifts it." }, canvas, nib);
+  let [last, pen] = [];
+  const follow = (shares) => shares.map(([x, y]) => [x * width, y * height]).flatMap((to) => {
+    const points = between(last ?? to, to);
+    last = to;
+    return points;
+  });
+  draggable(canvas, (share) => { last = null; ondraw(follow([share]), pen); }, (shares) => ondraw(follow(shares), pen));
+  node.addEventListener("keydown", (event) => {
+    const [right, down] = ARROWS[event.key] ?? [0, 0];
+    if (!(event.key in ARROWS) && event.key !== " ") return;
+    event.preventDefault();
+    const step = Math.ceil(Math.max(height, width) / 32);
+    const moved = (from, by, most) => Math.max(0, Math.min(most, from + by * step));
+    const [x, y, isDown] = [moved(pen.x, right, width), moved(pen.y, down, height), pen.down !== (event.key === " ")];
+    ondraw(isDown ? between([pen.x, pen.y], [x, y]) : [], { x, y, down: isDown });
+  });
+  function show(bits, to) {
+    pen = to;
+    paint(bits);
+    Object.assign(nib.style, { left: `${(100 * pen.x) / width}%`, top: `${(100 * pen.y) / height}%` });
+    nib.classList.toggle("lf-down", pen.down);
+  }
+  return { node, show };
+}
+
+/** The image as the model reads it, cut into patches, under a wash; a tap, a drag or a key hides patches. */
+function patchwork([height, width], [down, right], { onhide, onlook }) {
+  const [picture, wash] = [squares(height, width, "lf-sheet"), squares(down, right, "lf-sheet lf-washed")];
+  const cells = range(down * right).map((n) => html("span", { class: "lf-patch", role: "checkbox", tabindex: n ? -1 : 0, onfocus: () => onlook(n) }));
+  const grid = html("div", { class: "lf-patches", role: "group", "aria-label": "Patches: tap, or drag over them, to hide them" }, cells);
+  grid.style.gridTemplate = `repeat(${down}, 1fr) / repeat(${right}, 1fr)`;
+  const isHidden = (n) => cells[n].getAttribute("aria-checked") === "true";
+  const at = ([x, y]) => (x >= 0 && y >= 0 && x < 1 && y < 1 ? Math.floor(y * down) * right + Math.floor(x * right) : -1);
+  let hides;
+  const sweep = (n) => { if (n >= 0 && isHidden(n) !== hides) onhide(n, hides); };
+  draggable(grid, (share) => { hides = !isHidden(at(share)); sweep(at(share)); }, (shares) => shares.map(at).forEach(sweep));
+  grid.addEventListener("keydown", (event) => {
+    const n = cells.indexOf(event.target);
+    const [across, along] = ARROWS[event.key] ?? [0, 0];
+    if (event.key === " " || event.key === "Enter") onhide(n, !isHidden(n));
+    else if (event.key in ARROWS) cells[n + across + right * along]?.focus();
+    else return;
+    event.preventDefault();
+  });
+  grid.addEventListener("focusin", ({ target }) => cells.forEach((cell) => { cell.tabIndex = cell === target ? 0 : -1; }));
+  cells.forEach((cell, n) => cell.addEventListener("pointerenter", () => onlook(n)));
+  const hide = (hidden) => cells.forEach((cell, n) => cell.setAttribute("aria-checked", hidden.includes(n)));
+  function show(image, patches, words) {
+    const most = Math.max(...patches);
+    picture.paint(image.flat().map((count) => count / FULL));
+    wash.paint(patches.map((value) => (0.7 * value) / (most || 1)));
+    cells.forEach((cell, n) => cell.setAttribute("aria-label", words(n)));
+  }
+  return { node: html("div", { class: "lf-paper", style: `aspect-ratio: ${width} / ${height}` }, picture.node, wash.node, grid), hide, show };
+}
+
+/** Radio buttons that are small pictures, of rows and columns as in `size`; `options` is a list of [value, name, words below]. */
+function pictures({ legend, options, onchange, size, style }) {
+  const radio = choice({ legend, options: options.map(([value, , words = ""]) => [value, words]), onchange });
+  radio.node.classList.add("lf-pictures");
+  const tiles = options.map(() => squares(...size, style));
+  radio.labels.forEach((label, i) => {
+    label.title = options[i][1];
+    label.firstChild.setAttribute("aria-label", options[i][1]);
+    label.prepend(tiles[i].node);
+  });
+  return { radio, paint: (images) => tiles.forEach(({ paint }, i) => paint(images[i])) };
+}
+
+/** What the model says: a bar for each answer, and a tick where it was with all patches. */
+function answers(count) {
+  const rows = range(count).map((answer) => {
+    const [bar, tick] = [html("span", { class: "lf-bar", style: "color: var(--lf-hue-1)" }), html("span", { class: "lf-tick" })];
+    const [head, now, whole] = [html("th", { scope: "row" }, String(answer)), html("td"), html("td")];
+    const drawn = html("td", { class: "lf-bar-cell" }, html("span", { class: "lf-track" }, bar, tick));
+    return { head, bar, tick, now, whole, node: html("tr", {}, head, drawn, now, whole) };
+  });
+  const [nowHead, wholeHead] = ["now", "whole"].map((words) => html("th", { scope: "col" }, words));
+  const heads = html("tr", {}, html("th", { scope: "col" }, "answer"), html("td"), nowHead, wholeHead);
+  const node = html("table", {}, html("caption", {}, "What the model says"), html("thead", {}, heads), html("tbody", {}, rows.map((row) => row.node)));
+  function show(now, whole, label) {
+    const isWhole = now === whole;
+    wholeHead.hidden = isWhole;
+    rows.forEach((row, n) => {
+      row.head.textContent = n === label ? `label: ${n}` : n;
+      row.node.classList.toggle("lf-said", n === largest(now));
+      [row.now.textContent, row.whole.textContent] = [format(now[n], 3), format(whole[n], 3)];
+      row.whole.hidden = isWhole;
+      row.tick.hidden = isWhole || whole[n] < 0.005;
+      [row.bar.style.width, row.tick.style.left] = [`${100 * now[n]}%`, `${100 * whole[n]}%`];
+    });
+  }
+  return { node, show };
+}
+
+async function examples() {
+  const response = await fetch(new URL("digits.json", import.meta.url)).catch(() => ({}));
+  return response.ok ? (await response.json()).images : []; // without them one can still draw
+}
+
+/** The names of what can lie over the image: each head, the mean of each block, and roll-out. */
+const viewsOf = ({ num_layers: layers, num_heads: heads }) => [
+  ...range(layers).flatMap((l) => [...range(heads), "mean"].map((h) => [`${l}.${h}`, `block ${l + 1}, ${h === "mean" ? "mean of the heads" : `head ${h + 1}`}`])),
+  ["rollout", "roll-out through all blocks"]];
+
+/** The parts of the figure, on the stage; `set(change)` changes its state. */
+function build({ controls, stage }, config, { grid, full, digits, views, isDigits }, { set, ondraw, onhide, onlook }) {
+  const sheet = paper(full, ondraw);
+  const image = patchwork(config.image_size, grid, { onhide, onlook });
+  const table = answers(config.num_classes);
+  const map = pictures({ legend: "Where it looks, by block and head", options: views, size: grid, style: "lf-washed", onchange: (view) => set({ view }) });
+  const samples = pictures({ legend: "Test digits", options: digits.map(({ number, label }, i) => [i, `test digit ${number}, a ${label}`, label]),
+    size: config.image_size, onchange: (i) => set({ example: Number(i), base: bitmapOf(digits[i].pixels), points: [], hidden: [] }) });
+  const fit = checkbox({ label: "prepared like the data set", onchange: (on) => set({ fit: on }) });
+  const button = (words, change) => html("button", { type: "button", class: "lf-button", onclick: () => set(change) }, words);
+  const all = button("Show all patches", { hidden: [] });
+  const panel = (title, ...parts) => html("div", { class: "lf-panel lf-narrow" }, html("p", { class: "lf-title" }, title), parts);
+  const [note, ...notes] = ["", "Small maps: a row for each block, a column for each head, then their mean; last, roll-out. The one you choose lies over " +
+    "the image. Red ticks: what the model says with all patches.", isDigits ? "Strokes are stretched to 20 of 32 columns and all 32 rows, made as thick as " +
+    "is usual in the data set, and counted in blocks of 4 × 4 pixels, as its digits were." : ""].map((words) => html("p", { class: "lf-note" }, words));
+  samples.radio.node.hidden = !digits.length;
+  map.radio.node.classList.add("lf-maps");
+  map.radio.node.style.gridTemplateColumns = `repeat(${config.stack.num_heads + 1}, minmax(1.8rem, 3.2rem))`;
+  controls.append(samples.radio.node);
+  const under = html("div", { class: "lf-controls" }, button("Clear", { example: null, base: null, points: [], hidden: [] }), fit.node);
+  stage.append(panel("Draw here", sheet.node, under), panel("It reads this: tap to hide", image.node, note, all),
+    html("div", { class: "lf-panel lf-narrow lf-says" }, table.node), html("div", { class: "lf-panel" }, map.radio.node), html("div", { class: "lf-panel" }, notes));
+  return { sheet, image, table, map, samples, fit, all, note };
+}
+
+/** What the figure begins with: the first test digit, or, where there is none, a drawn 3. */
+function beginning({ full: { height, width }, digits, views, isDigits }) {
+  const three = THREE.map(([x, y]) => [(x * width) / 100, (y * height) / 100]);
+  const ink = digits.length ? { example: 0, base: bitmapOf(digits[0].pixels), points: [] }
+    : { example: null, base: null, points: three.slice(1).flatMap((point, i) => between(three[i], point)) };
+  return { ...ink, hidden: [], view: views.at(-2)[0], fit: isDigits, pen: { x: width / 2, y: height / 2, down: false } };
+}
+
+/** The shown state in words; `name(n)` says where patch n is. */
+function sentence({ pixels, hidden, label }, { whole, now, answer, patches }, name, view) {
+  const what = !pixels.flat().some(Boolean) ? "Blank paper: the" : label === undefined ? "The" : `A ${label}: the`;
+  const many = hidden.length === 1 ? `the patch in ${name(hidden[0])}` : `${hidden.length} patches`;
+  const before = largest(whole);
+  const change = hidden.length ? `, with ${many} hidden; whole, ${before}, with ${format(whole[before], 3)}` : "";
+  return `${what} model says ${answer}, with probability ${format(now[answer], 3)}${change}. It looks most at ${name(largest(patches))}, by ${view}.`;
+}
+
+export async function mount(element, given = null) {
+  const model = await start(element, { label: LABEL, given });
+  const { config } = model;
+  const { image_size: [height, width], patch_size: [tall, wide] } = config;
+  const [grid, full] = [[height / tall, width / wide], { height: height * BLOCK, width: width * BLOCK }];
+  const isDigits = height === 8 && width === 8;
+  const known = { grid, full, isDigits, views: viewsOf(config.stack), digits: given || !isDigits ? [] : await examples() };
+  const name = (n) => `row ${Math.floor(n / grid[1]) + 1}, column ${(n % grid[1]) + 1}`;
+  const skip = config.pooling === "class" ? 1 : 0;
+  const first = beginning(known);
+  let [state, shown, looked, said] = [first, null, null, ""];
+
+  const { publish, ...places } = frame(element, { label: LABEL, reset: () => set(first) });
+  const parts = build(places, config, known, { set: (change) => set(change),
+    ondraw: (points, pen) => set({ pen, ...(points.length && { points: [...state.points, ...points], example: null }) }),
+    onhide: (n, hides) => set({ hidden: hides ? [...state.hidden, n].sort((a, b) => a - b) : state.hidden.filter((other) => other !== n) }),
+    onlook: (n) => { looked = n; if (shown) tell(); } });
+
+  const answered = new Map(); // what was seen before, such as what Reset leads back to, is there at once
+  async function read(pixels) {
+    const ink = (given?.ink ?? INK) / FULL;
+    if (answered.size > 100) answered.clear();
+    answered.set(pixels.join(), readings(await model.ask("intermediates", "call", pixels.map((row) => row.map((count) => ink * count))), config));
+  }
+  const compute = newest(async (...images) => { for (const image of images) await read(image); }, () => set({}),
+    (error) => publish({ error: error.message }, error.message));
+
+  function set(change) {
+    state = { ...state, ...change };
+    const bare = blank(full.height, full.width, state.base?.bits.slice());
+    stamp(bare, state.points, PEN * Math.min(full.height, full.width));
+    const pixels = counted(state.fit && !state.base ? fitted(state.points) : bare);
+    const isHidden = (i, j) => state.hidden.includes(Math.floor(i / tall) * grid[1] + Math.floor(j / wide));
+    const now = pixels.map((row, i) => row.map((count, j) => (isHidden(i, j) ? 0 : count)));
+    parts.sheet.show(bare.bits, state.pen);
+    parts.image.hide(state.hidden);
+    const [whole, seen] = [pixels, now].map((each) => answered.get(each.join()));
+    const { points, base, ...rest } = state;
+    const inputs = { ...rest, number: known.digits[state.example]?.number, label: known.digits[state.example]?.label, pixels };
+    if (whole && seen) return show(inputs, now, whole, seen);
+    publish({ ...inputs, busy: true }, said);
+    return compute(pixels, now);
+  }
+
+  function tell() {
+    const n = looked ?? largest(shown);
+    parts.note.textContent = `${looked === null ? "Most" : "Here"}: ${name(n)}, attention ${format(shown[n], 3)}`;
+  }
+
+  function show(inputs, now, whole, seen) {
+    const { image, table, map, samples, fit, all } = parts;
+    shown = seen.rows[state.view].slice(skip);
+    [fit.checked, map.radio.value, samples.radio.value] = [state.fit, state.view, state.example];
+    fit.node.hidden = !isDigits || Boolean(state.base); // the test digits are prepared
+    all.setAttribute("aria-disabled", !state.hidden.length);
+    image.show(now, shown, (n) => `Patch in ${name(n)}, attention ${format(shown[n])}${state.hidden.includes(n) ? ", hidden" : ""}`);
+    samples.paint(known.digits.map(({ pixels }) => pixels.flat().map((count) => count / FULL)));
+    map.paint(known.views.map(([view]) => seen.rows[view].slice(skip)).map((row) => row.map((value) => value / (Math.max(...row) || 1))));
+    table.show(seen.probabilities, whole.probabilities, inputs.label);
+    tell();
+    const numbers = { self: skip ? seen.rows[state.view][0] : null, patches: shown, whole: whole.probabilities, now: seen.probabilities,
+      answer: largest(seen.probabilities) };
+    said = sentence(inputs, numbers, name, known.views.find(([view]) => view === state.view)[1]);
+    publish({ ...inputs, ...numbers }, said);
+  }
+
+  new MutationObserver(() => set({})).observe(document.documentElement, { attributes: true, attributeFilter: ["data-theme"] });
+  await set({});
 }

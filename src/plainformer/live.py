@@ -9,7 +9,7 @@ from typing import Any, Literal
 import numpy as np
 from jaxtyping import Array, Float
 
-from plainformer.checks import checked
+from plainformer.checks import PositiveFloat, checked
 from plainformer.models.config import StackConfig
 from plainformer.models.decoder import Decoder
 from plainformer.models.pretraining import MaskedLanguageModel
@@ -68,14 +68,16 @@ def seq2seq(model: Seq2Seq, tokenizer: Vocabulary):
 
 
 @checked
-def vit(model: ViT):
+def vit(model: ViT, ink: PositiveFloat = 2.0):
     """Show what a vision transformer makes of a drawn image (chapter 10); result and errors as of `decoder`.
 
-    The model reads grey images.
+    **Arguments** a model that reads grey images, in which paper is 0; what a pixel is that is all ink: 2, as the book's
+    models have learned it, or, for a model that was trained on images from 0 to 1, 1. Images of 8 x 8 pixels are made
+    as those of scikit-learn are; on any others one draws as they are.
     """
     if model.config.channels != 1:
         raise ValueError(f"The model reads images with channels={model.config.channels}; expected grey ones, of 1.")
-    return _of_model("patches", model, None)
+    return _of_model("patches", model, None, ink=ink)
 
 
 @checked
@@ -97,15 +99,15 @@ def attention(weights: Float[Array | np.ndarray, "*layers heads q_seq kv_seq"], 
     return _widget("decoder_heads", values={"weights": shown.tolist(), "tokens": names})
 
 
-def _of_model(figure: str, model, tokenizer: Vocabulary | None):
-    """The widget of a figure that runs a model."""
+def _of_model(figure: str, model, tokenizer: Vocabulary | None, **values):
+    """The widget of a figure that runs a model, with what else the figure has to know."""
     if tokenizer is not None and tokenizer.separator:
         raise ValueError(f"tokenizer has separator={tokenizer.separator!r}; expected one of characters.")
     _check_runs(model.config)
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, "model.safetensors")
         save_model(path, model, tokenizer)
-        return _widget(figure, file=path.read_bytes())
+        return _widget(figure, file=path.read_bytes(), values=values)
 
 
 def _check_runs(config) -> None:

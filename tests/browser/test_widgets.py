@@ -58,8 +58,9 @@ CHANGES = {
         ("several holes", "Space"),
     ],
     "patches": [
-        ("a 2", "Space"),
-        ("block 2", "Space"),
+        ("test digit 18", "Space"),
+        ("block 2, head 3", "Space"),
+        ("Paper", "Space"),
         ("Patch in row 2, column 2", "Enter"),
     ],
     "costs": [("Tokens", "Home"), ("Heads", "End"), ("KV heads", "Home"), ("Window", "End")],

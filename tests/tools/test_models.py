@@ -70,7 +70,7 @@ def test_train_models_finds_every_script():
     assert [figure.NUMBERS.stem for figure in figures] == [
         "dynamics",
         "outcomes",
-        "patches",
+        "digits",
         "sampling",
         "surprise",
     ]
