@@ -1,139 +1,213 @@
-// Byte-pair encoding of a text that the reader types (chapter 01), one merge at a time. The rules are those of
-// `learn_merges` and `pre_tokenise` in the package; the browser tests hold the two against each other.
-import { checkbox, frame, html, slider, uniqueId } from "./common.mjs";
+// Byte-pair encoding of a text that the reader types (chapter 01): its merges one by one, learned from the text itself or
+// from the Python reference; other vocabularies beside it; and what other languages pay. `vocabularies.json` is what
+// tools/models/tokens_figure.py learned from the reference.
+import { checkbox, choice, format, frame, html, slider, uniqueId } from "./common.mjs";
+import { applying, bytesOf, idsOf, learn, piecesOf, readable } from "./merges.mjs";
 
 const START = "low lower lowest newer newest wider widest";
 const MOST = 200; // merges on the slider at most
+const PACE = 700; // milliseconds from merge to merge
+const SIZES = [512, 1000, 2048, 4096]; // of vocabularies learned from the reference; the chapter's has 1,000 with its special token
+const FIRST = { text: START, view: "merges", source: "text", applied: 4, gpt2: false, kind: "1000" };
+const VOCABULARIES = [...["bytes", "characters", "words"].map((kind) => [kind, kind]), ...SIZES.map((size) => [String(size), `byte pairs, ${size.toLocaleString("en")}`])];
 
-// GPT-2's pieces: an English ending; letters, digits or signs after at most one space; white space.
-const PIECES = /'(?:[sdmt]|ll|ve|re)| ?\p{L}+| ?\p{N}+| ?[^\p{White_Space}\p{L}\p{N}]+|\p{White_Space}+(?!\P{White_Space})|\p{White_Space}+/gu;
+const chip = (words, style = "") => html("span", { class: `lf-chip ${style}` }, words);
 
-/** The bytes in the order of their ids, and the visible character that GPT-2's files write for each. */
-function byteAlphabet() {
-  const between = (first, last) => Array.from({ length: last - first + 1 }, (_, i) => first + i);
-  const visible = [...between(0x21, 0x7e), ...between(0xa1, 0xac), ...between(0xae, 0xff)];
-  const hidden = between(0, 255).filter((byte) => !visible.includes(byte));
-  return [...visible.map((byte) => [byte, String.fromCodePoint(byte)]), ...hidden.map((byte, n) => [byte, String.fromCodePoint(256 + n)])];
+/** How the vocabularies of the reference cut a text: tokens in pieces, each with its words and whether it is known. */
+function cuts({ characters, words, manual }, text) {
+  const [known, frequent] = [new Set(characters), new Set(words)];
+  const named = (name) => (token) => ({ words: readable(bytesOf(token)), unknown: !name.has(token) });
+  const { bytes, steps, merges } = manual(text);
+  const byteTokens = (ids) => ids.map((id) => ({ id, words: readable(bytes[id]) }));
+  const pieces = piecesOf(text);
+  const cut = {
+    bytes: { size: 256, pieces: pieces.map((piece) => byteTokens(idsOf(piece))) },
+    characters: { size: known.size + 1, pieces: pieces.map((piece) => [...piece].map(named(known))) },
+    words: { size: frequent.size + 1, pieces: pieces.map((piece) => [named(frequent)(piece)]) },
+  };
+  for (const size of SIZES) cut[size] = { size, pieces: steps[merges.filter(({ number }) => number <= size - 256).length].map(byteTokens) };
+  for (const each of Object.values(cut)) {
+    each.tokens = each.pieces.flat().length;
+    each.unknown = each.pieces.flat().filter(({ unknown }) => unknown).length;
+  }
+  return cut;
 }
-const ALPHABET = byteAlphabet();
-const ID_OF_BYTE = new Map(ALPHABET.map(([byte], id) => [byte, id]));
 
-const toPieces = (text) => (text.match(PIECES) ?? []).map((piece) => [...new TextEncoder().encode(piece)].map((byte) => ID_OF_BYTE.get(byte)));
+/** A table of bars; `show(rows)` fills it: of each row the cells, the bar's share of 1, what stands over it, and whether it is chosen. */
+function bars(caption, columns) {
+  const body = html("tbody");
+  const heads = columns.map((words) => html("th", { scope: "col" }, words));
+  const head = html("thead", {}, html("tr", {}, heads[0], html("td"), heads.slice(1)));
+  const table = html("table", { class: "lf-bars" }, html("caption", {}, caption), head, body);
+  const bar = (share) => html("span", { class: "lf-bar", style: `width: ${100 * share}%; color: var(--lf-hue-1)` });
+  const show = (rows) => body.replaceChildren(...rows.map(({ cells: [name, ...cells], share, over = "", chosen }) =>
+    html("tr", { class: chosen ? "lf-said" : null }, html("th", { scope: "row" }, name),
+      html("td", { class: "lf-bar-cell" }, over, bar(share)), cells.map((cell) => html("td", {}, String(cell))))));
+  return { table, show };
+}
 
-/** The most frequent pair; among equals the one with the smaller left id, then the smaller right id. */
-function bestPair(pieces) {
-  const counts = new Map();
-  for (const piece of pieces) {
-    for (let n = 0; n + 1 < piece.length; n++) {
-      const name = `${piece[n]},${piece[n + 1]}`;
-      counts.set(name, (counts.get(name) ?? 0) + 1);
+/** A button that has `step()` done again and again, until it gives false. */
+function playButton(step) {
+  let timer = null;
+  const node = html("button", { type: "button", class: "lf-button", onclick: () => run(timer === null) }, "Play");
+  const go = () => { if (!node.isConnected || !step()) run(false); };
+  function run(on) {
+    clearInterval(timer);
+    timer = on ? setInterval(go, PACE) : null;
+    node.textContent = on ? "Pause" : "Play";
+    if (on) go();
+  }
+  return { node, run };
+}
+
+/** The replay of merges: a list of chips, and of the merges so far. */
+function replay() {
+  const facts = ["bytes", "tokens", "vocabulary", "next merge"].map((name) => [name, html("dd")]);
+  const learned = html("ol", { class: "lf-chips lf-scroll", "aria-label": "Merges so far", tabindex: 0 });
+  const list = html("div", { class: "lf-wide" }, html("dl", { class: "lf-facts" }, facts.map(([name, value]) => html("div", {}, html("dt", {}, name), value))));
+  const node = html("div", { class: "lf-wide" }, html("p", { class: "lf-title" }, "Merges so far, and how often each pair occurred then"), learned);
+  function show(model, applied, count, next, word) {
+    learned.replaceChildren(...model.merges.slice(0, applied).map(({ pair: [left, right], times, number }) =>
+      html("li", {}, `${number}. `, chip(word(left)), " + ", chip(word(right)), ` (${times}×)`)));
+    learned.hidden = applied === 0;
+    for (const [name, value] of facts) value.textContent = name === "next merge" ? next : count[name];
+  }
+  return { list, node, show };
+}
+
+/** A text as chips, of which those are marked that a merge made, that come next, or that just came. */
+function chipsOf(pieces, best, made, word) {
+  return pieces.map((piece) => {
+    const isNext = piece.map(() => false);
+    for (let n = 0; best && n + 1 < piece.length; n++) {
+      if (piece[n] === best.pair[0] && piece[n + 1] === best.pair[1]) isNext[n] = isNext[++n] = true;
     }
-  }
-  const ranked = [...counts].map(([name, times]) => ({ pair: name.split(",").map(Number), times }));
-  return ranked.sort((p, q) => q.times - p.times || p.pair[0] - q.pair[0] || p.pair[1] - q.pair[1])[0];
+    return html("li", { class: "lf-word" }, piece.map((token, n) =>
+      chip(word(token), `${token > 255 ? "lf-merged" : ""} ${isNext[n] ? "lf-next" : ""} ${token === made ? "lf-born" : ""}`)));
+  });
 }
 
-function mergePair(piece, [left, right], id) {
-  const merged = [];
-  for (let n = 0; n < piece.length; n++) {
-    const found = piece[n] === left && piece[n + 1] === right;
-    merged.push(found ? id : piece[n]);
-    if (found) n++;
-  }
-  return merged;
+/** What the Python reference taught, and lists of countries cut by it; null if it cannot be had. */
+async function fetchVocabularies() {
+  const response = await fetch(new URL("vocabularies.json", import.meta.url)).catch(() => ({}));
+  if (!response.ok) return null;
+  const { merges, languages, ...rest } = await response.json();
+  const stored = { ...rest, manual: applying(merges) };
+  return { ...stored, languages: languages.map((language) => ({ ...language, cut: cuts(stored, language.text) })) };
 }
 
-/** Learn all merges (up to `most`) and remember the text after each: steps[k] is the text after k merges. */
-export function learn(text, most = MOST) {
-  const bytes = ALPHABET.map(([byte]) => [byte]); // the bytes of each token, by id
-  const spelled = ALPHABET.map(([, character]) => character);
-  const steps = [toPieces(text)];
-  const merges = [];
-  for (let best; merges.length < most && (best = bestPair(steps.at(-1)));) {
-    const [left, right] = best.pair;
-    steps.push(steps.at(-1).map((piece) => mergePair(piece, best.pair, bytes.length)));
-    bytes.push([...bytes[left], ...bytes[right]]);
-    spelled.push(spelled[left] + spelled[right]);
-    merges.push(best);
-  }
-  return { bytes, spelled, steps, merges, next: bestPair(steps.at(-1)) };
-}
-
-/** A token for the eye: its characters with ␣ for a space, or its bytes in hexadecimal if it cuts a character. */
-function readable(bytes) {
-  let text;
-  try {
-    text = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true }).decode(new Uint8Array(bytes));
-  } catch {
-    text = "\0";
-  }
-  if (!/[\p{C}\p{Zl}\p{Zp}]|^\p{M}/u.test(text)) return text.replace(/\p{Zs}/gu, "␣");
-  return bytes.map((byte) => byte.toString(16).toUpperCase().padStart(2, "0")).join("·");
-}
-
-export function mount(element) {
-  const start = { text: START, applied: 4, gpt2: false };
-  let state = { ...start };
-  let model = learn(state.text);
-  function set(change) {
-    state = { ...state, ...change };
-    if ("text" in change) model = learn(state.text);
-    state.applied = Math.max(0, Math.min(state.applied, model.merges.length));
-    render();
-  }
-  const { controls, stage, publish } = frame(element, { label: "Live figure: byte-pair encoding, one merge at a time", reset: () => set(start) });
-
+function build({ controls, stage }, { set, step, play: playOn }) {
   const id = uniqueId("text");
   const input = html("input", { type: "text", id, maxlength: 300, autocomplete: "off", spellcheck: "false", oninput: () => set({ text: input.value }) });
-  const merges = slider({ label: "Merges", min: 0, max: 1, show: (value) => `${value} of ${model.merges.length}`, oninput: (applied) => set({ applied }) });
-  const step = (by, words) => html("button", { type: "button", class: "lf-button", onclick: () => set({ applied: state.applied + by }) }, words);
-  const [back, forward] = [step(-1, "Undo one"), step(1, "Merge one")];
+  const view = choice({ legend: "Show", onchange: (value) => set({ view: value }),
+    options: [["merges", "one merge after the other"], ["vocabularies", "other vocabularies"], ["languages", "other languages"]] });
+  const source = choice({ legend: "Merges learned from", onchange: (value) => set({ source: value, applied: 0 }),
+    options: [["text", "this text"], ["reference", "the Python reference"]] });
+  const merges = slider({ label: "Merges", min: 0, max: 1, show: (value) => `${value} of ${merges?.input.max ?? 0}`, oninput: (applied) => set({ applied }) });
+  const button = (words, by) => html("button", { type: "button", class: "lf-button", onclick: () => step(by) }, words);
+  const [back, forward, play] = [button("Undo one", -1), button("Merge one", 1), playButton(playOn)];
   const gpt2 = checkbox({ label: "spell tokens as GPT-2's files do", onchange: (on) => set({ gpt2: on }) });
-  controls.append(html("div", { class: "lf-field" }, html("label", { for: id }, "Text"), input), merges.node, back, forward, gpt2.node);
-
-  const facts = ["bytes", "tokens", "vocabulary", "next merge"].map((name) => [name, html("dd")]);
+  const vocabulary = choice({ legend: "Vocabulary", onchange: (value) => set({ kind: value }), options: VOCABULARIES });
+  const replaying = [source.node, merges.node, play.node, back, forward, gpt2.node];
+  controls.append(html("div", { class: "lf-field" }, html("label", { for: id }, "Text"), input), view.node, ...replaying, vocabulary.node);
+  const [log, title, note] = [replay(), html("p", { class: "lf-title" }), html("p", { class: "lf-note lf-wide" })];
   const chips = html("ul", { class: "lf-chips", "aria-label": "The text as tokens, one item for each piece" });
-  const learned = html("ol", { class: "lf-chips lf-scroll", "aria-label": "Merges so far", tabindex: 0 });
-  const spelling = html("p", { class: "lf-note" });
-  stage.append(
-    html("dl", { class: "lf-facts lf-wide" }, facts.map(([name, value]) => html("div", {}, html("dt", {}, name), value))),
-    html("div", { class: "lf-wide" }, html("p", { class: "lf-title" }, "The text as tokens"), chips),
-    html("div", { class: "lf-wide" }, html("p", { class: "lf-title" }, "Merges so far, and how often each pair occurred then"), learned), spelling);
+  const kinds = bars("Tokens of the text in each vocabulary", ["vocabulary", "size", "tokens", "unknown"]);
+  const tongues = bars("Tokens of the same list of countries", ["language", "tokens", "per letter", "English = 1"]);
+  const cut = html("div", { class: "lf-wide" }, title, chips);
+  stage.append(log.list, kinds.table, tongues.table, cut, log.node, note);
+  const of = { merges: [...replaying, log.list, log.node], vocabularies: [kinds.table], languages: [tongues.table] };
+  return { input, view, source, merges, back, forward, play, gpt2, vocabulary, log, title, chips, cut, note, kinds, tongues, of };
+}
 
-  function render() {
-    const { text, applied } = state;
-    const pieces = model.steps[applied];
-    const best = model.merges[applied] ?? model.next;
-    const show = (token) => (state.gpt2 ? model.spelled[token] : readable(model.bytes[token]));
-    if (input.value !== text) input.value = text;
+const NOTES = {
+  gpt2: "In GPT-2's files each of the 256 bytes has a visible letter of its own: Ġ is the space, and a character outside ASCII shows as the " +
+    "letters of its bytes.",
+  merges: "␣ is a space; a token that holds only a part of a character is shown by its bytes in hexadecimal. Framed in blue: made by a merge. " +
+    "Filled in red: the pair that is merged next; among equally frequent pairs, the one with the smaller token numbers.",
+  vocabularies: "All were made of the Python reference: its characters; its 999 most frequent words, numbers and signs, with the space before " +
+    "them; its first merges. Filled in red: unknown, one and the same token to a model.",
+  languages: "The same five countries, as Unicode's CLDR lists them; the vocabularies were learned from English. Press a language to see how its list is cut.",
+};
+
+export async function mount(element) {
+  const stored = await fetchVocabularies();
+  let [state, model, cuttings] = [FIRST, learn(START, MOST), stored && cuts(stored, START)];
+  const reset = () => { parts.play.run(false); set(FIRST); };
+  const { publish, ...places } = frame(element, { label: "Live figure: byte-pair encoding, one merge at a time", reset });
+  const isDone = () => state.applied === model.merges.length;
+  const play = () => { // at the end, from the beginning
+    set({ applied: isDone() ? 0 : state.applied + 1 });
+    return state.view === "merges" && !isDone();
+  };
+  const parts = build(places, { set: (change) => set(change), step: (by) => set({ applied: state.applied + by }), play });
+
+  function set(change) {
+    const before = state;
+    state = { ...state, ...change };
+    if (state.text !== before.text || state.source !== before.source) model = state.source === "text" ? learn(state.text, MOST) : stored.manual(state.text);
+    if (state.text !== before.text && stored) cuttings = cuts(stored, state.text);
+    state.applied = Math.max(0, Math.min(state.applied, model.merges.length));
+    const { input, view, source, gpt2, vocabulary, cut, note, of } = parts;
+    if (input.value !== state.text) input.value = state.text;
+    [view.value, source.value, gpt2.checked, vocabulary.value] = [state.view, state.source, state.gpt2, state.kind];
+    for (const [name, nodes] of Object.entries(of)) for (const node of nodes) node.hidden = name !== state.view;
+    vocabulary.node.hidden = state.view === "merges";
+    cut.hidden = state.view === "languages";
+    view.node.hidden = !stored;
+    source.node.hidden ||= !stored;
+    note.textContent = NOTES[state.view === "merges" && state.gpt2 ? "gpt2" : state.view];
+    const [numbers, sentence] = { merges: showMerges, vocabularies: showVocabularies, languages: showLanguages }[state.view]();
+    publish({ ...state, ...numbers }, state.text === "" && state.view !== "languages" ? "Type a text." : sentence);
+  }
+
+  function showMerges() {
+    const { text, applied, gpt2 } = state;
+    const { merges, back, forward, log, title, chips } = parts;
+    const [pieces, best, last] = [model.steps[applied], model.merges[applied] ?? model.next, model.merges[applied - 1]];
+    const word = (token) => (gpt2 ? model.spelled[token] : readable(model.bytes[token]));
     merges.max = model.merges.length;
     merges.value = applied;
-    gpt2.checked = state.gpt2;
     // A button that has the focus must keep it, so it is switched off for assistive technology and in looks only.
     for (const [button, off] of [[back, applied === 0], [forward, applied === model.merges.length]]) button.setAttribute("aria-disabled", off);
-
-    chips.replaceChildren(...pieces.map((piece) => {
-      const isNext = piece.map(() => false);
-      for (let n = 0; best && n + 1 < piece.length; n++) {
-        if (piece[n] === best.pair[0] && piece[n + 1] === best.pair[1]) isNext[n] = isNext[++n] = true;
-      }
-      return html("li", { class: "lf-word" }, piece.map((token, n) =>
-        html("span", { class: `lf-chip${token > 255 ? " lf-merged" : ""}${isNext[n] ? " lf-next" : ""}` }, show(token))));
-    }));
-    learned.replaceChildren(...model.merges.slice(0, applied).map(({ pair: [left, right], times }, n) =>
-      html("li", {}, `${n + 1}. `, html("span", { class: "lf-chip" }, show(left)), " + ", html("span", { class: "lf-chip" }, show(right)), ` (${times}×)`)));
-    learned.hidden = applied === 0;
-    const count = { bytes: new TextEncoder().encode(text).length, tokens: pieces.flat().length, vocabulary: 256 + applied };
-    const next = best ? `${show(best.pair[0])} + ${show(best.pair[1])} (${best.times}×)` : "none: every piece is one token";
-    for (const [name, value] of facts) value.textContent = name === "next merge" ? next : count[name];
-    spelling.textContent = state.gpt2
-      ? "In GPT-2's files each of the 256 bytes has a visible letter of its own: Ġ is the space, and a character outside ASCII shows as the letters of its bytes."
-      : "␣ is a space; a token that holds only a part of a character is shown by its bytes in hexadecimal. Framed in blue: made by a merge. Filled in red: the pair that is merged next; among equally frequent pairs, the one with the smaller token numbers.";
+    title.textContent = "The text as tokens";
+    chips.replaceChildren(...chipsOf(pieces, best, last && 255 + last.number, word));
+    const count = { bytes: bytesOf(text).length, tokens: pieces.flat().length, vocabulary: 256 + (last?.number ?? 0) };
+    const none = state.source === "text" ? "none: every piece is one token" : "none: no other fits";
+    const next = best ? `${word(best.pair[0])} + ${word(best.pair[1])} (${best.times}×)` : none;
+    log.show(model, applied, count, next, word);
     const names = ([left, right]) => [model.spelled[left], model.spelled[right]];
-    publish({
-      text, applied, ...count, merges: model.merges.slice(0, applied).map(({ pair }) => names(pair)), counts: model.merges.slice(0, applied).map(({ times }) => times),
-      ids: pieces.flat(), spelled: pieces.flat().map((token) => model.spelled[token]), next: best ? { pair: names(best.pair), count: best.times } : null,
-    }, text === "" ? "Type a text." : `After ${applied} merges: ${count.tokens} tokens for ${count.bytes} bytes. Next merge: ${next}.`);
+    const shown = model.merges.slice(0, applied);
+    return [{ ...count, merges: shown.map(({ pair }) => names(pair)), counts: shown.map(({ times }) => times), ids: pieces.flat(),
+      spelled: pieces.flat().map((token) => model.spelled[token]), next: best ? { pair: names(best.pair), count: best.times } : null },
+    `After ${applied} merges: ${count.tokens} tokens for ${count.bytes} bytes. Next merge: ${next}.`];
   }
-  render();
+
+  function showVocabularies() {
+    const most = Math.max(1, ...Object.values(cuttings).map(({ tokens }) => tokens));
+    parts.kinds.show(VOCABULARIES.map(([key, name]) => ({ cells: [name, cuttings[key].size.toLocaleString("en"), cuttings[key].tokens, cuttings[key].unknown],
+      share: cuttings[key].tokens / most, chosen: key === state.kind })));
+    const chosen = cuttings[state.kind];
+    const name = Object.fromEntries(VOCABULARIES)[state.kind];
+    parts.title.textContent = `The text as ${name}`;
+    parts.chips.replaceChildren(...chosen.pieces.map((piece) => html("li", { class: "lf-word" },
+      piece.map((token) => chip(token.words, token.unknown ? "lf-next" : token.id > 255 ? "lf-merged" : "")))));
+    const counts = Object.fromEntries(Object.entries(cuttings).map(([key, { size, tokens, unknown }]) => [key, { size, tokens, unknown }]));
+    return [{ cut: counts, ids: chosen.pieces.flat().map(({ id }) => id) },
+      `As ${name}: ${chosen.tokens} tokens, ${chosen.unknown} of them unknown.`];
+  }
+
+  function showLanguages() {
+    const rows = stored.languages.map(({ cut: all, ...language }) => ({ ...language, letters: [...language.text].length, ...all[state.kind] }));
+    const most = Math.max(...rows.map(({ tokens }) => tokens));
+    const cell = (name, text) => html("button", { type: "button", class: "lf-button", onclick: () => set({ text, view: "vocabularies" }) }, name);
+    parts.tongues.show(rows.map(({ code, name, text, letters, tokens }) => ({ share: tokens / most, over: html("span", { lang: code, dir: "auto" }, text),
+      cells: [cell(name, text), tokens, format(tokens / letters), format(tokens / rows[0].tokens, 1)] })));
+    const unknown = rows.reduce((sum, row) => sum + row.unknown, 0);
+    const dearest = rows.reduce((a, b) => (b.tokens > a.tokens ? b : a));
+    return [{ languages: rows.map(({ code, tokens, unknown, letters }) => ({ code, tokens, unknown, letters })) },
+      `${dearest.name} pays most: ${dearest.tokens} tokens, where English pays ${rows[0].tokens}.${unknown ? ` Unknown, in all languages: ${unknown}.` : ""}`];
+  }
+
+  set({});
 }

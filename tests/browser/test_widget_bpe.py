@@ -1,9 +1,17 @@
-"""The live figure of byte-pair encoding: what it learns is what the package learns."""
+"""The live figure of byte-pair encoding: what it learns and how it cuts is what the package does."""
 
+import json
+from pathlib import Path
+
+import numpy as np
 import pytest
 
 from plainformer.tokens.bpe import BytePairEncoder
+from plainformer.tokens.merges import byte_alphabet, pre_tokenise
+from tests.browser.hostile import HOSTILE
 
+STORED = json.loads((Path(__file__).parents[2] / "widgets" / "vocabularies.json").read_text("utf-8"))
+RANDOM = np.random.default_rng(0)
 TEXTS = [
     "low lower lowest newer newest wider widest",
     "aaaa aaaaa aaaaaaa aa",
@@ -12,6 +20,41 @@ TEXTS = [
     "注意力 注意 注意力机制 意力",
     "👩‍👩‍👧 👩‍👧 e\u0301e\u0301 é  two  spaces   three \u3000\u00a0x\u0085y\ufeffz ",
 ]
+SCRIPTS = [
+    "the return ofself",
+    "äöüßéñ",
+    "абвгде",
+    "ابتثج",
+    "कखगघि",
+    "กขคงา",
+    "的一是不",
+    "あいう",
+    "0123456789",
+    " \u00a0 '.,_=-",
+    "🙂👍",
+]
+
+
+def random_text(length=40):
+    """Characters of all kinds of writing, with runs of each."""
+    runs = []
+    while sum(map(len, runs)) < length:
+        letters = list(SCRIPTS[RANDOM.integers(len(SCRIPTS))])
+        runs.append("".join(RANDOM.choice(letters, RANDOM.integers(1, 9))))
+    return "".join(runs)
+
+
+def encoder_of(size):
+    """The package's encoder with the first merges of the file."""
+    tokens = list(byte_alphabet().values())
+    merges = []
+    for left, right in STORED["merges"][: size - 256]:
+        merges.append((tokens[left], tokens[right]))
+        tokens.append(tokens[left] + tokens[right])
+    return BytePairEncoder({token: number for number, token in enumerate(tokens)}, merges)
+
+
+ENCODERS = {size: encoder_of(size) for size in (256, 512, 1000, 2048, 4096)}
 
 
 def check_bpe(state):
@@ -28,10 +71,33 @@ def check_bpe(state):
         assert tuple(state["next"]["pair"]) == another.merges[-1]
 
 
-@pytest.mark.parametrize("text", TEXTS)
-def test_bpe_merges_are_those_of_python(shared_figures, text):
-    figure = shared_figures("bpe")
+def cut_by_python(text):
+    """How many tokens each vocabulary makes of a text, and how many of them it does not know."""
+    pieces = pre_tokenise(text)
+    unknown_letters = sum(letter not in STORED["characters"] for letter in text)
+    unknown_words = sum(piece not in STORED["words"] for piece in pieces)
+    cut = {"bytes": (256, len(text.encode()), 0)}
+    cut["characters"] = (len(STORED["characters"]) + 1, len(text), unknown_letters)
+    cut["words"] = (len(STORED["words"]) + 1, len(pieces), unknown_words)
+    return cut | {str(size): (size, len(ENCODERS[size].encode(text)), 0) for size in (512, 1000, 2048, 4096)}
+
+
+def type_in(figure, text):
     figure.root.get_by_label("Text", exact=True).fill(text)
+
+
+def show(figure, view):
+    figure.root.locator(f"input[type=radio][value='{view}']").check()
+
+
+@pytest.fixture
+def figure(shared_figures):
+    return shared_figures("bpe")
+
+
+@pytest.mark.parametrize("text", TEXTS)
+def test_bpe_merges_are_those_of_python(figure, text):
+    type_in(figure, text)
     assert figure.state["text"] == text
     check_bpe(figure.state)
     merges = figure.root.get_by_label("Merges", exact=True)
@@ -43,8 +109,95 @@ def test_bpe_merges_are_those_of_python(shared_figures, text):
     check_bpe(figure.state)
 
 
-def test_bpe_steps_one_merge_at_a_time(shared_figures):
-    figure = shared_figures("bpe")
+def test_bpe_of_random_texts_is_that_of_python(figure):
+    """Learned from each text itself; and cut by every vocabulary of the reference, merge after merge."""
+    for run in range(20):
+        text = random_text()
+        show(figure, "merges")
+        type_in(figure, text)
+        figure.press(figure.root.get_by_label("Merges", exact=True), "End", *["ArrowLeft"] * (run % 4))
+        check_bpe(figure.state)
+        show(figure, "vocabularies")
+        for size in (512, 1000, 2048, 4096):
+            show(figure, str(size))
+            assert figure.state["ids"] == ENCODERS[size].encode(text), text
+        found = {name: tuple(cut.values()) for name, cut in figure.state["cut"].items()}
+        assert found == cut_by_python(text), text
+
+
+def test_bpe_replays_the_merges_of_the_reference(figure):
+    show(figure, "reference")
+    text = "returning the values"
+    type_in(figure, text)
+    assert figure.state["ids"] == ENCODERS[256].encode(text)
+    step = figure.root.get_by_role("button", name="Merge one")
+    while figure.state["next"] is not None:
+        expected = figure.state["next"]["pair"]
+        step.click()
+        state = figure.state
+        assert state["merges"][-1] == expected
+        assert state["ids"] == encoder_of(state["vocabulary"]).encode(text)
+    assert state["ids"] == ENCODERS[4096].encode(text)
+    assert "none: no other fits" in figure.summary
+
+
+def test_bpe_plays_and_pauses(figure):
+    show(figure, "reference")
+    last = int(figure.root.get_by_label("Merges", exact=True).get_attribute("max"))
+    play = figure.root.get_by_role("button", name="Play")
+    play.click()
+    assert figure.state["applied"] == 1
+    figure.page.wait_for_function(
+        "root => JSON.parse(root.dataset.state).applied === 3", arg=figure.root.element_handle()
+    )
+    figure.root.get_by_role("button", name="Pause").click()
+    figure.page.wait_for_timeout(900)
+    assert figure.state["applied"] == 3
+    figure.press(figure.root.get_by_label("Merges", exact=True), "End", "ArrowLeft")
+    play.click()  # the last one: it stops by itself
+    assert figure.state["applied"] == last
+    assert play.inner_text() == "Play"
+    play.click()  # from the beginning
+    assert figure.state["applied"] == 0
+    figure.reset()
+    assert play.inner_text() == "Play"
+
+
+def test_bpe_shows_what_languages_pay(figure):
+    show(figure, "languages")
+    for name in ["bytes", "characters", "words", "512", "1000", "2048", "4096"]:
+        show(figure, name)
+        for language, found in zip(STORED["languages"], figure.state["languages"], strict=True):
+            _, tokens, unknown = cut_by_python(language["text"])[name]
+            assert (found["tokens"], found["unknown"]) == (tokens, unknown)
+            assert (found["code"], found["letters"]) == (language["code"], len(language["text"]))
+    show(figure, "1000")
+    assert figure.summary == "Thai pays most: 115 tokens, where English pays 27."
+    rows = figure.root.locator("table", has_text="the same list").locator("tbody tr")
+    for row, found in zip(rows.all(), figure.state["languages"], strict=True):
+        cells = row.locator("td").all_inner_texts()[1:]
+        assert cells == [
+            str(found["tokens"]),
+            f"{found['tokens'] / found['letters']:.2f}",
+            f"{found['tokens'] / 27:.1f}",
+        ]
+        width = row.locator(".lf-bar").evaluate("node => parseFloat(node.style.width)")
+        assert width == pytest.approx(100 * found["tokens"] / 115, abs=1e-3)
+    figure.press(figure.root.get_by_role("button", name="Hindi"), "Enter")
+    assert (figure.state["view"], figure.state["text"]) == ("vocabularies", STORED["languages"][5]["text"])
+
+
+def test_bpe_shows_what_a_vocabulary_lacks(figure):
+    type_in(figure, "the zebra saw é")
+    show(figure, "vocabularies")
+    show(figure, "words")
+    assert figure.root.locator(".lf-word .lf-next").all_inner_texts() == ["␣zebra", "␣saw", "␣é"]
+    show(figure, "characters")
+    assert figure.root.locator(".lf-word .lf-next").all_inner_texts() == ["é"]
+    assert figure.summary == "As characters: 15 tokens, 1 of them unknown."
+
+
+def test_bpe_steps_one_merge_at_a_time(figure):
     start = figure.state
     button = figure.root.get_by_role("button", name="Merge one")
     button.click()
@@ -56,29 +209,59 @@ def test_bpe_steps_one_merge_at_a_time(shared_figures):
     assert figure.state == start
 
 
-def test_bpe_shows_what_is_typed_and_never_runs_it(shared_figures):
-    figure = shared_figures("bpe")
-    figure.root.get_by_label("Text", exact=True).fill("<img src=x onerror=alert(1)>")
+def test_bpe_shows_what_is_typed_and_never_runs_it(figure):
+    type_in(figure, "<img src=x onerror=alert(1)>")
     check_bpe(figure.state)
     assert figure.root.locator("img").count() == 0
     chips = figure.root.locator(".lf-word .lf-chip").all_inner_texts()
     assert "".join(chips).replace("␣", " ") == "<img src=x onerror=alert(1)>"
 
 
-def test_bpe_with_nothing_to_encode(shared_figures):
-    figure = shared_figures("bpe")
-    figure.root.get_by_label("Text", exact=True).fill("")
+@pytest.mark.parametrize("view", ["merges", "vocabularies", "languages"])
+def test_bpe_takes_hostile_texts(figure, view):
+    show(figure, view)
+    field = figure.root.get_by_label("Text", exact=True)
+    slow = field.evaluate(
+        """(field, texts) => texts.map((text) => {
+            field.value = text.slice(0, field.maxLength); // as a reader's keyboard and clipboard are cut off
+            const before = performance.now();
+            field.dispatchEvent(new Event('input', { bubbles: true }));
+            return performance.now() - before; })""",
+        HOSTILE,
+    )
+    assert figure.page.evaluate("window.alarm") is None
+    assert figure.state["text"] == HOSTILE[-1][:300]
+    assert np.median(slow) < 100
+    type_in(figure, "as before")
+    assert figure.state["text"] == "as before"
+
+
+def test_bpe_with_nothing_to_encode(figure):
+    type_in(figure, "")
     assert (figure.state["tokens"], figure.state["merges"]) == (0, [])
     assert figure.summary == "Type a text."
     figure.press(figure.root.get_by_role("button", name="Merge one"), "Enter")
     assert figure.state["applied"] == 0
+    show(figure, "vocabularies")
+    assert figure.state["cut"]["words"]["tokens"] == 0
 
 
-def test_bpe_spells_as_the_files_do(shared_figures):
-    figure = shared_figures("bpe")
-    figure.root.get_by_label("Text", exact=True).fill("a é")
+def test_bpe_spells_as_the_files_do(figure):
+    type_in(figure, "a é")
     figure.press(figure.root.get_by_label("Merges", exact=True), "Home")
     chips = figure.root.locator(".lf-word .lf-chip")
     assert chips.all_inner_texts() == ["a", "␣", "C3", "A9"]
     figure.control("spell tokens").check()
     assert chips.all_inner_texts() == ["a", "Ġ", "Ã", "©"]
+
+
+def test_bpe_works_on_without_the_vocabularies(browser, site, figure_page):
+    page = browser.new_page()
+    page.route("**/vocabularies.json", lambda route: route.fulfill(status=404))
+    page.goto(site + figure_page("bpe"))
+    root = page.locator(".live-figure[data-widget=bpe] .lf").first
+    page.locator(".live-figure[data-widget=bpe]").scroll_into_view_if_needed()
+    root.get_by_label("Text", exact=True).fill("on and on")
+    assert json.loads(root.get_attribute("data-state"))["next"] is not None
+    assert not root.get_by_role("group", name="Show").is_visible()
+    page.close()

@@ -22,7 +22,12 @@ NAMES = [
 # One control of each figure with keys that change something.
 CHANGES = {
     "notation": [("slip: softmax", "Space")],
-    "bpe": [("Merges", "End")],
+    "bpe": [
+        ("Merges", "End"),
+        ("the Python reference", "Space"),
+        ("other vocabularies", "Space"),
+        ("other languages", "Space"),
+    ],
     "attention": [
         ("Query q", "ArrowUp"),
         ("Key 3", "ArrowLeft"),

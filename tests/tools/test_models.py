@@ -73,6 +73,7 @@ def test_train_models_finds_every_script():
         "digits",
         "sampling",
         "surprise",
+        "vocabularies",
     ]
     assert all(callable(figure.write) for figure in figures)
 
