@@ -10,6 +10,7 @@ NAMES = [
     "blocks",
     "positions",
     "descent",
+    "machine",
     "surprise",
     "sampling",
     "masking",
@@ -48,6 +49,7 @@ CHANGES = {
         ("Base", "Home"),
     ],
     "descent": [("Learning rate", "ArrowRight"), ("One step", "Enter"), ("Ten steps", "Space")],
+    "machine": [("norm before attention", "Enter"), ("Token to follow", "Home"), ("Step", "Space")],
     "surprise": [("The cat", "Space"), ("Letter", "ArrowRight")],
     "sampling": [
         ("The object", "Space"),

@@ -43,7 +43,7 @@ class Norm extends Module {
       const normalised = this.normalise(row(x, n));
       row(out, n).set(normalised.map((value, i) => this.scale[i] * value + (this.bias ? this.bias[i] : 0)));
     }
-    return out;
+    return this.see("output", out);
   }
 }
 
@@ -90,7 +90,7 @@ export class FeedForward extends Module {
     this.down = new Linear(weights.at("down"));
     this.activation = activationOf(config);
   }
-  call(x) { return this.down.call(this.see("hidden", map(this.up.call(x), this.activation))); }
+  call(x) { return this.see("output", this.down.call(this.see("hidden", map(this.up.call(x), this.activation)))); }
 }
 
 export class SwiGLU extends FeedForward {
@@ -100,7 +100,7 @@ export class SwiGLU extends FeedForward {
   }
   call(x) {
     const gate = map(this.gate.call(x), this.activation);
-    return this.down.call(this.see("hidden", zip(gate, this.up.call(x), (g, u) => g * u)));
+    return this.see("output", this.down.call(this.see("hidden", zip(gate, this.up.call(x), (g, u) => g * u))));
   }
 }
 
@@ -170,7 +170,7 @@ export class MultiHeadAttention extends Module {
       const weights = this.see(`weights.${h}`, softmax(scores, mask));
       return linear(weights, values[shared]);
     });
-    return this.output.call(mergeHeads(this.see("heads", outputs)));
+    return this.see("output", this.output.call(mergeHeads(this.see("heads", outputs))));
   }
 
   /** The context's, kept in the cache once they are made; or those in the cache with those of further tokens. */

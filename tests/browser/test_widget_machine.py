@@ -1,0 +1,245 @@
+"""The live figure of the whole machine: every array that it shows is the one of Python, and each box can be opened."""
+
+import itertools
+import json
+import os
+from pathlib import Path
+
+import equinox as eqx
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import plainformer as pf
+from tests.browser.hostile import HOSTILE
+
+SITE = Path(os.environ.get("SITE", Path(__file__).parents[2] / "_build" / "html"))
+SOURCE = Path(pf.__file__).parent
+RANDOM = np.random.default_rng(0)
+IN_BLOCK = ["norm1", "queries", "keys", "values", "scores", "weights", "heads", "attention", "add1"]
+IN_BLOCK += ["norm2", "hidden", "network", "add2"]
+OF_HEADS = {"queries", "keys", "values", "scores", "weights", "heads"}
+
+# Type a text, open a block and a box, choose a head, and give the state once the model has computed.
+SHOW = """async ([text, block, box, head]) => {
+    const root = document.querySelector('[data-widget=machine] .lf');
+    const state = () => JSON.parse(root.dataset.state);
+    const field = root.querySelector('textarea');
+    field.value = text;
+    field.dispatchEvent(new Event('input', { bubbles: true }));
+    while (!(state().text === text && !state().busy)) await new Promise((done) => setTimeout(done, 2));
+    root.querySelector(`[data-box=block${block}]`)?.click();
+    root.querySelector(`[data-box=${box}]`).click();
+    root.querySelectorAll('.lf-open input[type=radio]')[head]?.click();
+    return state();
+}"""
+
+
+@pytest.fixture(scope="module")
+def decoder():
+    return pf.load_pretrained("decoder")
+
+
+def arrays_of(model, ids, layer):
+    """Every array between ids and probabilities, with one block from the inside."""
+    stream = model.residual_stream(ids)
+    block, x, scheme = model.stack.blocks[layer], stream[layer], model.stack.scheme
+    attention, mask = block.attention, pf.causal_mask(len(ids))
+    rows = block.attention_norm(x)
+    queries, keys, values = (
+        pf.split_heads(getattr(attention, part)(rows), attention.num_heads) for part in ("query", "key", "value")
+    )
+    queries, keys = scheme.rotate(queries), scheme.rotate(keys)
+    weights = pf.attention_weights(queries, keys, mask)
+    attended = attention(rows, mask, scheme=scheme)
+    after = x + attended
+    normed, network = block.feed_forward_norm(after), block.feed_forward
+    gate = network.gate(normed)
+    logits = model(ids)
+    return {
+        "embedding": stream[0],
+        **{f"block{n}": rows for n, rows in enumerate(stream[1:])},
+        **dict(zip(IN_BLOCK[:4], (rows, queries, keys, values), strict=True)),
+        "scores": pf.scaled_scores(queries, keys),
+        "weights": weights,
+        "heads": weights @ values,
+        "attention": attended,
+        "add1": after,
+        "norm2": normed,
+        "hidden": gate / (1 + jnp.exp(-gate)) * network.up(normed),
+        "network": network(normed),
+        "add2": stream[layer + 1],
+        "final": model.stack.normalise(stream[-1]),
+        "logits": logits,
+        "probabilities": pf.softmax(logits),
+    }
+
+
+def test_machine_numbers_are_those_of_python(shared_figures, decoder):
+    """Twenty random texts, every box at least three times, in the first and the last block."""
+    figure, (model, vocabulary) = shared_figures("machine"), decoder
+    letters = vocabulary.tokens[1:]
+    outside = ["embedding", "final", "logits", "probabilities"]
+    boxes = itertools.cycle([*IN_BLOCK, *outside])
+    compute = eqx.filter_jit(arrays_of)
+    for run in range(20):
+        length, layer = [(64, 3), (23, 0)][run % 2]
+        text = "".join(RANDOM.choice(letters, length))
+        head, ids = int(RANDOM.integers(4)), vocabulary.encode(text)
+        known = {name: np.asarray(each) for name, each in compute(model, jnp.asarray(ids), layer).items()}
+        for box in itertools.islice(boxes, 3):
+            state = figure.page.evaluate(SHOW, [text, layer, box, head])
+            assert (state["ids"], state["token"], state["open"]) == (ids, len(ids) - 1, box)
+            wanted = known[box][head] if box in OF_HEADS else known[box]
+            assert state["sizes"] == list(known[box].shape)
+            np.testing.assert_allclose(state["row"], wanted[-1], atol=1e-4, rtol=1e-4, err_msg=f"{box} of {text!r}")
+        likeliest = known["probabilities"][-1].argsort()[::-1][:5]
+        np.testing.assert_allclose([p for _, p in state["expected"]], known["probabilities"][-1][likeliest], atol=1e-4)
+
+
+def test_machine_shows_lines_of_the_package_and_sections_of_the_book(shared_figures):
+    """For every kind of block that the page computes."""
+    figure = shared_figures("machine")
+    kinds = [
+        {"num_layers": 2, "norm": norm, "norm_placement": place, "activation": activation, "position_scheme": scheme}
+        for norm, place, activation, scheme in [
+            ("rms", "pre", "swiglu", "rotary"),
+            ("layer", "pre", "gelu", "learned"),
+            ("rms", "post", "relu", "none"),
+        ]
+    ]
+    boxes = figure.page.evaluate(
+        """async (kinds) => {
+            const at = new URL('../_static/widgets/machine_boxes.mjs', document.baseURI);
+            const { boxesOf } = await import(at);
+            const plain = (box, kind) => ({ ...box, code: box.code(kind), rule: box.rule(kind), values: null,
+                link: typeof box.link === 'function' ? box.link(kind) : box.link });
+            return kinds.flatMap((kind) => boxesOf(kind, 0).map((box) => plain(box, kind)));
+        }""",
+        kinds,
+    )
+    assert len(boxes) == 3 * 19 - 3  # with post-norm the sums hold the norms
+    for box in boxes:
+        assert box["code"] in (SOURCE / box["file"]).read_text("utf-8"), box["key"]
+        page, anchor = box["link"][0].split("#")
+        assert f'id="{anchor}"' in (SITE / "chapters" / page).read_text("utf-8"), box["link"]
+    href = figure.root.locator(".lf-open a").get_attribute("href")
+    assert href.startswith(figure.visit.site + "chapters/02_self_attention.html#")
+
+
+def test_machine_steps_through_the_boxes_in_order(shared_figures):
+    figure = shared_figures("machine")
+    step, seen = figure.control("Step"), []
+    for _ in range(21):
+        step.click()
+        seen.append(figure.state["open"])
+    assert seen == ["ids", "embedding", "block0", *IN_BLOCK, "block2", "block3", "final", "logits", "probabilities"]
+    assert figure.root.locator(".lf-now").count() == 1  # the wire into it flows
+    step.click()
+    assert figure.state["open"] == "ids"
+
+
+def test_machine_plays_until_it_is_stopped(shared_figures):
+    figure = shared_figures("machine")
+    figure.press(figure.control("Play"), "Enter")
+    figure.page.wait_for_function(
+        "() => JSON.parse(document.querySelector('[data-widget=machine] .lf').dataset.state).open === 'embedding'"
+    )
+    figure.control("Pause").click()
+    state = figure.state
+    figure.page.wait_for_timeout(1000)
+    assert figure.state == state
+
+
+def test_machine_by_keyboard(shared_figures):
+    figure = shared_figures("machine")
+    figure.press(figure.root.get_by_role("listbox"), "Home", "ArrowRight", "ArrowRight")
+    assert figure.state["token"] == 2
+    figure.press(figure.root.locator("[data-box=values]"), "Enter")
+    assert figure.state["open"] == "values"
+    figure.press(figure.root.locator(".lf-map-plane"), "ArrowDown", "ArrowRight")
+    assert figure.state["token"] == 3
+    figure.press(figure.root.locator("[data-box=block3]"), "Space")
+    assert (figure.state["block"], figure.state["open"]) == (3, "norm1")
+
+
+def test_machine_by_mouse(shared_figures):
+    figure = shared_figures("machine")
+    figure.root.locator("[data-box=norm2]").click()
+    box = figure.root.locator(".lf-map-plane").bounding_box()
+    figure.page.mouse.click(box["x"] + box["width"] / 2, box["y"] + 5)
+    assert (figure.state["token"], figure.state["column"]) == (0, 64)
+    value = f"{figure.state['row'][64]:.3f}".replace("-", "−")
+    assert figure.root.locator(".lf-readout").inner_text() == f"“T”, column 64: {value}"
+    figure.root.get_by_role("option").nth(4).click()
+    assert figure.state["token"] == 4
+
+
+def test_machine_by_touch(open_figure):
+    figure = open_figure("machine", has_touch=True, viewport={"width": 390, "height": 800}).start()
+    figure.root.locator("[data-box=keys]").tap()
+    assert figure.state["open"] == "keys"
+    figure.root.get_by_role("option").nth(6).tap()
+    assert figure.state["token"] == 6
+    assert figure.root.locator(".lf-open").bounding_box()["y"] < 800  # what was opened is in sight
+
+
+def test_machine_writes_on(shared_figures, decoder):
+    figure, (model, vocabulary) = shared_figures("machine"), decoder
+    text = figure.state["text"]
+    logits = eqx.filter_jit(model)
+    for _ in range(3):
+        after = logits(jnp.asarray(vocabulary.encode(text.ljust(18))))[len(text) - 1]  # what follows is not seen
+        text += vocabulary.decode([int(after.argmax())])
+        figure.control("Add the likeliest letter").click()
+        figure.page.wait_for_function(
+            "text => { const state = JSON.parse(document.querySelector('[data-widget=machine] .lf').dataset.state);"
+            " return !state.busy && state.text === text }",
+            arg=text,
+        )
+    assert figure.state["token"] == len(text) - 1
+    figure.reset()
+    assert figure.state["text"] == text[:-3]
+
+
+def test_machine_takes_any_text(shared_figures):
+    figure = shared_figures("machine")
+    field = figure.root.get_by_label("Your text")
+    figure.page.evaluate(
+        """async ([node, texts]) => {
+            for (const text of texts) {
+                node.value = text;
+                node.dispatchEvent(new Event('input', { bubbles: true }));
+                await new Promise((done) => setTimeout(done, 20));
+            }
+        }""",
+        [field.element_handle(), HOSTILE],
+    )
+    assert figure.page.evaluate("window.alarm") is None
+    field.fill("🙂" * 70)
+    assert "is not in the model's vocabulary and read as □" in figure.summary
+    assert "Of 70 letters the last 64 are read." in figure.summary
+    field.fill("")
+    assert "nothing to read yet" in figure.summary
+    state = figure.page.evaluate(SHOW, ["The f", 2, "weights", 1])
+    assert "".join(state["letters"]) == "The␣f"
+
+
+def test_start_says_what_went_wrong_and_tries_again(browser, site, figure_page):
+    context = browser.new_context(service_workers="block")
+    context.route("**/*.safetensors", lambda route: route.fulfill(status=404))
+    page = context.new_page()
+    page.goto(site + figure_page("machine"))
+    root = page.locator("[data-widget=machine] .lf")
+    page.locator("[data-widget=machine]").scroll_into_view_if_needed()
+    root.locator(".lf-start").click()
+    root.get_by_text("status 404").wait_for()
+    context.unroute("**/*.safetensors")
+    root.get_by_role("button", name="Try again").click()
+    page.locator(".live-figure-mounted[data-widget=machine]").wait_for()
+    page.wait_for_function(
+        "() => JSON.parse(document.querySelector('[data-widget=machine] .lf').dataset.state).sizes !== undefined"
+    )
+    state = json.loads(root.get_attribute("data-state"))
+    assert "".join(state["letters"]) == "The␣function␣re"
+    context.close()

@@ -1,0 +1,89 @@
+// Heat maps of whole arrays, a row per token: blue above zero, orange below, on canvases that are stretched to their place.
+import { html } from "./common.mjs";
+
+const hexadecimal = (colour) => [1, 3, 5].map((i) => parseInt(colour.slice(i, i + 2), 16));
+
+/** The figure's colours of now, for zero and for the ends above and below it. */
+export function palette(element) {
+  const style = getComputedStyle(element);
+  return ["--lf-paper", "--lf-hue-1", "--lf-hue-2"].map((name) => hexadecimal(style.getPropertyValue(name).trim()));
+}
+
+/** A canvas has colours of its own: draw again when the page changes between light and dark. */
+export function whenThemeChanges(redraw) {
+  new MutationObserver(redraw).observe(document.documentElement, { attributeFilter: ["data-theme"] });
+}
+
+/** The value at which colours are full: three times the size of a typical entry, so that a few large ones hide nothing. */
+export const limitOf = (matrices) => {
+  const [sum, count] = matrices.reduce(([s, c], { data }) => [data.reduce((t, value) => t + value * value, s), c + data.length], [0, 0]);
+  return 3 * Math.sqrt(sum / count) || 1;
+};
+
+/** Paint a matrix, a pixel for each number. */
+export function paint(canvas, { rows, columns, data }, limit, [zero, above, below]) {
+  if (canvas.width !== columns || canvas.height !== rows) [canvas.width, canvas.height] = [columns, rows];
+  const context = canvas.getContext("2d");
+  const image = context.createImageData(columns, rows);
+  for (let i = 0; i < data.length; i++) {
+    const share = Math.min(1, Math.abs(data[i]) / limit);
+    const end = data[i] < 0 ? below : above;
+    for (let c = 0; c < 3; c++) image.data[4 * i + c] = zero[c] + share * (end[c] - zero[c]);
+    image.data[4 * i + 3] = 255;
+  }
+  context.putImageData(image, 0, 0);
+}
+
+/** Letters along a side, on as many levels as they need not to touch. */
+function axis(node, letters, room, pitch, chosen, side) {
+  const levels = Math.max(1, Math.ceil(room / pitch));
+  node.style.setProperty(side === "left" ? "width" : "height", `${levels * (side === "left" ? 11 : 14) + 3}px`);
+  node.replaceChildren(...letters.map((letter, n) => {
+    const mark = html("span", { class: n === chosen ? "lf-chosen" : null }, letter);
+    mark.style.setProperty(side, `${(n % levels) * (side === "left" ? 11 : 14)}px`);
+    mark.style.setProperty(side === "left" ? "top" : "left", `${(100 * (n + 0.5)) / letters.length}%`);
+    return mark;
+  }));
+}
+
+/**
+ * A large heat map with letters at its sides, and one number of it chosen. `onpick(n, j)` is called for the number under
+ * a pressed pointer or reached by arrow keys; `onhover(n, j)` for the one under a mouse, and without numbers when it leaves.
+ */
+export function heatMap({ label, onpick, onhover = () => {} }) {
+  const [top, left] = ["top", "left"].map((side) => html("div", { class: `lf-map-${side}`, "aria-hidden": "true" }));
+  const [canvas, line, spot] = [html("canvas"), html("div", { class: "lf-map-line" }), html("div", { class: "lf-map-spot" })];
+  const plane = html("div", { class: "lf-map-plane", tabindex: 0, role: "group", "aria-label": label }, canvas, line, spot);
+  const node = html("div", { class: "lf-map" }, top, left, plane);
+  let [shape, place] = [[1, 1], [0, 0]];
+  const under = (event) => {
+    const box = plane.getBoundingClientRect();
+    const at = (share, size) => Math.max(0, Math.min(size - 1, Math.floor(share * size)));
+    return [at((event.clientY - box.top) / box.height, shape[0]), at((event.clientX - box.left) / box.width, shape[1])];
+  };
+  plane.addEventListener("pointerdown", (event) => onpick(...under(event)));
+  plane.addEventListener("pointermove", (event) => (event.buttons ? onpick : onhover)(...under(event)));
+  plane.addEventListener("pointerleave", () => onhover());
+  plane.addEventListener("keydown", (event) => {
+    const [down, right] = { ArrowUp: [-1, 0], ArrowDown: [1, 0], ArrowLeft: [0, -1], ArrowRight: [0, 1] }[event.key] ?? [0, 0];
+    const [n, j] = [place[0] + down, place[1] + right];
+    if (!down && !right) return;
+    event.preventDefault();
+    if (n >= 0 && n < shape[0] && j >= 0 && j < shape[1]) onpick(n, j);
+  });
+
+  /** Show a matrix with a letter for each row, and for each column if there are `columns`. */
+  function draw({ matrix, limit, rows, columns = [], chosen: [n, j], pitch = 20, tallest = 320 }) {
+    [shape, place] = [[matrix.rows, matrix.columns], [n, j]];
+    const height = Math.min(tallest, pitch * matrix.rows);
+    plane.style.height = `${height}px`;
+    paint(canvas, matrix, limit, palette(node));
+    axis(left, rows, 12, height / matrix.rows, n, "left");
+    axis(top, columns, 9, 250 / matrix.columns, j, "top");
+    top.hidden = columns.length === 0;
+    const across = (k, size) => `${(100 * k) / size}%`;
+    Object.assign(line.style, { top: across(n, shape[0]), height: across(1, shape[0]) });
+    Object.assign(spot.style, { top: across(n, shape[0]), height: across(1, shape[0]), left: across(j, shape[1]), width: across(1, shape[1]) });
+  }
+  return { node, plane, draw };
+}

@@ -1,0 +1,329 @@
+// The whole machine (chapter 06): every array of a decoder between the reader's text and the next letter, as the package
+// names them. `machine_boxes.mjs` says what each box is; this module draws, follows and opens them.
+import { choice, format, frame, html, svg, uniqueId } from "./common.mjs";
+import { softmax } from "./engine/arrays.mjs";
+import { newest } from "./engine/client.mjs";
+import { start as startModel } from "./engine/start.mjs";
+import { heatMap, limitOf, paint, palette, whenThemeChanges } from "./heat.mjs";
+import { boxesOf } from "./machine_boxes.mjs";
+import { letterOf, reading, strip, textField } from "./text.mjs";
+
+const MOST = 64; // tokens that are read: rows of a heat map that can still be told apart
+const BEAT = 850; // milliseconds at each box while it plays
+const EXPECTED = 5; // letters among those that may come next
+const START = { text: "The function re", token: null, block: 1, open: "weights", head: 0, column: null };
+
+/** A line in which `_{…}` stands lower and `^{…}` higher. */
+const formula = (words) => words.split(/([_^]\{.*?\})/).map((part) => {
+  const raised = /^[_^]\{(.*)\}$/.exec(part);
+  return raised ? html(part[0] === "_" ? "sub" : "sup", {}, raised[1]) : part;
+});
+
+/** A box of the drawing: a button with its array, painted small. */
+function boxNode(box, onopen) {
+  const thumbs = html("span", { class: "lf-thumbs" });
+  const isSum = box.label === "+";
+  const node = html("button", { type: "button", class: `lf-box lf-box-${box.key.replace(/\d+$/, "")}${isSum ? " lf-sum-box" : ""}`, "data-box": box.key,
+    "aria-label": box.name, style: `--kind: var(--lf-${box.kind})`, onclick: onopen }, html("span", { class: "lf-box-label" }, box.label), isSum ? [] : thumbs);
+  function show(matrices, colours) {
+    if (isSum) return;
+    const limit = box.limit ?? limitOf(matrices);
+    while (thumbs.children.length > matrices.length) thumbs.lastChild.remove();
+    while (thumbs.children.length < matrices.length) thumbs.append(html("span", { class: "lf-thumb" }, html("canvas"), html("i", { hidden: box.key === "ids" })));
+    matrices.forEach((matrix, i) => paint(thumbs.children[i].firstChild, matrix, limit, colours));
+  }
+  return { node, show };
+}
+
+const RAIL = new Set(["embedding", "block", "add", "final"]); // what stands on the residual stream
+const isOnRail = (key) => RAIL.has(key.replace(/\d+$/, ""));
+
+/** Every wire of the drawing: from which box, to which, and on which way. */
+function wiresOf(boxes) {
+  const keys = boxes.map(({ key }) => key);
+  const rail = keys.filter(isOnRail);
+  const isThere = ([from, to]) => keys.includes(to) && (from === "stream" || keys.includes(from));
+  const down = ["queries", "keys", "values"].map((key) => ["norm1", key, "down"]);
+  return [...rail.slice(1).map((key, i) => [rail[i], key, "rail"]), ["ids", "embedding", "rail"],
+    ["stream", "norm1", "right"], ...down, ["queries", "scores", "down"], ["keys", "scores", "bend"], ["scores", "weights", "right"],
+    ["weights", "heads", "under"], ["values", "heads", "under"], ["heads", "attention", "left"], ["attention", "add1", "back"],
+    ["stream", "norm2", "right"], ["norm2", "hidden", "right"], ["hidden", "network", "right"], ["network", "add2", "back"],
+    ...(keys.includes("norm1") ? [] : [["stream", "queries", "right"], ["queries", "keys", "right"], ["keys", "values", "right"], ["stream", "hidden", "right"]]),
+    ["final", "logits", "right"], ["logits", "probabilities", "right"]].filter(isThere);
+}
+
+/** The path of a wire between two boxes, given as places in the drawing; `rail` is where the stream runs. */
+function pathOf(from, to, way, rail) {
+  const middle = (box) => box.x + box.width / 2;
+  const height = (box) => box.y + box.height / 2;
+  if (way === "rail") return `M${rail} ${from.y + from.height}V${to.y - 1}`;
+  if (way === "right") return `M${from ? from.x + from.width : rail} ${height(to)}H${to.x - 5}`;
+  if (way === "left") return `M${from.x} ${height(to)}H${to.x + to.width + 5}`;
+  if (way === "back") return `M${middle(from)} ${from.y + from.height}V${height(to)}H${to.x + to.width + 5}`;
+  if (way === "down") return `M${middle(to)} ${from.y + from.height}V${to.y - 5}`;
+  if (way === "under") return `M${middle(from)} ${from.y + from.height}V${to.y - 5}`;
+  const [x, turn, end] = [from.x + from.width * 0.3, (from.y + from.height + to.y) / 2, to.x + to.width * 0.8];
+  return `M${x} ${from.y + from.height}V${turn}H${end}V${to.y - 5}`;
+}
+
+/** The drawing: boxes in a grid, the wires behind them, and a frame that moves to the open box. */
+function drawing(onopen) {
+  const head = uniqueId("arrow");
+  const arrow = (name) => svg("marker", { id: `${head}-${name}`, class: `lf-head-${name}`, viewBox: "0 0 8 8", refX: 2, refY: 4, markerWidth: 8, markerHeight: 8,
+    markerUnits: "userSpaceOnUse", orient: "auto" }, svg("path", { d: "M0 0L8 4L0 8Z" }));
+  const wires = svg("g");
+  const picture = svg("svg", { class: "lf-wires", "aria-hidden": "true" }, svg("defs", {}, arrow("still"), arrow("now")), wires);
+  const here = html("div", { class: "lf-open-frame", "aria-hidden": "true" });
+  const node = html("div", { class: "lf-machine" });
+  let shown = {};
+
+  /** Put the boxes of a model with one open block in their places. */
+  function build(boxes, layers) {
+    const open = boxes.find((box) => box.key === "queries").block;
+    shown = Object.fromEntries(boxes.map((box) => [box.key, { box, ...boxNode(box, () => onopen(box)) }]));
+    const inside = html("div", { class: "lf-block", role: "group", "aria-label": `block ${open + 1} of ${layers}` }, html("span", { class: "lf-block-name" }, `block ${open + 1}`),
+      boxes.filter(({ block, key: name }) => block === open && !name.startsWith("block")).map((box) => shown[box.key].node));
+    const outside = boxes.filter(({ block }) => block !== open).map((box) => shown[box.key].node);
+    outside.splice(2 + open, 0, inside); // after ids, embedding and the blocks before it
+    const isLast = (button) => ["final", "logits", "probabilities"].includes(button.dataset.box);
+    node.replaceChildren(picture, ...outside.filter((each) => !isLast(each)), html("div", { class: "lf-last" }, outside.filter(isLast)), here);
+  }
+
+  /** Draw the wires where the boxes now are, those into the open box as flowing. */
+  function wire(boxes, opened) {
+    const ground = node.getBoundingClientRect();
+    if (!ground.width) return;
+    const at = (name) => {
+      const box = shown[name].node.getBoundingClientRect();
+      return { x: box.left - ground.left, y: box.top - ground.top, width: box.width, height: box.height };
+    };
+    const sum = at("add1");
+    const rail = sum.x + sum.width / 2;
+    picture.setAttribute("viewBox", `0 0 ${ground.width} ${ground.height}`);
+    wires.replaceChildren(...wiresOf(boxes).map(([from, to, way]) => {
+      const now = to === opened;
+      return svg("path", { class: `lf-wire${way === "rail" ? " lf-rail" : ""}${now ? " lf-now" : ""}`, d: pathOf(from === "stream" ? null : at(from), at(to), way, rail),
+        "marker-end": way === "rail" ? null : `url(#${head}-${now ? "now" : "still"})` });
+    }));
+    const place = at(opened);
+    Object.assign(here.style, { transform: `translate(${place.x - 4}px, ${place.y - 4}px)`, width: `${place.width + 8}px`, height: `${place.height + 8}px` });
+  }
+  return { node, build, wire, get shown() { return shown; } };
+}
+
+/** The column of the largest number of a row. */
+function largest({ data, columns }, n) {
+  const sizes = data.subarray(n * columns, (n + 1) * columns).map(Math.abs);
+  return sizes.indexOf(Math.max(...sizes));
+}
+
+/** What an open box says: its name, shape, numbers, rule and line of code. */
+function panel({ steps, onpick, onhead, given }) {
+  const [title, shape, rule, code, file, link] = ["p", "p", "p", "code", "span", "span"].map((tag) => html(tag));
+  const readout = html("output", { class: "lf-note lf-readout" });
+  const chips = html("div", { class: "lf-letters", "aria-hidden": "true" });
+  const heads = html("div");
+  let [words, heading, count] = [() => "", null, 0];
+  const map = heatMap({ label: "Numbers of the open box: arrow keys go from one to the next", onpick,
+    onhover: (n, j) => { readout.textContent = words(n, j); } });
+  title.classList.add("lf-title");
+  shape.classList.add("lf-shape");
+  const node = html("div", { class: "lf-panel lf-open" }, html("div", { class: "lf-open-head" }, title, steps), shape, heads, map.node, chips, readout,
+    rule, html("pre", { class: "lf-code" }, code), html("p", { class: "lf-note" }, file, link));
+
+  function show({ box, config, matrices, state, letters, columns, digits, token }) {
+    const matrix = matrices[Math.min(state.head, matrices.length - 1)];
+    const of = box.block === undefined || box.key.startsWith("block") ? "" : `, block ${box.block + 1}`;
+    title.replaceChildren(html("span", { class: "lf-dot", style: `color: var(--lf-${box.kind})` }), box.name + of);
+    shape.textContent = `(${box.axes.join(", ")}${box.axes.length === 1 ? "," : ""}) = (${sizesOf(box, matrices).join(", ")}${box.axes.length === 1 ? "," : ""})`;
+    rule.replaceChildren(...formula(box.rule(config)));
+    code.textContent = box.code(config);
+    file.textContent = `plainformer/${box.file}`;
+    const [href, section] = typeof box.link === "function" ? box.link(config) : box.link;
+    link.replaceChildren(...(given ? [] : [" · explained in ", html("a", { href: new URL(`../../chapters/${href}`, import.meta.url).href }, section)]));
+    if (count !== matrices.length) {
+      count = matrices.length;
+      heading = count > 1 ? choice({ legend: "Head", options: matrices.map((_, h) => [h, `${h + 1}`]), onchange: (h) => onhead(Number(h)) }) : null;
+      heads.replaceChildren(...(heading ? [heading.node] : []));
+    }
+    if (heading) heading.value = Math.min(state.head, count - 1);
+    [map.node.hidden, chips.hidden] = [box.key === "ids", box.key !== "ids"];
+    if (box.key === "ids") {
+      chips.replaceChildren(...letters.map((letter, n) => html("span", { class: `lf-read${n === token ? " lf-most" : ""}` }, html("b", {}, letter), html("span", {}, `${matrix.data[n]}`))));
+      readout.textContent = `“${letters[token]}” is number ${matrix.data[token]} of ${config.vocab_size}.`;
+      return;
+    }
+    const column = Math.min(state.column ?? largest(matrix, token), matrix.columns - 1);
+    words = (n = token, j = column) => `“${letters[n]}”, ${columns ? `to “${columns[j]}”` : `column ${j}`}: ${format(matrix.data[n * matrix.columns + j], digits)}`;
+    map.draw({ matrix, limit: box.limit ?? limitOf(matrices), rows: letters, columns: matrix.columns === letters.length ? letters : [], chosen: [token, column], tallest: innerWidth < 768 ? 160 : 320 });
+    readout.textContent = words();
+  }
+  return { node, show };
+}
+
+/** How many of each axis an array has. */
+function sizesOf(box, matrices) {
+  const [{ rows, columns }] = matrices;
+  return { 1: [columns], 2: [rows, columns], 3: [matrices.length, rows, columns] }[box.axes.length];
+}
+
+/** The likeliest next letters as bars, and the button that adds the first to the text. */
+function forecast(onadd) {
+  const caption = html("caption");
+  const lines = Array.from({ length: EXPECTED }, () => {
+    const [head, number, bar] = [html("th", { scope: "row" }), html("td"), html("span", { class: "lf-bar", style: "color: var(--lf-marked)" })];
+    return { head, number, bar, row: html("tr", {}, head, html("td", { class: "lf-bar-cell" }, bar), number) };
+  });
+  const button = html("button", { type: "button", class: "lf-button", onclick: onadd }, "Add the likeliest letter");
+  const node = html("div", { class: "lf-forecast" }, html("table", {}, caption, html("tbody", {}, lines.map(({ row }) => row))), button);
+  function show(before, expected, came) {
+    caption.textContent = `What comes after “${before}”?`;
+    lines.forEach(({ head, number, bar, row }, i) => {
+      row.hidden = i >= expected.length;
+      if (row.hidden) return;
+      const [letter, probability] = expected[i];
+      head.textContent = letter;
+      head.classList.toggle("lf-chosen", letter === came);
+      number.textContent = format(probability, 3);
+      bar.style.width = `${100 * probability}%`;
+    });
+  }
+  return { node, show };
+}
+
+/** Where a reader is among the boxes: `step` opens the next, `play` goes on by itself until the last. */
+function walk({ keys, openedKey, open, changed }) {
+  let [timer, begun] = [null, false];
+  const isStill = matchMedia("(prefers-reduced-motion: reduce)");
+  function stop() { clearTimeout(timer); timer = null; changed(false); }
+  function step() {
+    const next = begun ? keys().indexOf(openedKey()) + 1 : 0;
+    begun = true;
+    const node = open(keys()[next % keys().length]);
+    node.scrollIntoView({ block: "nearest", behavior: isStill.matches ? "auto" : "smooth" });
+  }
+  function beat() {
+    step();
+    if (openedKey() === keys().at(-1)) return stop();
+    timer = setTimeout(beat, BEAT);
+  }
+  function play() {
+    if (timer) return stop();
+    if (openedKey() === keys().at(-1)) begun = false;
+    changed(true);
+    beat();
+  }
+  return { stop, play, step: () => { stop(); step(); }, forget: () => { stop(); begun = false; }, begin: () => { stop(); begun = true; } };
+}
+
+/** The letters that the model finds likeliest after a token, with their probabilities, the likeliest first. */
+function likeliest(tokenizer, { probabilities }, token, most = EXPECTED) {
+  const row = Array.from(probabilities.data.subarray(token * probabilities.columns, (token + 1) * probabilities.columns));
+  const order = row.map((_, id) => id).sort((a, b) => row[b] - row[a]);
+  return order.slice(0, most).map((id) => ({ id, letter: letterOf(tokenizer, id), probability: row[id] }));
+}
+
+export async function mount(element, given = null) {
+  const label = "Live figure: every array of the trained decoder, from a text to its next letter";
+  const model = await startModel(element, { label, given });
+  const { stack, ...rest } = model.config;
+  const config = { ...rest, ...stack };
+  const vocabulary = model.tokenizer.tokens.map((_, id) => letterOf(model.tokenizer, id));
+  const start = () => ({ ...START, block: Math.min(START.block, stack.num_layers - 1) });
+  let [state, found, read, boxes, first] = [start(), null, null, [], null];
+  const set = (change) => { state = { ...state, ...change }; render(); };
+  const { controls, stage, publish } = frame(element, { label, reset });
+  const field = textField({ label: "Your text", oninput: (text) => retype({ text, token: null }) });
+  const letters = strip({ label: "Token to follow", onchoose: (token) => set({ token, column: null }) });
+  const machine = drawing((box) => { path.begin(); open(box.key.startsWith("block") ? { block: box.block, open: "norm1" } : { open: box.key }); });
+  const buttons = [["Step", () => path.step()], ["Play", () => path.play()]].map(([name, onclick]) => html("button", { type: "button", class: "lf-button", onclick }, name));
+  const inside = panel({ steps: buttons, onpick: (token, column) => set({ token, column }), onhead: (head) => set({ head, column: null }), given });
+  const next = forecast(() => retype({ text: state.text + model.tokenizer.tokens[likelyLetter()], token: null }));
+  const path = walk({ keys: () => boxes.map(({ key }) => key), openedKey: () => state.open, open: (key) => open({ open: key }),
+    changed: (plays) => { buttons[1].textContent = plays ? "Pause" : "Play"; machine.node.classList.toggle("lf-plays", plays); } });
+  controls.append(field.node, letters.node);
+  stage.append(html("div", { class: "lf-panel lf-drawn" }, machine.node, next.node), inside.node);
+
+  const compute = newest(({ ids }) => model.ask("intermediates", "call", ids), show, (error) => publish({ ...state, error: error.message }, error.message));
+
+  /** The letter that the button adds: the likeliest after the whole text that is no special token. */
+  function likelyLetter() {
+    const special = Object.keys(model.tokenizer.special).length;
+    return likeliest(model.tokenizer, found, read.ids.length - 1, special + 1).find(({ id }) => id >= special).id;
+  }
+
+  function retype(change) {
+    state = { ...state, ...change };
+    if (field.input.value !== state.text) field.input.value = state.text;
+    const text = reading(model, state.text, MOST);
+    stage.classList.toggle("lf-stale", text.ids.length === 0);
+    publish({ ...state, busy: true }, text.said);
+    if (text.ids.length) compute({ ...text, text: state.text });
+  }
+
+  function reset() {
+    path.forget();
+    retype(start());
+    if (first) show(...first); // what the model made of the first text is remembered
+  }
+
+  function show(arrays, text) {
+    if (text.text !== state.text) return; // meanwhile it was reset
+    const ids = { rows: 1, columns: text.ids.length, data: Float32Array.from(text.ids) };
+    [found, read] = [{ ...arrays, ids, probabilities: softmax(arrays.returned) }, text];
+    first ??= [arrays, text];
+    draw();
+  }
+
+  function open(change) {
+    const old = state.block;
+    state = { ...state, ...change, column: null };
+    if (state.block !== old) draw();
+    else render();
+    return machine.shown[state.open].node;
+  }
+
+  /** Build the drawing anew if another block is open, and paint every array. */
+  function draw() {
+    if (boxes.find(({ key }) => key === "queries")?.block !== state.block) {
+      boxes = boxesOf(config, state.block);
+      machine.build(boxes, stack.num_layers);
+    }
+    if (!machine.shown[state.open]) state.open = boxes.find(({ block, key }) => block === state.block && !key.startsWith("block")).key;
+    const colours = palette(element);
+    for (const { box, show: paintBox } of Object.values(machine.shown)) paintBox(box.values(found, box.block, config), colours);
+    render();
+  }
+
+  function render() {
+    if (!found) return;
+    const token = Math.min(state.token ?? Infinity, read.ids.length - 1);
+    const { box } = machine.shown[state.open];
+    const matrices = box.values(found, box.block, config);
+    const matrix = matrices[Math.min(state.head, matrices.length - 1)];
+    const columns = { vocab_size: vocabulary, seq: read.letters }[box.axes.at(-1)];
+    const expected = likeliest(model.tokenizer, found, token).map(({ letter, probability }) => [letter, probability]);
+    const before = read.letters.slice(Math.max(0, token - 11), token + 1).join("");
+    letters.show(read.letters, token);
+    machine.node.style.setProperty("--row", token);
+    machine.node.style.setProperty("--rows", read.ids.length);
+    const openedAt = boxes.findIndex(({ key }) => key === state.open);
+    boxes.forEach(({ key }, i) => {
+      const { node } = machine.shown[key];
+      node.setAttribute("aria-pressed", key === state.open);
+      node.classList.toggle("lf-later", i > openedAt);
+    });
+    machine.wire(boxes, state.open);
+    inside.show({ box, config, matrices, state, letters: read.letters, columns, token, digits: 3 });
+    next.show(before, expected, read.letters[token + 1]);
+    const place = box.block === undefined || box.key.startsWith("block") ? "" : ` of block ${box.block + 1}`;
+    const sizes = sizesOf(box, matrices);
+    publish({ ...state, token, ids: read.ids, letters: read.letters, sizes, expected,
+      row: Array.from(box.key === "ids" ? matrix.data : matrix.data.subarray(token * matrix.columns, (token + 1) * matrix.columns)) },
+    `${read.said} Open: ${box.name}${place}, ${sizes.join(" × ")} numbers. After “${before}” the model expects “${expected[0][0]}”, with ${format(expected[0][1])}, then “${expected[1][0]}”, with ${format(expected[1][1])}.`.trim());
+  }
+
+  new ResizeObserver(() => { if (found) machine.wire(boxes, state.open); }).observe(machine.node);
+  whenThemeChanges(() => { if (found) draw(); });
+  retype(start());
+}

@@ -1,0 +1,95 @@
+// The boxes of the figure `machine`: what each holds, by which rule, which line of `plainformer` computes it, and where the
+// book explains it. In rules `_{…}` stands lower and `^{…}` higher.
+
+const inBlock = (name) => (found, block) => [found[`stack.blocks.${block}.${name}`]].flat();
+const ofHeads = (name) => (found, block, { num_heads: heads }) => Array.from({ length: heads }, (_, h) => found[`stack.blocks.${block}.attention.${name}.${h}`]);
+const ofModel = (name) => (found) => [found[name]];
+
+const NORMS = {
+  rms: { rule: "each row divided by the root of its mean square, then scaled: γ ⊙ x_{n} / √(mean x_{n}^{2} + ε)",
+    code: "return self.scale * (rows * jax.lax.rsqrt(mean_square + self.eps)).astype(x.dtype)" },
+  layer: { rule: "each row shifted to mean 0 and stretched to variance 1, then scaled and shifted: γ ⊙ standardise(x_{n}) + β",
+    code: "scaled = self.scale * standardise(x, self.eps)" },
+};
+const aNorm = (key, label, name, values, rule) => ({ key, label, name, kind: "norm", values, axes: ["seq", "d_model"],
+  rule: (config) => `${rule}: ${NORMS[config.norm].rule}`, file: "blocks/layers.py", code: (config) => NORMS[config.norm].code,
+  link: ["04_blocks.html#sec-blocks-norm", "Keeping the numbers in range"] });
+
+const turned = (config) => (config.position_scheme === "rotary" ? ", each row turned by its position" : "");
+const projected = (key, letter, code) => ({ key, label: key, name: key, kind: key, values: inBlock(`attention.${key}`),
+  axes: [key === "queries" ? "heads" : "kv_heads", "seq", key === "values" ? "d_v" : "d_k"],
+  rule: (config) => `${letter} = split(X W^{(${key[0]})})${key === "values" ? "" : turned(config)}`, file: "attention/multi_head.py", code: () => code,
+  link: ["02_self_attention.html#sec-self-attention-qkv", "Queries, keys, values"] });
+
+const isPre = (config) => config.norm_placement === "pre";
+const added = (key, name, place, what, code) => ({ key, label: "+", name, kind: "stream", values: inBlock(place), axes: ["seq", "d_model"],
+  rule: (config) => (isPre(config) ? `${what}: what the stream was, plus what was made of its norm` : "the norm of the sum: Norm(X + f(X))"),
+  file: "blocks/blocks.py", code: (config) => (isPre(config) ? code : "return norm(x + sublayer(x))"),
+  link: ["04_blocks.html#sec-blocks-block", "The block"] });
+
+const gated = (config) => /glu/.test(config.activation);
+const NETWORK = { gated: "return self.down(ACTIVATIONS[self.activation](self.gate(x)) * self.up(x))", plain: "return self.down(ACTIVATIONS[self.activation](self.up(x)))" };
+const networkCode = (config) => NETWORK[gated(config) ? "gated" : "plain"];
+const networkLink = (config) => (gated(config) ? ["04_blocks.html#equation-eq-blocks-swiglu", "A gate"] : ["04_blocks.html#sec-blocks-feed-forward", "A network for every token"]);
+
+export const BEFORE = [
+  { key: "ids", label: "ids", name: "ids", kind: "plain", values: ofModel("ids"), axes: ["seq"],
+    rule: () => "s_{n} is the number of letter n in the vocabulary", file: "tokens/vocabulary.py", code: () => "number = self._ids.get(token, unknown)",
+    link: ["01_tokens.html#equation-eq-tokens-vocabulary", "Words and their numbers"] },
+  { key: "embedding", label: "embedding", name: "embedding", kind: "weights", values: ofModel("stack.input"), axes: ["seq", "d_model"],
+    rule: ({ position_scheme: scheme }) => `X^{(0)}: row s_{n} of the table E${/learned|sinusoidal/.test(scheme) ? ", with a row for position n" : ""}`,
+    file: "models/decoder.py", code: () => "x = add_positions(self.embedding(tokens), self.stack.scheme, positions)",
+    link: ["01_tokens.html#equation-eq-tokens-look-up", "From ids to rows"] },
+];
+
+export const INSIDE = [
+  aNorm("norm1", "norm", "norm before attention", inBlock("attention_norm.output"), "X, normalised"),
+  projected("queries", "Q", "queries = self.query_norm(split_heads(self.query(x), self.num_heads))"),
+  projected("keys", "K", "keys = self.key_norm(split_heads(self.key(context), self.num_kv_heads))"),
+  projected("values", "V", "values = split_heads(self.value(context), self.num_kv_heads)"),
+  { key: "scores", label: "scores", name: "scores", kind: "plain", values: ofHeads("scores"), axes: ["heads", "seq", "seq"],
+    rule: () => "S_{h} = Q_{h} K_{h}^{T} / √d_{k}, here before the mask", file: "attention/self_attention.py",
+    code: () => "scores = dot_product_scores(queries * jnp.asarray(scale, queries.dtype), keys)",
+    link: ["02_self_attention.html#sec-self-attention-scale", "Why divide by the root of d_k"] },
+  { key: "weights", label: "weights", name: "weights", kind: "plain", values: ofHeads("weights"), limit: 1, axes: ["heads", "seq", "seq"],
+    rule: () => "A_{h} = softmax(S_{h}) along each row; what comes later is hidden, its weight 0", file: "attention/self_attention.py",
+    code: () => "weights = softmax(scaled_scores(queries, keys, scale=scale, bias=bias), mask)",
+    link: ["02_self_attention.html#equation-eq-self-attention-weights", "Attention"] },
+  { key: "heads", label: "averages", name: "averages of the values", kind: "values", values: inBlock("attention.heads"), axes: ["heads", "seq", "d_v"],
+    rule: () => "Y_{h} = A_{h} V_{h}: for each token an average of the values that it reads", file: "attention/self_attention.py", code: () => "return weights @ values",
+    link: ["02_self_attention.html#equation-eq-self-attention-attend", "Attention"] },
+  { key: "attention", label: "output", name: "output of attention", kind: "weights", values: inBlock("attention.output"), axes: ["seq", "d_model"],
+    rule: () => "merge(Y_{1}, …, Y_{H}) W^{(o)}: the heads side by side, mixed; this will be added", file: "attention/multi_head.py",
+    code: () => "return self.output(merge_heads(heads))", link: ["03_multi_head.html#sec-multi-head-layout", "All heads in one product"] },
+  added("add1", "+ attention, added to the stream", "after_attention", "X′ = X + MultiHead(Norm(X))", "x = add(x, self.attention_norm, self._dropping(attend, keys[0]))"),
+  aNorm("norm2", "norm", "norm before the network", inBlock("feed_forward_norm.output"), "X′, normalised"),
+  { key: "hidden", label: "hidden", name: "hidden layer of the network", kind: "weights", values: inBlock("feed_forward.hidden"), axes: ["seq", "d_ff"],
+    rule: (config) => (gated(config) ? "silu(x_{n} W_{g}) ⊙ x_{n} W_{1}: one map says how much of the other passes".replace("silu", config.activation === "swiglu" ? "silu" : "gelu")
+      : `${config.activation.replaceAll("_", " ")}(x_{n} W_{1} + b_{1}), each token by itself`), file: "blocks/layers.py", code: networkCode, link: networkLink },
+  { key: "network", label: "output", name: "output of the network", kind: "weights", values: inBlock("feed_forward.output"), axes: ["seq", "d_model"],
+    rule: () => "the hidden row times W_{2}; this will be added", file: "blocks/layers.py", code: networkCode, link: networkLink },
+  added("add2", "+ network, added to the stream", "output", "X′ + FFN(Norm(X′))", "return add(x, self.feed_forward_norm, self._dropping(self.feed_forward, keys[2]))"),
+];
+
+/** A block that is shut: what leaves it. */
+export const SHUT = { key: "block", kind: "weights", values: inBlock("output"), axes: ["seq", "d_model"],
+  rule: () => "X^{(ℓ)} = Block_{ℓ}(X^{(ℓ−1)}): what the stream holds when it leaves this block", file: "models/stack.py",
+  code: () => "stream.append(step(layer, block, stream[-1]))", link: ["04_blocks.html#sec-blocks-block", "The block"] };
+
+export const AFTER = [
+  aNorm("final", "final norm", "final norm", ofModel("stack.normalised"), "X^{(L)}, normalised"),
+  { key: "logits", label: "logits", name: "logits", kind: "weights", values: ofModel("returned"), axes: ["seq", "vocab_size"],
+    rule: (config) => (config.tied_embedding ? "o = Norm(X^{(L)}) E^{T}: each row compared with the row of every letter" : "o = Norm(X^{(L)}) W + b: a number for every letter"), file: "models/decoder.py",
+    code: () => "return linear(x, self.embedding.weight.T) if self.output is None else self.output(x)", link: ["06_decoder.html#equation-eq-decoder-model", "The model"] },
+  { key: "probabilities", label: "softmax", name: "softmax", kind: "marked", values: ofModel("probabilities"), limit: 1, axes: ["seq", "vocab_size"],
+    rule: () => "p(w | s_{0}, …, s_{n}) = softmax(o_{n})_{w}: what comes next?", file: "generation/sampling.py", code: () => "return jax.nn.softmax(kept)",
+    link: ["07_generation.html#equation-eq-generation-temperature", "Temperature"] },
+];
+
+/** The boxes of a model in the order in which it computes, with block `open` from the inside. */
+export function boxesOf({ num_layers: layers, ...config }, open) {
+  const isThere = ({ kind }) => kind !== "norm" || isPre(config); // with post-norm the sums hold the norms
+  const blocks = Array.from({ length: layers }, (_, block) => (block === open ? INSIDE.filter(isThere).map((box) => ({ ...box, block }))
+    : [{ ...SHUT, key: `block${block}`, label: `block ${block + 1}`, name: `block ${block + 1}`, block }]));
+  return [...BEFORE, ...blocks.flat(), ...AFTER.filter(isThere)];
+}

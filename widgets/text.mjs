@@ -1,0 +1,70 @@
+// What figures share in which a reader types a text for a model: the field, what the model reads, its tokens in a row.
+import { html, uniqueId } from "./common.mjs";
+
+/** A letter for the eye. */
+export const visible = (letter) => ({ " ": "␣", "\n": "↵", "\t": "⇥" })[letter] ?? letter;
+
+/** A labelled field for a text, which may have several lines. */
+export function textField({ label, oninput }) {
+  const id = uniqueId("text");
+  const input = html("textarea", { id, rows: 1, autocomplete: "off", autocapitalize: "off", spellcheck: "false", oninput: () => oninput(input.value) });
+  return { node: html("div", { class: "lf-field" }, html("label", { for: id }, label), input), input };
+}
+
+/**
+ * What a model reads of a text: the `ids` of at most `most` tokens, the last ones; `letters`, each token for the eye; and
+ * `said`, words for the reader if the text was changed. A model that learned with a start token gets one.
+ */
+export function reading({ tokenizer, config }, text, most) {
+  const start = "<start>" in tokenizer.special ? [tokenizer.special["<start>"]] : [];
+  const room = Math.min(most, config.context_len) - start.length;
+  const known = tokenizer.encode(text).filter((id) => id !== undefined);
+  const ids = [...start, ...known.slice(-room)];
+  const strangers = tokenizer.strangers(text).length;
+  const others = tokenizer.special[tokenizer.unknown] === undefined ? "left out" : "read as □, the token for all others";
+  const said = [
+    strangers ? `${strangers === 1 ? "One character is" : `${strangers} characters are`} not in the model's vocabulary and ${others}.` : "",
+    known.length > room ? `Of ${known.length} letters the last ${room} are read.` : "",
+    ids.length ? "" : "There is nothing to read yet: type a letter.",
+  ].filter(Boolean).join(" ");
+  return { ids, said, letters: ids.map((id) => letterOf(tokenizer, id)) };
+}
+
+/** A token of a vocabulary for the eye: special ones have signs of their own. */
+export function letterOf(tokenizer, id) {
+  const token = tokenizer.tokens[id];
+  if (!Object.hasOwn(tokenizer.special, token)) return visible(token);
+  return token === "<start>" ? "⊢" : token === tokenizer.unknown ? "□" : token;
+}
+
+/** The tokens of a text in a row, one of them chosen by pointer, touch or arrow keys. */
+export function strip({ label, onchoose }) {
+  const prefix = uniqueId("letter");
+  const node = html("div", { class: "lf-strip", role: "listbox", tabindex: 0, "aria-label": label });
+  let chosen = 0;
+  const choose = (n) => { if (n >= 0 && n < node.children.length && n !== chosen) onchoose(n); };
+  node.addEventListener("keydown", (event) => {
+    const steps = { ArrowLeft: chosen - 1, ArrowUp: chosen - 1, ArrowRight: chosen + 1, ArrowDown: chosen + 1, Home: 0, End: node.children.length - 1 };
+    if (!(event.key in steps)) return;
+    event.preventDefault();
+    choose(steps[event.key]);
+  });
+  const follow = (event) => {
+    const under = node.getRootNode().elementFromPoint(event.clientX, event.clientY);
+    choose([...node.children].findIndex((option) => option.contains(under)));
+  };
+  node.addEventListener("pointerdown", follow);
+  node.addEventListener("pointermove", (event) => { if (event.buttons) follow(event); });
+  function show(letters, now, share = () => 0) {
+    chosen = now;
+    while (node.children.length > letters.length) node.lastChild.remove();
+    letters.forEach((letter, n) => {
+      const option = node.children[n] ?? node.appendChild(html("span", { role: "option", id: `${prefix}-${n}` }));
+      if (option.textContent !== letter) option.textContent = letter;
+      option.setAttribute("aria-selected", n === now);
+      option.style.setProperty("--share", `${Math.round(100 * share(n))}%`);
+    });
+    node.setAttribute("aria-activedescendant", `${prefix}-${now}`);
+  }
+  return { node, show };
+}
