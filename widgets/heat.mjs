@@ -34,14 +34,18 @@ export function paint(canvas, { rows, columns, data }, limit, [zero, above, belo
   context.putImageData(image, 0, 0);
 }
 
-/** Letters along a side, on as many levels as they need not to touch. */
-function axis(node, letters, room, pitch, chosen, side) {
-  const levels = Math.max(1, Math.ceil(room / pitch));
-  node.style.setProperty(side === "left" ? "width" : "height", `${levels * (side === "left" ? 11 : 14) + 3}px`);
-  node.replaceChildren(...letters.map((letter, n) => {
-    const mark = html("span", { class: n === chosen ? "lf-chosen" : null }, letter);
-    mark.style.setProperty(side, `${(n % levels) * (side === "left" ? 11 : 14)}px`);
-    mark.style.setProperty(side === "left" ? "top" : "left", `${(100 * (n + 0.5)) / letters.length}%`);
+/** Tokens along a side, on as many levels as they need not to touch; longer ones than a letter stand upright at the top. */
+function axis(node, tokens, pitch, chosen, side) {
+  const cut = tokens.map((token) => (token.length > 9 ? `${token.slice(0, 8)}…` : token));
+  const longest = Math.max(1, ...cut.map(({ length }) => length));
+  const isLeft = side === "left";
+  const level = isLeft || longest > 1 ? 7 * longest + 4 : 14;
+  const levels = Math.max(1, Math.ceil((isLeft || longest > 1 ? 12 : 9) / pitch));
+  node.style[isLeft ? "width" : "height"] = `${levels * level + 3}px`;
+  node.replaceChildren(...cut.map((token, n) => {
+    const mark = html("span", { class: `${n === chosen ? "lf-chosen" : ""}${!isLeft && longest > 1 ? " lf-upright" : ""}` }, token);
+    mark.style[isLeft ? "right" : "bottom"] = `${(n % levels) * level + 3}px`;
+    mark.style[isLeft ? "top" : "left"] = `${(100 * (n + 0.5)) / cut.length}%`;
     return mark;
   }));
 }
@@ -78,8 +82,8 @@ export function heatMap({ label, onpick, onhover = () => {} }) {
     const height = Math.min(tallest, pitch * matrix.rows);
     plane.style.height = `${height}px`;
     paint(canvas, matrix, limit, palette(node));
-    axis(left, rows, 12, height / matrix.rows, n, "left");
-    axis(top, columns, 9, 250 / matrix.columns, j, "top");
+    axis(left, rows, height / matrix.rows, n, "left");
+    axis(top, columns, (plane.clientWidth || 250) / matrix.columns, j, "top");
     top.hidden = columns.length === 0;
     const across = (k, size) => `${(100 * k) / size}%`;
     Object.assign(line.style, { top: across(n, shape[0]), height: across(1, shape[0]) });

@@ -11,6 +11,7 @@ NAMES = [
     "positions",
     "descent",
     "machine",
+    "decoder_heads",
     "surprise",
     "sampling",
     "masking",
@@ -50,6 +51,11 @@ CHANGES = {
     ],
     "descent": [("Learning rate", "ArrowRight"), ("One step", "Enter"), ("Ten steps", "Space")],
     "machine": [("norm before attention", "Enter"), ("Token to follow", "Home"), ("Step", "Space")],
+    "decoder_heads": [
+        ("block 1, head 2", "ArrowDown"),
+        ("Token to follow", "Home"),
+        ("Weights of the chosen", "ArrowUp"),
+    ],
     "surprise": [("The cat", "Space"), ("Letter", "ArrowRight")],
     "sampling": [
         ("The object", "Space"),
