@@ -6,9 +6,12 @@
     The caption.
     ```
 
-What it shows, in words, is the title that the file itself carries.
+What it shows, in words, is the title that the file itself carries. On the site the schematic stands in the page itself,
+so that it has the page's font, and its colours follow the page from light to dark.
 """
 
+import functools
+import re
 from pathlib import Path
 from typing import ClassVar
 from xml.etree import ElementTree
@@ -16,7 +19,10 @@ from xml.etree import ElementTree
 from docutils import nodes
 from docutils.parsers.rst import directives
 from sphinx.application import Sphinx
+from sphinx.transforms.post_transforms import SphinxPostTransform
 from sphinx.util.docutils import SphinxDirective
+
+SVG = "http://www.w3.org/2000/svg"
 
 
 class Drawing(SphinxDirective):
@@ -30,7 +36,7 @@ class Drawing(SphinxDirective):
         if not file.is_file():
             raise self.error(f"drawing: there is no {path}; `make drawings` writes them.")
         self.env.note_dependency(str(file))
-        title = ElementTree.parse(file).getroot().findtext("{http://www.w3.org/2000/svg}title")
+        title = ElementTree.parse(file).getroot().findtext(f"{{{SVG}}}title")
         figure = nodes.figure("", nodes.image(uri=f"/{path}", alt=title), classes=["drawing"])
         self.set_source_info(figure)
         self.add_name(figure)
@@ -42,6 +48,53 @@ class Drawing(SphinxDirective):
         return [figure]
 
 
+# --- In the page -----------------------------------------------------------------------------------------------
+
+
+@functools.cache
+def palette(style: Path) -> dict[str, str]:
+    """For each colour of the light page the property that holds it; `_static/look.css` names them, light ones first."""
+    found: dict[str, str] = {}
+    if style.is_file():
+        for name, colour in re.findall(r"(--pf-[a-z-]+): (#[0-9a-f]{6})\b", style.read_text("utf-8")):
+            found.setdefault(colour, f"var({name})")
+    return found
+
+
+def in_page(root: Path, name: str) -> ElementTree.Element:
+    """A schematic with the page's colours and without a font of its own; its title becomes its label."""
+    colours = palette(root / "_static" / "look.css")
+    picture = ElementTree.parse(root / "drawings" / f"{name}.svg").getroot()
+    for title in picture.findall(f"{{{SVG}}}title"):
+        picture.set("aria-label", title.text or "")
+        picture.remove(title)
+    picture.attrib.pop("font-family", None)
+    for part in picture.iter():
+        part.tag = part.tag.removeprefix(f"{{{SVG}}}")
+        for attribute in part.attrib.keys() & {"fill", "stroke"}:
+            part.set(attribute, colours.get(part.get(attribute, ""), part.get(attribute, "")))
+    return picture
+
+
+def written(picture: ElementTree.Element) -> nodes.raw:
+    return nodes.raw("", ElementTree.tostring(picture, encoding="unicode").replace("\n", ""), format="html")
+
+
+class PutIntoPage(SphinxPostTransform):
+    """Put each schematic itself in the place of the image that the directive has made of it."""
+
+    default_priority = 900
+    formats = ("html",)
+
+    def run(self, **kwargs) -> None:
+        for figure in self.document.findall(nodes.figure):
+            if "drawing" in figure["classes"]:
+                image = figure[0]
+                file = Path(image["candidates"].get("*", image["uri"]))
+                image.replace_self(written(in_page(Path(self.app.srcdir), file.stem)))
+
+
 def setup(app: Sphinx) -> dict:
     app.add_directive("drawing", Drawing)
+    app.add_post_transform(PutIntoPage)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

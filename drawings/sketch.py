@@ -92,10 +92,11 @@ def element(tag: str, /, text: str | None = None, **attributes: Any) -> ElementT
 
 
 def words(text: str, size: float = SIZE, colour: str = INK) -> Picture:
-    """One line of text, in which `_{k}` stands lower, and `^{T}` higher."""
+    """One line of text, in which `_{k}` stands lower, and `^{T}` higher; in its middle, whatever font there is."""
 
     def mark(x: float, y: float) -> ElementTree.Element:
-        line = element("text", x=x, y=y + 1.05 * size, font_size=size, fill=colour)
+        middle = x + width * size / 2
+        line = element("text", x=middle, y=y + 1.05 * size, font_size=size, fill=colour, text_anchor="middle")
         shift = 0.0
         for part, level in _levels(text):
             now = -0.3 * size * level
@@ -136,7 +137,8 @@ def box(
         look = {"fill": ground, "stroke": outline, "stroke_width": 1.5, "rx": round_by}
         return element("rect", x=x, y=y, width=width, height=height, **look)
 
-    return over(Picture(width, height, (mark,)).named(name), inside)
+    outside = Picture(width, height, (mark,)).named(name)
+    return over(outside, inside) if label else outside
 
 
 def matrix(name: str, label: str, kind: str, rows: float, columns: float, shape: str = "") -> Picture:
