@@ -33,7 +33,7 @@ unexport MPLBACKEND
 SHELL := /bin/bash
 
 .DEFAULT_GOAL := help
-.PHONY: help book serve test faults lint parity browser bench models notebooks drawings frames clean distclean
+.PHONY: help book serve test faults lint parity browser bench models notebooks drawings frames pdf clean distclean
 
 help:  ## list these commands
 	@echo "Plainformer: an executable book on the transformer, and its package."
@@ -86,8 +86,12 @@ notebooks: $(READY)  ## write the executed .ipynb beside each chapter
 drawings: $(READY)  ## write the schematics, drawings/*.svg
 	$(BIN)/python -m drawings.draw
 
-frames: book $(PARITY_READY)  ## photograph the live figures of the built site, widgets/*.png
+frames: book $(PARITY_READY)  ## photograph the live figures of the built site, widgets/*.png, and draw the card of shared links
 	$(PARITY)/bin/python tools/photograph_figures.py
+	$(PARITY)/bin/python tools/draw_card.py
+
+pdf: book $(PARITY_READY)  ## print the whole book into _build/plainformer.pdf, with headless Chromium
+	$(PARITY)/bin/python tools/make_pdf.py
 
 parity: $(PARITY_READY)  ## compare with PyTorch and Hugging Face (installs them into .venv-parity)
 	$(PARITY)/bin/pytest tests/parity

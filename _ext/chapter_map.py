@@ -21,7 +21,7 @@ def linked(app: Sphinx, name: str, docname: str) -> str:
         picture.attrib.pop(attribute)
     for part in picture.iter("a"):
         chapter = FOLDER + part.attrib.pop("data-chapter")
-        part.set("href", app.builder.get_relative_uri(docname, chapter))
+        part.set("href", app.builder.get_relative_uri(docname, chapter) or "#")
         if chapter == docname:
             part.set("aria-current", "page")
     return ElementTree.tostring(picture, encoding="unicode").replace("\n", "")

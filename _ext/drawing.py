@@ -72,7 +72,8 @@ def in_page(root: Path, name: str) -> ElementTree.Element:
     for part in picture.iter():
         part.tag = part.tag.removeprefix(f"{{{SVG}}}")
         for attribute in part.attrib.keys() & {"fill", "stroke"}:
-            part.set(attribute, colours.get(part.get(attribute, ""), part.get(attribute, "")))
+            if part.get("class") != "photograph":  # which is the same in light and dark
+                part.set(attribute, colours.get(part.get(attribute, ""), part.get(attribute, "")))
     return picture
 
 
@@ -81,16 +82,15 @@ def written(picture: ElementTree.Element) -> nodes.raw:
 
 
 class PutIntoPage(SphinxPostTransform):
-    """Put each schematic itself in the place of the image that the directive has made of it."""
+    """Put each schematic itself in the place of its image, be that the directive's or another."""
 
     default_priority = 900
     formats = ("html",)
 
     def run(self, **kwargs) -> None:
-        for figure in self.document.findall(nodes.figure):
-            if "drawing" in figure["classes"]:
-                image = figure[0]
-                file = Path(image["candidates"].get("*", image["uri"]))
+        for image in list(self.document.findall(nodes.image)):
+            file = Path(image["uri"])
+            if file.parent.name == "drawings" and file.suffix == ".svg":
                 image.replace_self(written(in_page(Path(self.app.srcdir), file.stem)))
 
 

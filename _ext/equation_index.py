@@ -93,7 +93,7 @@ class MakeIndex(SphinxPostTransform):
         number = reference("math", "eq", label, nodes.inline("", label))
         cells = {
             "Number": [[number]],
-            "Equation": [section_title(equation), [breakable(label)]],
+            "Equation": [section_title(equation), [breakable(label)]],  # and above them, the equation
             "Code": [self.code(place) for place in implemented.get(label, [])],
             "Tests": [[self.source(place, breakable(place.name))] for place in tested.get(label, [])],
         }
@@ -101,6 +101,7 @@ class MakeIndex(SphinxPostTransform):
         for column, lines in cells.items():
             lines = lines or [[nodes.Text(NOTHING[column] if is_definition(label) else "missing")]]
             row += nodes.entry("", *(nodes.paragraph("", "", *line) for line in lines))
+        row[1].children = [shown(equation), nodes.container("", *row[1].children, classes=["equation-name"])]
         return row
 
     def code(self, place: Place) -> list[nodes.Node]:
@@ -133,6 +134,12 @@ def chapter_title(env: BuildEnvironment, docname: str) -> str:
     number = env.toc_secnumbers.get(docname, {}).get("", ())
     chapter = f"Chapter {'.'.join(map(str, number))}: " if number else ""
     return chapter + env.titles[docname].astext()
+
+
+def shown(equation: nodes.math_block) -> nodes.math_block:
+    """The equation once more, without its number."""
+    text = equation.astext()
+    return nodes.math_block(text, text, number=None, label=None, nowrap=equation.get("nowrap", False))
 
 
 def section_title(node: nodes.Node) -> list[nodes.Node]:

@@ -91,7 +91,8 @@ def links(html: str) -> list[str]:
 
 def test_index_lists_equation_code_and_tests(site):
     row = rows(site)["row-eq-words-sum"]
-    assert cells(row) == ["(1.1)", r"Sums of \(x\) eq-words-sum", "Adder.add in words.py", "test_add_by_hand"]
+    equation = r"\[s = x + y\] Sums of \(x\) eq-words-sum"
+    assert cells(row) == ["(1.1)", equation, "Adder.add in words.py", "test_add_by_hand"]
     assert links(row) == [
         "../chapters/00_words.html#equation-eq-words-sum",
         "api.html#toy.words.Adder.add",

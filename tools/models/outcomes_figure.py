@@ -1,13 +1,13 @@
 """Write what the landing page shows of the book's own models: a text, some dates and a digit.
 
-`make models` runs it, after the training. It makes `models/outcomes.md`, which `index.md` includes, and a picture.
+`make models` runs it, after the training. It makes `drawings/outcomes.json`, from which `drawings/landing.py` draws.
 """
 
+import json
 import warnings
 from pathlib import Path
 
 import jax
-import matplotlib.pyplot as plt
 import numpy as np
 from train_decoder import BATCH_SIZE, DECODER, ROOT, TRAINING, VOCABULARY
 from train_vision import bright
@@ -15,8 +15,7 @@ from train_vision import bright
 import plainformer as pf
 from plainformer.models.stored import load_pretrained
 
-NUMBERS = ROOT / "models" / "outcomes.md"
-PICTURE = ROOT / "assets" / "digit.svg"
+NUMBERS = ROOT / "drawings" / "outcomes.json"
 PROMPT, LENGTH, EARLY = "The ", 160, 100
 SHOWN_DATES = [
     "Freitag, 26. Juni 1936",
@@ -66,60 +65,25 @@ def digit() -> tuple[np.ndarray, int, int, np.ndarray]:
     )
 
 
-def draw(image: np.ndarray, looks: np.ndarray, path: Path = PICTURE) -> None:
-    """Draw the digit, and beside it the digit with the weights over its patches."""
-    with plt.rc_context({"svg.hashsalt": "plainformer", "figure.facecolor": "white"}):
-        figure, axes = plt.subplots(1, 2, figsize=(4, 2), layout="constrained")
-        for ax in axes:
-            ax.imshow(image, cmap="gray_r", extent=(0, 1, 1, 0))
-            ax.axis("off")
-        over = axes[1].imshow(looks, cmap="Oranges", alpha=0.65, extent=(0, 1, 1, 0), vmin=0)
-        figure.colorbar(over, ax=axes[1], shrink=0.8, label="weight")
-        figure.savefig(path, metadata={"Date": None})
-        plt.close(figure)
-
-
-def page(texts: dict[str, str], dates: dict[str, str], says: int) -> str:
-    """The three outcomes, for the landing page."""
-    blocks = "\n\n".join(f"{name}\n\n````text\n{text}\n````" for name, text in texts.items())
-    rows = "\n".join(f"| {text} | `{date}` |" for text, date in dates.items())
-    return f"""<!-- Made by tools/models/outcomes_figure.py from the stored models. -->
-:::::{{grid}} 1 1 2 2
-:gutter: 3
-
-::::{{grid-item-card}} A language model that learns to write
-:columns: 12
-
-{blocks}
-::::
-
-::::{{grid-item-card}} A model that reads dates in seventeen languages
-| it reads | it writes |
-|---|---|
-{rows}
-::::
-
-::::{{grid-item-card}} A model that names digits, and where it looks
-```{{image}} assets/{PICTURE.name}
-:alt: A handwritten digit of 8 by 8 pixels, and the same digit with a tint over each patch, as deep as its weight.
-```
-
-It says: {says}.
-::::
-:::::
-"""
-
-
 def write(path: Path = NUMBERS) -> None:
-    """Write the page's part, and the picture."""
-    image, _, says, looks = digit()
-    draw(image, looks)
+    """Write what the pictures show."""
+    image, label, says, looks = digit()
     models = {
-        "At first:": pf.Decoder(DECODER, key=jax.random.key(0)),
-        f"After {EARLY} steps of training:": early_model(),
-        f"After {TRAINING.num_steps:,}:": load_pretrained("decoder")[0],
+        "untrained": pf.Decoder(DECODER, key=jax.random.key(0)),
+        f"after {EARLY} steps": early_model(),
+        f"after {TRAINING.num_steps:,} steps": load_pretrained("decoder")[0],
     }
-    path.write_text(page({name: written(model) for name, model in models.items()}, dates(), says), encoding="utf-8")
+    numbers = {
+        "texts": {name: written(model) for name, model in models.items()},
+        "dates": dates(),
+        "digit": {
+            "pixels": np.rint(16 * image).astype(int).tolist(),
+            "label": label,
+            "says": says,
+            "weights": np.round(looks, 3).tolist(),
+        },
+    }
+    path.write_text(json.dumps(numbers, ensure_ascii=False) + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":

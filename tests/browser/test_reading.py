@@ -1,0 +1,235 @@
+"""What makes the pages good to read: type, code, the map, the cards, the landing page, a phone."""
+
+import os
+import re
+from pathlib import Path
+
+import pytest
+
+# As in conftest.py: another build can be named.
+SITE = Path(os.environ.get("SITE", Path(__file__).parents[2] / "_build" / "html"))
+PHONE, WIDE = {"width": 390, "height": 844}, {"width": 1400, "height": 900}
+CHAPTERS = sorted(f"chapters/{file.name}" for file in (SITE / "chapters").glob("[0-9]*.html"))
+each_chapter = pytest.mark.parametrize("chapter", CHAPTERS or ["chapters/none.html"])
+ONE = CHAPTERS[2] if len(CHAPTERS) > 2 else "chapters/none.html"
+
+# --- the head ----------------------------------------------------------------------------------------------------
+
+
+def tag(page: str, name: str) -> str:
+    """What a page says of itself under a name."""
+    found = re.search(rf'<meta (?:name|property)="{name}" content="([^"]*)"', (SITE / page).read_text("utf-8"))
+    assert found, f"{page} says nothing of {name}"
+    return found[1]
+
+
+def test_shared_links_have_a_picture_and_a_description(path):
+    if path not in ("404.html", "search.html", "genindex.html"):
+        picture = SITE / "_static" / Path(tag(path, "og:image")).name
+        assert picture.read_bytes()[16:24] == (1200).to_bytes(4, "big") + (630).to_bytes(4, "big")
+        assert len(tag(path, "og:description")) > 50
+        assert "\\" not in tag(path, "description")
+
+
+def test_title_of_the_landing_page_names_the_book_once():
+    title = re.search(r"<title>(.*?)</title>", (SITE / "index.html").read_text("utf-8"), re.DOTALL)
+    assert title[1].count("Plainformer") == 1
+
+
+# --- type and code -----------------------------------------------------------------------------------------------
+
+# Letters per line of each paragraph of at least three lines.
+MEASURE = """() => [...document.querySelectorAll('section > p')].filter((p) => !p.querySelector('.math')).map((p) => {
+    const lines = Math.round(p.offsetHeight / parseFloat(getComputedStyle(p).lineHeight));
+    return [lines, p.innerText.length / lines];
+}).filter(([lines]) => lines > 2).map(([, letters]) => letters)"""
+
+
+def test_letters_are_the_book_s_own_and_lines_have_a_measure(open_page):
+    visit = open_page(ONE)
+    assert visit.page.evaluate("document.fonts.check('16px \"Plainformer Sans\"')")
+    assert visit.page.evaluate("document.fonts.check('14px \"Plainformer Mono\"')")
+    letters = sorted(visit.page.evaluate(MEASURE))
+    assert 58 < letters[len(letters) // 2] < 76
+
+
+def test_fonts_move_nothing_when_they_come(open_page):
+    """Each font has a fallback of its own width."""
+    visit = open_page(ONE)
+    shift = visit.page.evaluate(
+        "() => new Promise((found) => new PerformanceObserver((list) => found(list.getEntries().map((e) => e.value)))"
+        ".observe({type: 'layout-shift', buffered: true}) || setTimeout(() => found([]), 500))"
+    )
+    assert sum(shift) < 0.1
+
+
+def test_code_is_never_wrapped(visited):
+    wrapped = visited.page.locator(".highlight pre").evaluate_all(
+        "nodes => nodes.filter((node) => getComputedStyle(node).whiteSpace !== 'pre').length"
+    )
+    assert wrapped == 0
+
+
+@each_chapter
+def test_code_takes_at_most_a_third_of_a_page(open_page, chapter):
+    shown = "node.offsetHeight && !node.closest('.cell_output, details:not([open]), .toggle-hidden')"
+    share = open_page(chapter).page.evaluate(
+        f"""() => [...document.querySelectorAll('article .highlight')].filter((node) => {shown})
+            .reduce((sum, node) => sum + node.offsetHeight, 0) / document.querySelector('article').scrollHeight"""
+    )
+    assert share < 1 / 3
+
+
+@pytest.mark.parametrize("size", [WIDE, PHONE], ids=["wide", "phone"])
+def test_what_scrolls_is_reached_by_keyboard(open_page, size):
+    page = open_page(ONE, viewport=size).page
+    page.locator(".scrolls").first.wait_for()
+    unreached = page.locator("article :is(pre, div.math, table, figure, mjx-container)").evaluate_all(
+        """nodes => nodes.filter((node) => node.offsetHeight && node.scrollWidth > node.clientWidth + 1
+            && ['auto', 'scroll'].includes(getComputedStyle(node).overflowX) && node.tabIndex !== 0)
+            .map((node) => node.outerHTML.slice(0, 80))"""
+    )
+    assert unreached == []
+    box = page.locator("pre.scrolls").first
+    box.focus()
+    page.keyboard.press("ArrowRight")
+    page.wait_for_timeout(400)
+    assert box.evaluate("node => node.scrollLeft") > 0
+
+
+# --- the map -----------------------------------------------------------------------------------------------------
+
+
+@each_chapter
+def test_map_marks_the_chapter_and_leads_to_the_others(open_page, chapter):
+    page = open_page(chapter).page
+    there = page.get_by_role("navigation", name="Map of the book")
+    assert there.bounding_box()["height"] <= 111
+    here = there.locator(".chapter-map-wide [aria-current=page]")
+    assert here.count() == 1
+    links = there.locator(".chapter-map-wide a")
+    addresses = links.evaluate_all("links => links.map((link) => link.getAttribute('href'))")
+    assert sorted(f"chapters/{address}" if address != "#" else chapter for address in addresses) == CHAPTERS
+
+
+def test_map_folds_on_a_phone_and_leads_on(open_page):
+    page = open_page(ONE, viewport=PHONE).page
+    assert not page.locator(".chapter-map-wide").is_visible()
+    fold = page.locator(".chapter-map-narrow")
+    assert fold.bounding_box()["height"] < 60
+    fold.locator("summary").click()
+    link = fold.locator("a", has_text="encoder")
+    assert link.bounding_box()["height"] >= 24
+    link.click()
+    page.wait_for_url("**/chapters/08_encoder.html")
+
+
+# --- cards -------------------------------------------------------------------------------------------------------
+
+CARD = "#card-over"
+LINKS = {
+    "term": 'article a.reference[href*="#term-"]',
+    "equation": 'article a.reference[href^="#equation-"]',
+    "citation": 'article a.reference[href*="bibliography.html#"]',
+}
+
+
+@each_chapter
+def test_terms_are_linked_once_and_in_running_text_only(open_page, chapter):
+    links = open_page(chapter).page.locator(LINKS["term"])
+    addresses = links.evaluate_all("links => links.map((link) => link.hash)")
+    assert len(addresses) >= 4
+    assert len(set(addresses)) == len(addresses)
+    misplaced = "links => links.filter((link) => link.closest('h1, h2, h3, h4, pre, code, figcaption, table')).length"
+    assert links.evaluate_all(misplaced) == 0
+
+
+@pytest.mark.parametrize("kind", LINKS)
+def test_card_opens_under_the_mouse_and_stays_while_it_is_read(open_page, kind):
+    page = open_page(ONE).page
+    link = page.locator(LINKS[kind]).first
+    link.hover()
+    card = page.locator(CARD)
+    card.wait_for()
+    assert len(card.inner_text()) > 10
+    assert "\\(" not in card.inner_text()
+    assert link.get_attribute("aria-describedby") == "card-over"
+    card.hover()
+    page.wait_for_timeout(500)
+    assert card.is_visible()
+    page.mouse.move(2, 2)
+    card.wait_for(state="detached")
+    assert link.get_attribute("aria-describedby") is None
+
+
+@pytest.mark.parametrize("kind", LINKS)
+def test_card_opens_from_the_keyboard_and_escape_closes_it(open_page, kind):
+    page = open_page(ONE).page
+    page.keyboard.press("Tab")  # from here on what has the focus shows it
+    page.locator(LINKS[kind]).first.focus()
+    card = page.locator(CARD)
+    card.wait_for()
+    page.keyboard.press("Escape")
+    card.wait_for(state="detached")
+    page.keyboard.press("Tab")
+    assert page.locator(CARD).count() <= 1
+
+
+def test_finger_opens_the_card_and_then_follows(open_page):
+    page = open_page(ONE, viewport=PHONE, has_touch=True, is_mobile=True).page
+    link = page.locator(LINKS["term"]).first
+    link.tap()
+    card = page.locator(CARD)
+    card.wait_for()
+    box = card.bounding_box()
+    assert box["x"] >= 0
+    assert box["x"] + box["width"] <= PHONE["width"]
+    link.tap()
+    page.wait_for_url("**/glossary.html#term-*")
+
+
+# --- a phone, and the landing page -------------------------------------------------------------------------------
+
+
+@each_chapter
+def test_tables_of_letters_fit_a_phone(open_page, chapter):
+    page = open_page(chapter, viewport=PHONE).page
+    page.locator("details.sd-dropdown").evaluate_all("nodes => nodes.forEach((node) => { node.open = true; })")
+    wide = page.locator("details.sd-dropdown table").evaluate_all(
+        "tables => tables.filter((table) => table.scrollWidth > table.clientWidth + 1).length"
+    )
+    assert wide == 0
+
+
+@each_chapter
+def test_letters_in_pictures_are_legible_on_a_phone(open_page, chapter):
+    """Plots have letters of eleven points, schematics of thirteen pixels: none of them ends below eleven pixels."""
+    page = open_page(chapter, viewport=PHONE).page
+    pictures = page.locator("article .cell_output img")
+    pictures.evaluate_all("images => images.forEach((one) => { one.loading = 'eager'; })")
+    page.wait_for_load_state("networkidle")
+    scales = "images => images.map((one) => 11 * 96 / 72 * one.width / one.naturalWidth)"
+    plots = page.locator("article .cell_output img:not(.photograph)").evaluate_all(scales)
+    assert all(size >= 11 for size in plots), plots
+    drawn = page.locator("figure.drawing svg").evaluate_all(
+        "all => all.map((one) => 13 * one.getBoundingClientRect().width / one.viewBox.baseVal.width)"
+    )
+    assert all(size >= 11 for size in drawn), drawn
+
+
+@pytest.mark.parametrize("size", [WIDE, PHONE], ids=["wide", "phone"])
+def test_landing_page_says_what_it_is_on_its_first_screen(open_page, size):
+    page = open_page("index.html", viewport=size).page
+    for part in (".lead", ".start a:has-text('Start reading')", ".live-figure"):
+        box = page.locator(part).first.bounding_box()
+        assert box["y"] + min(box["height"], 60) < size["height"], part
+    pictures = page.locator(".picture-card")
+    assert pictures.count() == pictures.locator("svg").count() == 3
+    page.get_by_role("link", name="Start reading").click()
+    page.wait_for_url("**/chapters/01_tokens.html")
+
+
+def test_index_shows_the_equations(open_page):
+    page = open_page("appendix/equations.html").page
+    rows = page.locator("table.equation-index tbody tr")
+    assert rows.count() == rows.locator("div.math").count() > 50

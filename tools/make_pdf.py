@@ -1,0 +1,147 @@
+"""Print the whole book into one PDF, `_build/plainformer.pdf`, from the pages of the built site.
+
+    make pdf
+
+The pages become one, in which every link between them leads to a place in it; figures, equations and exercises keep
+their numbers. Live figures are their static frames, solutions are open, and code that the site folds away is left out.
+"""
+
+import os
+import re
+import sys
+from pathlib import Path
+from urllib.parse import unquote, urldefrag, urljoin
+
+import yaml
+from bs4 import BeautifulSoup, Tag
+from playwright.sync_api import sync_playwright
+
+ROOT = Path(__file__).parents[1]
+SITE = Path(os.environ.get("SITE", ROOT / "_build" / "html"))
+CHROMIUM = os.environ.get("CHROMIUM", "/usr/bin/chromium")
+PDF = ROOT / "_build" / "plainformer.pdf"
+# What a page has for a reader at a screen.
+UNPRINTED = (
+    ".chapter-map, .headerlink, .copybtn, .start, details.hide, script, noscript, .live-figure-note, .toctree-wrapper"
+)
+FOOT = (
+    '<div style="width: 100%; text-align: center; font: 8px sans-serif; color: #4c5560">'
+    '<span class="pageNumber"></span></div>'
+)
+MINUTES = 15
+
+
+def pages() -> list[str]:
+    """The pages in the order of the table of contents."""
+    toc = yaml.safe_load((ROOT / "_toc.yml").read_text("utf-8"))
+    return [toc["root"], *(chapter["file"] for part in toc["parts"] for chapter in part["chapters"])]
+
+
+def place(page: str, anchor: str = "") -> str:
+    """The id that an anchor of a page has in the whole."""
+    return re.sub(r"[^\w-]", "-", page) + (f"--{anchor}" if anchor else "")
+
+
+def move_links(article: Tag, page: str, included: list[str]) -> None:
+    """Let ids name their page, links lead to places in the whole, and addresses of pictures start at the root."""
+    for part in article.select("[id]"):
+        part["id"] = place(page, str(part["id"]))
+    for link in article.select("a[href]"):
+        address, anchor = urldefrag(urljoin(f"/{page}.html", str(link["href"])))
+        target = address.removeprefix("/").removesuffix(".html")
+        if target in included:
+            link["href"] = "#" + place(target, unquote(anchor))
+    for picture in article.select("img[src]"):
+        picture["src"] = urljoin(f"/{page}.html", str(picture["src"])).removeprefix("/")
+        picture["loading"] = "eager"
+
+
+def article(page: str, included: list[str]) -> Tag:
+    """What is printed of a page."""
+    whole = BeautifulSoup((SITE / f"{page}.html").read_text("utf-8"), "html.parser")
+    found = whole.select_one("article.bd-article")
+    if found is None:
+        raise LookupError(f"{page}.html has no article")
+    for part in found.select(UNPRINTED):
+        part.decompose()
+    for fold in found.select("details"):
+        fold["open"] = ""
+    move_links(found, page, included)
+    found["id"] = place(page)
+    return found
+
+
+def contents(articles: dict[str, Tag]) -> str:
+    """The list of chapters with their sections, each a link."""
+    lines = []
+    for page, found in articles.items():
+        title = found.select_one("h1")
+        lines.append(f'<li><a href="#{place(page)}">{title.get_text() if title else page}</a><ul>')
+        for section in found.select("section > section:has(> h2)"):
+            if page.startswith("chapters/") and (heading := section.select_one("h2")):
+                lines.append(f'<li><a href="#{section["id"]}">{heading.get_text()}</a></li>')
+        lines.append("</ul></li>")
+    return '<nav class="contents"><h1>Contents</h1><ul>' + "".join(lines) + "</ul></nav>"
+
+
+def assemble(included: list[str]) -> str:
+    """The whole book as one page, with the styles of the site and, where formulas are still TeX, its MathJax."""
+    head = BeautifulSoup((SITE / "chapters/02_self_attention.html").read_text("utf-8"), "html.parser").head
+    if head is None:
+        raise LookupError("a page has no head")
+    kept = list(head.select("link[rel=stylesheet]"))
+    kept += [script for script in head.select("script") if "mathjax" in str(script).lower()]
+    for part in kept:
+        for attribute in part.attrs.keys() & {"href", "src"}:
+            part[attribute] = urljoin("/chapters/x.html", str(part[attribute])).removeprefix("/")
+    articles = {page: article(page, included) for page in included}
+    first, *rest = articles.values()
+    body = "\n".join([str(first), contents(dict(list(articles.items())[1:])), *map(str, rest)])
+    return f"""<!doctype html><html lang="en" data-theme="light"><head><meta charset="utf-8"><title>Plainformer</title>
+{"".join(map(str, kept))}</head><body class="whole-book"><main class="bd-main"><div class="bd-content">
+<div class="bd-article-container">{body}</div></div></main></body></html>"""
+
+
+def lost_links(text: str) -> set[str]:
+    """Links of the whole that lead to no place in it."""
+    soup = BeautifulSoup(text, "html.parser")
+    places = {str(part["id"]) for part in soup.select("[id]")}
+    return {str(link["href"]) for link in soup.select('a[href^="#"]')} - {f"#{name}" for name in places} - {"#"}
+
+
+def print_page(source: Path, target: Path) -> None:
+    """Have Chromium print a page."""
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox", "--disable-gpu"])
+        page = browser.new_page()
+        page.set_default_timeout(60_000 * MINUTES)
+        page.goto(source.as_uri())
+        page.evaluate("window.MathJax?.startup?.promise.then(() => true)")
+        page.evaluate("document.fonts.ready.then(() => true)")
+        margins = {"top": "18mm", "bottom": "20mm", "left": "19mm", "right": "19mm"}
+        look = {"format": "A4", "margin": margins, "print_background": True, "outline": True, "tagged": True}
+        page.pdf(path=target, display_header_footer=True, header_template="<i></i>", footer_template=FOOT, **look)
+        browser.close()
+
+
+def main() -> int:
+    """Assemble and print."""
+    if not (SITE / "index.html").is_file():
+        print(f"there is no site in {SITE}: run `make book` first", file=sys.stderr)
+        return 1
+    text = assemble(pages())
+    if lost := lost_links(text):
+        print(f"links that lead nowhere: {sorted(lost)[:10]}", file=sys.stderr)
+        return 1
+    whole = SITE / "whole-book.html"
+    whole.write_text(text, encoding="utf-8")
+    try:
+        print_page(whole, PDF)
+    finally:
+        whole.unlink()
+    print(f"{PDF.relative_to(ROOT)}: {PDF.stat().st_size / 1e6:.1f} MB")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
