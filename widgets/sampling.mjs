@@ -1,123 +1,180 @@
-// The next token's distribution (chapter 07): temperature, top-k and top-p act on real logits, and tokens are drawn.
-// `sampling.json` holds the logits of the book's own model; tools/models/sampling_figure.py writes it.
-import { choice, format, frame, html, slider, softmax } from "./common.mjs";
+// Writing with the book's own model (chapter 07): the next letter's distribution as temperature, top-k and top-p make it,
+// letter by letter or at full speed; the tree of a beam search; and what the key–value caches hold meanwhile.
+import { beamView } from "./beam.mjs";
+import { cacheView } from "./caches.mjs";
+import { checkbox, choice, format, frame, html, slider } from "./common.mjs";
+import { start } from "./engine/start.mjs";
+import { ownText, visible } from "./texts.mjs";
+import { Writing } from "./writing.mjs";
 
-const SHOWN = 12; // tokens with a row of their own, the model's likeliest
-const SEED = 2019;
+const LABEL = "Live figure: the model writes on from your own prompt";
+const TEXTS = ["You can ", "The object is a", "A string is ", "The for statem"];
+const SHOWN = 12; // tokens with a row of their own, the likeliest
 const WIDEST = [0.25, 0.5, 1]; // what a full bar may stand for
+const LONGEST = 800; // letters of the text that are shown
+const DEEPEST = 6; // nats at which a letter has the full colour
 
-const total = (numbers) => numbers.reduce((sum, value) => sum + value, 0);
-const descending = (numbers) => [...numbers].sort((a, b) => b - a);
-
-/** A token for the eye. */
-const visible = (token) => ({ " ": "␣", "\n": "↵" })[token] ?? token;
-
-/** What the package computes in `next_token_probabilities`; also what the temperature alone makes, and who stays. */
-export function distribution(logits, temperature, topK, topP) {
-  const largest = Math.max(...logits);
-  if (temperature === 0) {
-    const kept = logits.map((logit) => logit === largest);
-    const probabilities = kept.map((stays) => stays / total(kept));
-    return { tempered: probabilities, kept, probabilities };
-  }
-  const scaled = logits.map((logit) => (logit - largest) / temperature);
-  const smallest = descending(scaled)[topK - 1];
-  let kept = scaled.map((logit) => logit >= smallest); // what ties with the last stays, too
-  const ranked = descending(softmax(scaled, kept));
-  let before = 0; // the probability of all that are likelier: below topP, the token is needed
-  let needed = 0;
-  while (needed < ranked.length && before < topP) before += ranked[needed++];
-  const least = descending(scaled)[needed - 1];
-  kept = kept.map((stays, token) => stays && scaled[token] >= least);
-  return { tempered: softmax(scaled), kept, probabilities: softmax(scaled, kept) };
-}
-
-/** Draw tokens, always the same ones from the same distribution: Park and Miller's generator picks the place. */
-export function drawTokens(probabilities, draws) {
-  const modulus = 2 ** 31 - 1;
-  const counts = probabilities.map(() => 0);
-  let [state, last] = [SEED, null];
-  for (let n = 0; n < draws; n++) {
-    state = (48271 * state) % modulus;
-    let left = state / modulus;
-    last = probabilities.findIndex((probability) => (left -= probability) < 0);
-    if (last < 0) last = probabilities.findLastIndex((probability) => probability > 0); // rounding left a crumb
-    counts[last]++;
-  }
-  return { counts, last };
-}
-
-export async function mount(element) {
-  const { vocabulary, prompts } = await (await fetch(new URL("sampling.json", import.meta.url))).json();
-  const size = vocabulary.length;
+/** The sliders of a distribution over `size` tokens. */
+function settingsOf(size, set) {
   const widths = [...Array.from({ length: 12 }, (_, i) => i + 1), 15, 20, 30, 50].filter((k) => k < size).concat(size);
-  const start = { prompt: 0, temperature: 1, topK: size, topP: 1, draws: 0 };
-
-  let state = { ...start };
-  const set = (change) => { state = { ...state, draws: 0, ...change }; render(); };
-  const { controls, stage, publish } = frame(element, { label: "Live figure: the next token's distribution, reshaped and drawn from", reset: () => set(start) });
-  const prompt = choice({ legend: "Prompt", onchange: (value) => set({ prompt: value }),
-    options: prompts.map(({ text }, i) => [i, `“${text}”`]) });
   const temperature = slider({ label: "Temperature", min: 0, max: 2, step: 0.05, ticks: [1],
-    show: (value) => `${format(value)}${value === 0 ? ", the likeliest token" : value === 1 ? ", as the model has it" : ""}`,
+    show: (value) => `${format(value)}${value === 0 ? ", greedy" : value === 1 ? ", unchanged" : ""}`,
     oninput: (value) => set({ temperature: value }) });
   const topK = slider({ label: "Top-k", min: 0, max: widths.length - 1,
     show: (place) => (widths[place] === size ? `all ${size}` : String(widths[place])), oninput: (place) => set({ topK: widths[place] }) });
   const topP = slider({ label: "Top-p", min: 0.05, max: 1, step: 0.05, show: (value) => (value === 1 ? "1, all" : format(value)),
     oninput: (value) => set({ topP: value }) });
-  const button = (draws, words) => html("button", { type: "button", class: "lf-button", onclick: () => set({ draws: state.draws + draws }) }, words);
-  prompt.node.classList.add("lf-wide");
-  controls.append(prompt.node, temperature.node, topK.node, topP.node, button(1, "Draw one"), button(100, "Draw 100"));
+  const greedy = checkbox({ label: "greedy: always the likeliest", onchange: (on) => set({ temperature: on ? 0 : 1 }) });
+  function show(settings) {
+    temperature.value = settings.temperature;
+    topK.value = widths.indexOf(settings.topK);
+    topP.value = settings.topP;
+    greedy.checked = settings.temperature === 0;
+  }
+  return { node: html("div", { class: "lf-controls" }, temperature.node, greedy.node, topK.node, topP.node), show };
+}
 
-  const rows = Array.from({ length: SHOWN + 1 }, () => ({
-    name: html("th", { scope: "row" }), cells: ["model", "now", "drawn"].map(() => html("td")),
-    stay: html("span", { class: "lf-bar", style: "color: var(--lf-hue-1)" }), out: html("span", { class: "lf-bar lf-removed" }),
-  }));
-  const caption = html("caption");
+/** A row of the table of letters: the letter, which can be pressed, two numbers, and a bar. */
+function letterRow(write) {
+  const part = { token: null, others: html("span"), cells: [html("td"), html("td")], own: html("span", { class: "lf-own" }),
+    pick: html("button", { type: "button", class: "lf-pick", onclick: () => write(part.token) }),
+    stay: html("span", { class: "lf-bar", style: "color: var(--lf-hue-1)" }), out: html("span", { class: "lf-bar lf-removed" }) };
+  part.row = html("tr", {}, html("th", { scope: "row" }, part.pick, part.others), part.cells,
+    html("td", { class: "lf-bar-cell" }, html("div", { class: "lf-bars" }, part.stay, part.out, part.own)));
+  return part;
+}
+
+/** The likeliest letters with their bars; `show` fills the table. Whichever is pressed is handed to `write`. */
+function letterTable(tokens, write) {
+  const rows = Array.from({ length: Math.min(SHOWN, tokens.length) + 1 }, () => letterRow(write));
   const scale = html("th", { scope: "col", style: "text-align: left; white-space: normal" });
-  const head = ["token", "model", "now", "drawn"].map((name) => html("th", { scope: "col" }, name));
-  const table = html("table", {}, caption, html("thead", {}, html("tr", {}, head, scale)),
-    html("tbody", {}, rows.map(({ name, cells, stay, out }) => html("tr", {}, name, cells, html("td", { class: "lf-bar-cell" }, stay, out)))));
-  stage.append(html("div", { class: "lf-wide lf-table" }, table),
-    html("p", { class: "lf-note lf-wide" }, "“model”: the probability at temperature 1, nothing removed. “now”: what tokens are drawn from, with your " +
-      "settings. Blue bars: what stays, renormalised. Hatched bars: what is removed, as likely as the temperature alone would make it. " +
-      "“drawn”: how often, and the share of all draws. Whatever you change, the draws begin anew. ␣ is a space, ↵ a line break."));
+  const heads = ["letter", "model", "now"].map((name) => html("th", { scope: "col" }, name));
+  const node = html("div", { class: "lf-table" }, html("table", {}, html("thead", {}, html("tr", {}, heads, scale)),
+    html("tbody", {}, rows.map(({ row }) => row))));
 
-  function render() {
-    const { logits, text } = prompts[state.prompt];
-    const model = softmax(logits);
-    const { tempered, kept, probabilities } = distribution(logits, state.temperature, state.topK, state.topP);
-    const { counts, last } = drawTokens(probabilities, state.draws);
-    const order = logits.map((_, token) => token).sort((a, b) => logits[b] - logits[a]);
-    const groups = [...order.slice(0, SHOWN).map((token) => [token]), order.slice(SHOWN)];
-    const sumOf = (numbers, group) => total(group.map((token) => numbers[token]));
-    const stays = groups.map((group) => sumOf(probabilities, group));
-    const goes = groups.map((group) => sumOf(tempered, group.filter((token) => !kept[token])));
-    const full = WIDEST.find((limit) => limit >= Math.max(...stays.map((value, i) => value + goes[i]))) ?? 1;
-
-    prompt.value = state.prompt;
-    temperature.value = state.temperature;
-    topK.value = widths.indexOf(state.topK);
-    topP.value = state.topP;
-    caption.textContent = `What comes after “${text}”`;
+  function show({ model, tempered, kept, probabilities }, order) {
+    const groups = [...order.slice(0, rows.length - 1).map((token) => [token]), order.slice(rows.length - 1)];
+    const sums = (numbers, only = () => true) => groups.map((group) => group.filter(only).reduce((sum, token) => sum + numbers[token], 0));
+    const [owns, stays, goes] = [sums(model), sums(probabilities), sums(tempered, (token) => !kept[token])];
+    const full = WIDEST.find((limit) => limit >= Math.max(...owns, ...stays.map((value, i) => value + goes[i]))) ?? 1;
     scale.textContent = `a full bar is ${format(full)}`;
-    rows.forEach(({ name, cells, stay, out }, i) => {
-      const drawn = sumOf(counts, groups[i]);
-      const isOut = !groups[i].some((token) => kept[token]);
-      name.textContent = i < SHOWN ? visible(vocabulary[groups[i][0]]) : `${groups[i].length} others`;
-      const said = [format(sumOf(model, groups[i]), 3), isOut ? "out" : format(stays[i], 3), state.draws ? `${drawn}: ${format(drawn / state.draws)}` : "–"];
-      said.forEach((words, j) => { cells[j].textContent = words; });
-      name.classList.toggle("lf-chosen", last !== null && groups[i].includes(last));
+    groups.forEach((group, i) => {
+      const { pick, others, cells, stay, out, own, row } = rows[i];
+      const isOne = i < rows.length - 1;
+      rows[i].token = group[0];
+      [row.hidden, pick.hidden] = [group.length === 0, !isOne];
+      pick.textContent = isOne ? visible(tokens[group[0]]) : "";
+      others.textContent = isOne ? "" : `${group.length} others`;
+      cells[0].textContent = format(owns[i], 3);
+      cells[1].textContent = group.some((token) => kept[token]) ? format(stays[i], 3) : "out";
       for (const [bar, value] of [[stay, stays[i]], [out, goes[i]]]) {
         bar.hidden = value === 0;
         bar.style.width = `${Math.min(100, (100 * value) / full)}%`;
       }
+      own.style.left = `${Math.min(100, (100 * owns[i]) / full)}%`;
     });
-    const number = total(kept);
-    const best = `“${visible(vocabulary[order[0]])}”`;
-    const drawn = state.draws ? ` ${state.draws} drawn; the last is “${visible(vocabulary[last])}”.` : "";
-    publish({ ...state, text, logits, kept, probabilities, model, counts, last, shown: order.slice(0, SHOWN) },
-      `${number} of ${size} tokens ${number === 1 ? "stays" : "stay"}; the likeliest, ${best}, has ${format(probabilities[order[0]], 3)}.${drawn}`);
+  }
+  return { node, show };
+}
+
+/** The text so far: what is cut off, the prompt, and what the model wrote, the deeper coloured the less likely it was. */
+function page() {
+  const node = html("div", { class: "lf-page lf-wide", tabindex: 0, role: "group", "aria-label": "The text so far" });
+  function show({ prompt, written }, tokens, cut, anew) {
+    const letters = [...[...prompt].map((letter) => [letter]), ...written.map(({ token, probability }) => [visible(tokens[token]), probability])];
+    const first = Math.max(0, letters.length - LONGEST);
+    node.replaceChildren(first ? "… " : "", ...letters.slice(first).map(([letter, probability], i) => {
+      const n = first + i;
+      const isWritten = probability !== undefined;
+      const kinds = [n < cut && "lf-cut", isWritten && "lf-written", n >= anew && "lf-anew"].filter(Boolean).join(" ");
+      const span = html("span", { class: kinds, title: isWritten ? `probability ${format(probability, 3)}` : null }, { "↵": "↵\n", "␣": " " }[letter] ?? letter);
+      if (isWritten) span.style.setProperty("--share", `${Math.round(Math.min(100, (-100 * Math.log(probability)) / DEEPEST))}%`);
+      return span;
+    }), html("span", { class: "lf-caret" }));
+    node.scrollTop = node.scrollHeight;
+  }
+  return { node, show };
+}
+
+const NOTE = "Press a letter to write it yourself. Solid bars: what a letter is drawn from (“now”). Hatched: what is removed. Thin line: the model's own " +
+  "probability. ␣ is a space, ↵ a line break, ◦ any sign that the model does not know. In the text, the deeper a letter's colour, the less likely it was.";
+
+/** What is said of the distribution, and of the last letter written. */
+function sentence({ settings: { written }, rate, running }, { kept, probabilities }, order, tokens) {
+  const number = kept.filter(Boolean).length;
+  const [best, last] = [`“${visible(tokens[order[0]])}”`, written.at(-1)];
+  const speed = rate === null ? "" : `, ${Math.round(rate)} a second`;
+  const wrote = last ? ` ${written.length} written${speed}; the last, “${visible(tokens[last.token])}”, had ${format(last.probability, 3)} in the model.` : "";
+  return running ? `Writing: ${written.length} letters${speed}.` : `${number} of ${kept.length} letters ${number === 1 ? "stays" : "stay"}; the likeliest, ${best}, has ${format(probabilities[order[0]], 3)}.${wrote}`;
+}
+
+/** Controls and panels, and how to show them; `hands` are what the controls do. */
+function build(element, model, { caches, beam }, { set, begin, reset, write, one, toggle, again }) {
+  const { controls, stage, publish } = frame(element, { label: LABEL, reset });
+  const { tokens } = model.tokenizer;
+  const button = (words, onclick) => html("button", { type: "button", class: "lf-button", onclick }, words);
+  const prompt = ownText({ label: "Prompt", texts: TEXTS, choose: (text) => begin({ prompt: text }) });
+  const [run, seed] = [button("Run", toggle), button("", again)];
+  const view = choice({ legend: "Show", options: [["letter", "next letter"], ["beam", "beam search"], ["cache", "the cache"]], onchange: (name) => set({ view: name }) });
+  const [text, sliders, table] = [page(), settingsOf(tokens.length, set), letterTable(tokens, write)];
+  const panels = { letter: html("div", { class: "lf-wide" }, sliders.node, table.node, html("p", { class: "lf-note" }, NOTE)), beam: beam.node, cache: caches.node };
+  view.node.classList.add("lf-wide");
+  controls.append(...prompt.nodes);
+  stage.append(text.node, html("div", { class: "lf-row lf-wide" }, button("Write one", one), run, button("Clear", () => begin({})), seed), view.node, ...Object.values(panels));
+
+  function show({ settings, running, isKnown, read: { ids, cut } }, shaped, order, anew) {
+    prompt.value = settings.prompt;
+    view.value = settings.view;
+    run.textContent = running ? "Stop" : "Run";
+    seed.textContent = `Another seed (now ${settings.seed})`;
+    for (const [name, node] of Object.entries(panels)) node.hidden = name !== settings.view;
+    text.show(settings, tokens, cut, settings.view === "cache" ? anew : Infinity);
+    sliders.show(settings);
+    if (shaped && settings.view === "letter") table.show(shaped, order);
+    if (settings.view === "beam") beam.show(settings, ids, isKnown && !running);
+    if (settings.view === "cache") caches.show();
+  }
+  return { show, publish };
+}
+
+export async function mount(element, given = null) {
+  const model = await start(element, { label: LABEL, given });
+  const { tokens } = model.tokenizer;
+  const initial = { prompt: TEXTS[0], temperature: 1, topK: tokens.length, topP: 0.9, seed: 1, view: "letter", beams: 2, depth: 8 };
+  let isWaiting = false;
+  /** Draw, at once or, while the model writes, when the browser has time for it. */
+  function changed() {
+    if (!writing.running) return render();
+    if (!isWaiting) requestAnimationFrame(() => { isWaiting = false; render(); });
+    isWaiting = true;
+  }
+  const doing = (action) => (...inputs) => { action(...inputs); changed(); };
+  const set = doing((change) => Object.assign(writing.settings, change));
+  const caches = cacheView(model.config);
+  const beam = beamView(model, { set, append: doing((added) => writing.append(added)), changed });
+  const writing = new Writing(model, initial, { ...caches, changed });
+  const figure = build(element, model, { caches, beam }, {
+    set, begin: doing((change) => writing.begin(change)), reset: doing(() => { caches.forget(); writing.reset(); }),
+    write: doing((token) => writing.write(token)), one: doing(() => writing.write()), again: doing(() => writing.begin({ seed: writing.settings.seed + 1 })),
+    toggle: doing(() => (writing.running ? writing.stop() : writing.run())),
+  });
+
+  function render() {
+    const { settings, found, read, running, rate, problem, isKnown } = writing;
+    const shaped = found && writing.shaped;
+    const order = found?.logits.map((_, token) => token).sort((a, b) => found.logits[b] - found.logits[a]);
+    figure.show(writing, shaped, order, read.cut + (isKnown ? found.known : caches.seen(read.ids)));
+    const searched = settings.view === "beam" && isKnown ? beam.result(settings) : null;
+    const held = settings.view === "cache" ? caches.result() : null;
+    const words = {
+      letter: () => sentence(writing, shaped, order, tokens),
+      beam: () => searched?.sentence ?? "Stop, and the search goes on from here.",
+      cache: () => `${held.held} tokens are held in ${held.bytes.length} blocks; ${held.held - held.known} of them were read anew.`,
+    };
+    const said = problem || (read.ids.length === 0 ? "Type at least one letter: the model needs something to go on from." : shaped ? words[settings.view]() : "The model reads.");
+    figure.publish({ ...settings, ...found, ...shaped, running, rate, cut: read.cut, read: read.ids, busy: !problem && !isKnown && read.ids.length > 0, isKnown, beam: searched?.state ?? null, caches: held, shown: order?.slice(0, SHOWN) },
+      [said, read.note].filter(Boolean).join(" "));
   }
   render();
+  await writing.started;
 }

@@ -1,7 +1,6 @@
-"""The live figure of sampling: what it draws from is what the package draws from."""
+"""The live figure of writing: what it draws from, writes, finds and keeps is what the package does."""
 
-import json
-from pathlib import Path
+import functools
 
 import jax
 import jax.numpy as jnp
@@ -9,132 +8,300 @@ import numpy as np
 import pytest
 
 import plainformer as pf
+from tests.browser.hostile import HOSTILE
 
-NUMBERS = json.loads((Path(__file__).parents[2] / "widgets" / "sampling.json").read_text("utf-8"))
-SIZE = len(NUMBERS["vocabulary"])
-PROMPTS = [prompt["text"] for prompt in NUMBERS["prompts"]]
-MARGIN = 1e-4
+MODEL, VOCABULARY = pf.load_pretrained("decoder")
+SIZE, ROOM = len(VOCABULARY), MODEL.config.context_len
+RANDOM = np.random.default_rng(0)
+# Types a text into the field, and waits until the model has answered.
+ENTER = """async ([root, texts, read]) => {
+    const field = root.querySelector('input[type=text]');
+    const states = [];
+    for (const text of texts) {
+        field.value = text;
+        field.dispatchEvent(new Event('input', { bubbles: true }));
+        let state = JSON.parse(root.dataset.state);
+        while (state.read.length && !state.isKnown) {
+            await new Promise((resolve) => setTimeout(resolve, 5));
+            state = JSON.parse(root.dataset.state);
+        }
+        states.push(state);
+    }
+    return states;
+}"""
+# Reads twenty tokens and then all; of the first five the numbers are known.
+HELD = """async (ids) => {
+    const address = new URL(document.querySelector('script[src*="live_figure"]').src);
+    const { answer } = await import(new URL('engine/host.mjs', address));
+    const { rowsOf } = await import(new URL('engine/arrays.mjs', address));
+    const source = new URL('../models/decoder.safetensors', address).href;
+    const ask = (method, ...inputs) => answer({ name: 'decoder', method, inputs });
+    await ask('load', source);
+    await ask('nextWithCache', ids.slice(0, 20));
+    const { known, first, blocks } = await ask('nextWithCache', ids, 5);
+    return { known, first, blocks: blocks.map(({ keys, values }) => [rowsOf(keys), rowsOf(values)]) };
+}"""
+ANSWERED = """root => {
+    const { isKnown, running, view, beam } = JSON.parse(root.dataset.state);
+    return isKnown && !running && (view !== 'beam' || beam?.isDone);
+}"""
 
 
-def assert_close(got, expected):
-    np.testing.assert_allclose(np.asarray(got), np.asarray(expected), rtol=0, atol=MARGIN)
+def close(found, wanted):
+    np.testing.assert_allclose(np.asarray(found), np.asarray(wanted), rtol=0, atol=1e-4)
 
 
-def check_sampling(state):
-    prompt = NUMBERS["prompts"][state["prompt"]]
-    assert (state["text"], state["logits"]) == (prompt["text"], prompt["logits"])
-    logits = jnp.asarray(prompt["logits"])
-    temperature, top_p = float(state["temperature"]), float(state["topP"])
-    expected = pf.next_token_probabilities(logits, temperature=temperature, top_k=state["topK"], top_p=top_p)
-    assert_close(state["model"], jax.nn.softmax(logits))
-    assert_close(state["probabilities"], expected)
+@functools.cache
+def whole_rows():
+    return jax.jit(lambda ids: MODEL(ids))
+
+
+def logits_after(ids):
+    """Of texts of all lengths, with one compiled program: what stands after a token does not reach it."""
+    return whole_rows()(jnp.asarray([*ids, *[0] * (ROOM - len(ids))]))[len(ids) - 1]
+
+
+def enter(figure, *texts):
+    return figure.page.evaluate(ENTER, [figure.root.element_handle(), list(texts)])
+
+
+def settle(figure):
+    """Wait until the model has answered all that it was asked."""
+    figure.page.wait_for_function(ANSWERED, arg=figure.root.element_handle())
+    return figure.state
+
+
+def check_distribution(state):
+    logits = logits_after(state["read"])
+    close(state["logits"], logits)
+    close(state["model"], jax.nn.softmax(logits))
+    choice = {"temperature": float(state["temperature"]), "top_k": state["topK"], "top_p": float(state["topP"])}
+    expected = pf.next_token_probabilities(jnp.asarray(state["logits"]), **choice)
+    close(state["probabilities"], expected)
     assert np.array(state["kept"])[np.asarray(expected) > 0].all()
     assert (np.array(state["probabilities"])[~np.array(state["kept"])] == 0).all()
-    if state["temperature"] > 0.2:  # below, numbers too small for float32 are 0 in Python
-        assert sum(state["kept"]) == int((expected > 0).sum())
 
 
-def drawn(state):
-    """How often each token comes: the generator written again, with whole numbers."""
-    counts, seed = [0] * SIZE, 2019
-    ends = np.cumsum(state["probabilities"])
-    for _ in range(state["draws"]):
-        seed = 48271 * seed % (2**31 - 1)
-        counts[int(np.searchsorted(ends, seed / (2**31 - 1), side="right"))] += 1
-    return counts
+def number(seed, n):
+    """The generator of the figure, written again."""
+    return seed * pow(48271, n + 2, 2**31 - 1) % (2**31 - 1) / (2**31 - 1)
 
 
-def choose(figure, prompt):
-    figure.root.get_by_role("radio").nth(prompt).check()
-    return figure
+def tokens_of(state):
+    return [each["token"] for each in state["written"]]
 
 
-@pytest.mark.parametrize("prompt", range(len(PROMPTS)), ids=PROMPTS)
-def test_sampling_probabilities_are_those_of_python(shared_figures, prompt):
-    figure = choose(shared_figures("sampling"), prompt)
-    assert_close(figure.state["probabilities"], figure.state["model"])
-    check_sampling(figure.state)
-    for label, keys in [
-        ("Temperature", ["ArrowLeft"] * 6),
-        ("Top-k", ["Home", *["ArrowRight"] * 9]),
-        ("Top-p", ["ArrowLeft"] * 3),
-        ("Temperature", ["End"]),
-        ("Top-k", ["End"]),
-        ("Top-p", ["Home"]),
-        ("Temperature", ["Home", "ArrowRight", "ArrowRight"]),
-    ]:
-        figure.press(figure.control(label), *keys)
-        check_sampling(figure.state)
-        assert sum(figure.state["probabilities"]) == pytest.approx(1)
-
-
-def test_sampling_follows_the_mouse(shared_figures):
+def test_sampling_distributions_are_those_of_python(shared_figures):
+    """Twenty random prompts, some longer than the context, and for each of them other settings."""
     figure = shared_figures("sampling")
-    box = figure.control("Top-p").bounding_box()
-    figure.page.mouse.click(box["x"] + box["width"] / 2, box["y"] + box["height"] / 2)
-    assert 0.4 < figure.state["topP"] < 0.6
-    check_sampling(figure.state)
+    letters = [VOCABULARY.decode([token]) for token in range(1, SIZE)]
+    lengths = [1, 2, 5, 17, 64, 127, 128, 129, 200, 300] * 2
+    # A field holds one line.
+    prompts = ["".join(RANDOM.choice(letters, length)).replace("\n", " ") for length in lengths]
+    keys = ["Home", "ArrowRight", "ArrowRight", "ArrowLeft", "End", "PageUp", "PageDown"]
+    for prompt, state in zip(prompts, enter(figure, *prompts), strict=True):
+        assert state["prompt"] == prompt
+        ids = VOCABULARY.encode(prompt)
+        cut = 32 * -(-max(0, len(ids) - ROOM) // 32)
+        assert (state["read"], state["cut"]) == (ids[cut:], cut)
+        check_distribution(state)
+    for prompt in prompts[:4]:
+        enter(figure, prompt)
+        for label in ("Temperature", "Top-k", "Top-p"):
+            figure.press(figure.control(label), *RANDOM.choice(keys, 2))
+            check_distribution(figure.state)
 
 
 def test_sampling_at_its_limits(shared_figures):
-    """Temperature 0 and top-k 1 leave the likeliest token alone, at any other setting."""
-    figure = choose(shared_figures("sampling"), 2)
+    """Temperature 0, which the box ticks, and top-k 1 leave the likeliest letter alone, at any other setting."""
+    figure = shared_figures("sampling")
     likeliest = int(np.argmax(figure.state["logits"]))
-    figure.press(figure.control("Temperature"), "Home")
+    figure.press(figure.control("greedy"), "Space")
+    assert figure.state["temperature"] == 0
     assert np.flatnonzero(figure.state["probabilities"]).tolist() == [likeliest]
-    check_sampling(figure.state)
-    figure.reset()
-    choose(figure, 2)
-    figure.press(figure.control("Top-k"), "Home")
     figure.press(figure.control("Temperature"), "End")
+    assert not figure.control("greedy").is_checked()
+    figure.press(figure.control("Top-k"), "Home")
     assert (figure.state["topK"], figure.state["temperature"]) == (1, 2)
     assert np.flatnonzero(figure.state["probabilities"]).tolist() == [likeliest]
-    check_sampling(figure.state)
-
-
-def test_sampling_draws_what_stays_as_often_as_it_should(shared_figures):
-    figure = choose(shared_figures("sampling"), 1)
-    figure.press(figure.control("Top-k"), "Home", *["ArrowRight"] * 7)
-    for _ in range(4):
-        figure.control("Draw 100").click()
-    figure.press(figure.control("Draw one"), "Enter")
-    state = figure.state
-    assert state["draws"] == sum(state["counts"]) == 401
-    assert state["counts"] == drawn(state)
-    probabilities = np.array(state["probabilities"])
-    spread = np.sqrt(probabilities * (1 - probabilities) / 401)
-    assert (np.abs(np.array(state["counts"]) / 401 - probabilities) <= 4 * spread).all()
-    assert f"401 drawn; the last is “{NUMBERS['vocabulary'][state['last']]}”".replace(" ”", "␣”") in figure.summary
-    # Another distribution begins a tally of its own, and the same one gives the same tokens.
-    figure.press(figure.control("Top-p"), "ArrowLeft", "ArrowRight")
-    assert figure.state["draws"] == 0
-    for _ in range(4):
-        figure.control("Draw 100").click()
-    figure.control("Draw one").click()
-    assert figure.state == state
+    check_distribution(figure.state)
 
 
 def test_sampling_table_shows_the_numbers(shared_figures):
-    figure = choose(shared_figures("sampling"), 1)
+    figure = shared_figures("sampling")
     figure.press(figure.control("Top-k"), "Home", "ArrowRight", "ArrowRight")
-    figure.control("Draw 100").click()
-    state = figure.state
-    rows = figure.root.locator("tbody tr")
-    assert rows.count() == len(state["shown"]) + 1 == 13
+    state, rows = figure.state, figure.root.locator("tbody tr")
     assert state["shown"] == np.argsort(-np.array(state["logits"]), kind="stable")[:12].tolist()
     names = [name.replace("␣", " ").replace("↵", "\n") for name in rows.locator("th").all_inner_texts()]
-    assert names == [*(NUMBERS["vocabulary"][token] for token in state["shown"]), f"{SIZE - 12} others"]
-    model, now, tally = (rows.locator(f"td:nth-child({column})").all_inner_texts() for column in (2, 3, 4))
+    assert names == [*(VOCABULARY.decode([token]) for token in state["shown"]), f"{SIZE - 12} others"]
+    model, now = (rows.locator(f"td:nth-child({column})").all_inner_texts() for column in (2, 3))
     assert model[:12] == [f"{state['model'][token]:.3f}" for token in state["shown"]]
     assert now == [*(f"{state['probabilities'][token]:.3f}" for token in state["shown"][:3]), *["out"] * 10]
-    assert tally[:3] == [
-        f"{state['counts'][token]}: {state['counts'][token] / 100:.2f}" for token in state["shown"][:3]
-    ]
-    shown = rows.locator(".lf-bar:visible").evaluate_all(
+    bars = rows.locator(".lf-bar:visible").evaluate_all(
         "bars => bars.map((bar) => [bar.matches('.lf-removed'), bar.style.width])"
     )
-    assert [removed for removed, _ in shown] == [False] * 3 + [True] * 10
-    widths = np.array([float(width.removesuffix("%")) for _, width in shown])
+    assert [removed for removed, _ in bars] == [False] * 3 + [True] * 10
+    widths = np.array([float(width.removesuffix("%")) for _, width in bars])
     full = widths[0] / state["probabilities"][state["shown"][0]]
-    assert_close(widths[:3] / full, [state["probabilities"][token] for token in state["shown"][:3]])
-    assert_close(widths[3:12] / full, [state["model"][token] for token in state["shown"][3:]])  # at temperature 1
+    close(widths[:3] / full, [state["probabilities"][token] for token in state["shown"][:3]])
+    close(widths[3:12] / full, [state["model"][token] for token in state["shown"][3:]])  # at temperature 1
+
+
+def test_sampling_writes_what_the_seed_says_and_the_same_again(shared_figures):
+    figure = shared_figures("sampling")
+    for _ in range(6):
+        before = settle(figure)
+        figure.control("Write one").click()
+        after = settle(figure)
+        token = tokens_of(after)[-1]
+        ends = np.cumsum(before["probabilities"])
+        wanted = int(np.searchsorted(ends, number(before["seed"], len(before["written"])), side="right"))
+        assert token == wanted
+        assert after["written"][-1]["probability"] == pytest.approx(before["model"][token])
+        check_distribution(after)
+    assert f"6 written; the last, “{VOCABULARY.decode([token])}”".replace(" ”", "␣”") in figure.summary
+    figure.control("Clear").click()
+    for _ in range(6):
+        settle(figure)
+        figure.control("Write one").click()
+    assert tokens_of(settle(figure)) == tokens_of(after)
+    figure.control("Another seed").click()
+    assert (figure.state["seed"], figure.state["written"]) == (2, [])
+
+
+def test_sampling_runs_greedily_beyond_the_context(shared_figures):
+    """Run and stop by keyboard. While the text fits the context, each letter is the likeliest; then some go."""
+    figure = shared_figures("sampling")
+    figure.press(figure.control("greedy"), "Space")
+    figure.press(figure.control("Run"), "Enter")
+    figure.page.wait_for_function(
+        "root => JSON.parse(root.dataset.state).cut > 0", arg=figure.root.element_handle(), timeout=20_000
+    )
+    rate = figure.state["rate"]
+    figure.press(figure.control("Stop"), "Enter")
+    state = settle(figure)
+    assert rate > 0  # how large it is depends on what else the machine does
+    prompt = VOCABULARY.encode(state["prompt"])
+    ids = [*prompt, *tokens_of(state)][:ROOM]
+    likeliest = np.argmax(whole_rows()(jnp.asarray(ids)), axis=1)
+    assert ids[len(prompt) :] == likeliest[len(prompt) - 1 : -1].tolist()
+    assert ROOM * 3 // 4 < len(state["read"]) <= ROOM
+    check_distribution(state)
+    assert f"reads the last {len(state['read'])} of" in figure.summary
+
+
+def beam_search(prompt, beams, depth):
+    """As `pf.beam_search`, whose loop takes long to compile."""
+    beam = [(0.0, [])]
+    for _ in range(depth):
+        rows = [jax.nn.log_softmax(logits_after([*prompt, *written])) for _, written in beam]
+        longer = [
+            (log_prob + float(row[token]), [*written, int(token)])
+            for (log_prob, written), row in zip(beam, rows, strict=True)
+            for token in np.argsort(-row)[:beams]
+        ]
+        beam = sorted(longer, reverse=True)[:beams]
+    return beam
+
+
+@pytest.mark.parametrize(("prompt", "beams", "depth"), [("You can ", 2, 8), ("A string is ", 3, 6), ("def f(", 4, 8)])
+def test_sampling_searches_as_python_does(shared_figures, prompt, beams, depth):
+    figure = shared_figures("sampling")
+    enter(figure, prompt)
+    figure.press(figure.control("beam search"), "Space")
+    figure.press(figure.control("Beams"), "Home", *["ArrowRight"] * (beams - 2))
+    figure.press(figure.control("Depth"), "End", *["ArrowLeft"] * (8 - depth))
+    found, ids = settle(figure)["beam"], VOCABULARY.encode(prompt)
+    for texts, width in ((found["texts"], beams), ([found["greedy"]], 1)):
+        wanted = beam_search(ids, width, depth)
+        assert [text["tokens"] for text in texts] == [written for _, written in wanted]
+        close([text["logProb"] for text in texts], [log_prob for log_prob, _ in wanted])
+    if (beams, depth) == (2, 8):
+        for text, hypothesis in zip(found["texts"], pf.beam_search(MODEL, ids, 8, beam_width=2), strict=True):
+            assert text["tokens"] == hypothesis.tokens
+            close(text["logProb"], hypothesis.log_prob)
+    best = VOCABULARY.decode(found["texts"][0]["tokens"]).replace(" ", "␣").replace("\n", "↵")
+    assert f"The best that {beams} beams found after {depth}: “{best}”" in figure.summary
+    assert figure.root.locator(".lf-tree .lf-node.lf-kept").count() == depth * beams
+
+
+def test_sampling_tree_by_keys_mouse_and_button(shared_figures):
+    figure = shared_figures("sampling")
+    figure.control("beam search").check()
+    best = settle(figure)["beam"]["texts"][0]["tokens"]
+    tree = figure.root.locator(".lf-tree")
+    figure.press(tree, "ArrowLeft", "ArrowLeft")
+    assert figure.state["beam"]["chosen"]["step"] == 5
+    spelt = VOCABULARY.decode(best[:6]).replace(" ", "␣")
+    assert f"“{spelt}” has the probability" in figure.root.locator(".lf-way").inner_text()
+    figure.press(tree, "ArrowRight")
+    assert figure.state["beam"]["chosen"]["step"] == 6
+    tree.locator(".lf-node").first.click()
+    assert figure.state["beam"]["chosen"] == {"step": 0, "place": 0}
+    figure.control("Write the best").click()
+    assert tokens_of(figure.state) == best
+
+
+def test_sampling_cache_holds_pythons_keys_and_values(shared_figures):
+    """A text that grows, changes in the middle, and is cut: what is read anew, and the numbers and bytes held."""
+    figure = shared_figures("sampling")
+    figure.control("the cache").check()
+    text = "If the object is a sequence"
+    steps = [(text, 0), (text + ".", 27), (text.replace("object", "obvious"), 9), ("Y" + text, 0)]
+    for (prompt, known), state in zip(steps, enter(figure, *(prompt for prompt, _ in steps)), strict=True):
+        held = state["caches"]
+        assert (held["held"], held["known"]) == (len(prompt), known)
+        assert held["bytes"] == [4 * 2 * 128 * len(prompt)] * 4
+    assert held["read"] == 8 + sum(len(prompt) - known for prompt, known in steps)
+    assert held["without"] == 8 + sum(len(prompt) for prompt, _ in steps)
+    assert f"{len(text) + 1} of them were read anew" in figure.summary
+    ids = VOCABULARY.encode(text)
+    found = figure.page.evaluate(HELD, ids)
+    assert (found["known"], found["first"]) == (20, 5)
+    stream = MODEL.residual_stream(jnp.asarray(ids))
+    for block, x, (keys, values) in zip(MODEL.stack.blocks, stream, found["blocks"], strict=False):
+        rows = block.attention_norm(x)
+        wanted = MODEL.stack.scheme.rotate(pf.split_heads(block.attention.key(rows), 4))
+        close(keys, jnp.concatenate([*wanted], axis=-1)[5:])
+        close(values, block.attention.value(rows)[5:])
+
+
+def test_sampling_takes_a_letter_that_is_pressed(open_figure):
+    """By finger, on a phone."""
+    figure = open_figure("sampling", viewport={"width": 390, "height": 844}, has_touch=True, is_mobile=True).start()
+    settle(figure)
+    wanted = figure.state["shown"][2]
+    figure.root.locator(".lf-pick").nth(2).tap()
+    assert tokens_of(settle(figure)) == [wanted]
+    figure.root.get_by_role("button", name="The for statem").tap()
+    state = settle(figure)
+    assert (state["prompt"], state["written"]) == ("The for statem", [])
+    check_distribution(state)
+    assert not figure.visit.errors
+
+
+def test_sampling_takes_any_text(shared_figures):
+    figure = shared_figures("sampling")
+    states = enter(figure, *HOSTILE)
+    assert [state["isKnown"] for state in states] == [bool(state["read"]) for state in states]
+    assert figure.page.evaluate("window.alarm") is None
+    for text, words in [
+        ("", "at least one letter"),
+        ("Zofia 🙂", "does not know “🙂”"),
+        ("a" * 200, "the last 104 of 200"),
+    ]:
+        enter(figure, text)
+        assert words in figure.summary
+    figure.control("Write one").click()
+    check_distribution(settle(figure))
+
+
+def test_sampling_says_that_its_model_did_not_come_and_tries_again(open_figure):
+    figure = open_figure("sampling")
+    figure.visit.context.route("**/decoder.safetensors*", lambda route: route.abort())
+    figure.root.locator(".lf-start").click()
+    figure.root.get_by_role("button", name="Try again").wait_for()
+    assert "there is no connection" in figure.summary
+    figure.visit.context.unroute("**/decoder.safetensors*")
+    figure.start()
+    check_distribution(settle(figure))

@@ -62,7 +62,9 @@ CHANGES = {
         ("Temperature", "ArrowLeft"),
         ("Top-k", "Home"),
         ("Top-p", "ArrowLeft"),
-        ("Draw 100", "Enter"),
+        ("Write one", "Enter"),
+        ("Another seed", "Space"),
+        ("the cache", "Space"),
     ],
     "masking": [
         ("North Korea", "Space"),

@@ -44,21 +44,22 @@ class Model {
 
 /** Caches of a model that reads from left to right: texts that begin alike are read once. */
 class Reading {
-  constructor(blocks) { this.caches = blocks.map(() => new KeyValueCache()); this.ids = []; this.rows = null; }
-  /** Read a text, of which the beginning may be known; `run(ids, first, caches)` gives the rows of the last block. */
+  constructor(blocks) { Object.assign(this, { caches: blocks.map(() => new KeyValueCache()), ids: [], known: 0, stream: null }); }
+  /** Read a text, of which the beginning may be known; `run(ids, first, caches)` gives the residual stream of the rest. */
   read(ids, run) {
     let known = 0;
     while (known < Math.min(ids.length, this.ids.length) && ids[known] === this.ids[known]) known++;
+    this.known = known;
     if (known < ids.length || known < this.ids.length) {
       for (const cache of this.caches) cache.rewind(known);
-      const kept = known ? slice(this.rows, 0, known) : null;
-      [this.ids, this.rows] = [ids.slice(0, known), kept]; // should what follows fail
+      const kept = known ? this.stream.map((x) => slice(x, 0, known)) : null;
+      [this.ids, this.stream] = [ids.slice(0, known), kept]; // should what follows fail
       if (known < ids.length) {
         const added = run(ids.slice(known), known, this.caches);
-        [this.ids, this.rows] = [[...ids], kept ? stack(kept, added) : added];
+        [this.ids, this.stream] = [[...ids], kept ? kept.map((x, depth) => stack(x, added[depth])) : added];
       }
     }
-    return this.rows;
+    return this.stream;
   }
 }
 
@@ -87,17 +88,32 @@ export class Decoder extends Model {
   attentionWeights(ids) { return this.weightsOf(this.stack, "attention", "residualStream", ids); }
 
   /** As `call`, with a cache: of a text that begins like the one before only the rest is read. */
-  extend(ids) { return this.logits(this.extended(ids)); }
+  extend(ids) { return this.logits(this.extended(ids).at(-1)); }
   extended(ids) {
     checkLength("A text", ids.length, this.config.context_len);
-    return this.reading.read(ids, (rest, first, caches) => this.read(rest, first, caches).at(-1));
+    return this.reading.read(ids, (rest, first, caches) => this.read(rest, first, caches));
   }
 
   /** As the last row of `extend`: logits of what comes after the text. */
   next(ids) {
-    const rows = this.extended(ids);
-    return Array.from(this.logits(slice(rows, rows.rows - 1)).data);
+    const x = this.extended(ids).at(-1);
+    return Array.from(this.logits(slice(x, x.rows - 1)).data);
   }
+
+  /**
+   * As `next`, with what the caches did for it: how many tokens were `known`, and of each block the keys and values, a
+   * row for each token, all heads side by side, without those rows at the beginning that were known and `seen` before.
+   */
+  nextWithCache(ids, seen = 0) {
+    const logits = this.next(ids);
+    const { known, caches } = this.reading;
+    const first = Math.min(known, seen);
+    const held = (heads) => mergeHeads(heads.map((head) => slice(head, first)));
+    return { logits, known, first, blocks: caches.map(({ keys, values }) => ({ keys: held(keys), values: held(values) })) };
+  }
+
+  /** Empty the caches, so that the next text is read from its beginning. */
+  forget() { this.reading = new Reading(this.stack.blocks); }
 }
 
 /** The encoder under a model: it reads token ids, or rows of numbers, with a learned row in front if it has one. */
@@ -184,7 +200,7 @@ export class Seq2Seq extends Model {
       this.conditioned = { source: [...source], context: this.encode(source), contextCaches, reading: new Reading(this.stack.blocks) };
     }
     const { context, contextCaches, reading } = this.conditioned;
-    const rows = reading.read(target, (rest, first, caches) => this.read(rest, { context, contextCaches, caches }, first).at(-1));
+    const rows = reading.read(target, (rest, first, caches) => this.read(rest, { context, contextCaches, caches }, first)).at(-1);
     return Array.from(this.logits(slice(rows, rows.rows - 1)).data);
   }
 
