@@ -75,8 +75,6 @@ class MakeIndex(SphinxPostTransform):
                 add_row_link(self.app, self.env.docname, equation)
 
     def tables(self) -> list[nodes.Node]:
-        # The equations' sections may have mathematics in their titles, and Sphinx loads MathJax where it knows of some.
-        self.env.get_domain("math").data["has_equations"][PAGE] = True
         chapters = [(name, list(found)) for name, found in groupby(all_labelled(self.env), lambda pair: pair[0])]
         sections, contents = [], nodes.bullet_list()
         for docname, equations in chapters:

@@ -139,9 +139,9 @@ class Visit:
         return int(response.headers.get("content-length", 0))
 
     def settle(self):
-        """Wait until the mathematics is set and each live figure is drawn."""
+        """Wait until the fonts are there and each live figure is drawn."""
         self.page.wait_for_load_state("networkidle")
-        self.page.evaluate("window.MathJax?.startup?.promise")
+        self.page.evaluate("document.fonts.ready.then(() => true)")
         for figure in self.page.locator(".live-figure").all():
             figure.scroll_into_view_if_needed()
             figure.locator(".lf-summary:not(:empty)").wait_for()

@@ -67,7 +67,7 @@ def test_one_click_leads_to_the_row_and_one_to_equation_or_code(open_page, chapt
 OVERLAPS = """links => links.filter((link) => {
     const box = link.getBoundingClientRect();
     const equation = link.parentElement.previousElementSibling;
-    const near = [...equation.querySelectorAll('mjx-container, .eqno'), link.parentElement.nextElementSibling];
+    const near = [...equation.querySelectorAll('math > *, .eqno'), link.parentElement.nextElementSibling];
     return near.filter(Boolean).map((node) => node.getBoundingClientRect()).some((other) =>
         box.top < other.bottom && other.top < box.bottom && box.left < other.right && other.left < box.right);
 }).map((link) => link.getAttribute('aria-label'))"""

@@ -109,10 +109,6 @@ def test_index_leaves_no_cell_of_a_definition_empty(site):
     ]
 
 
-def test_index_loads_mathjax_for_titles_of_sections(site):
-    assert "mathjax" in (site / INDEX).read_text("utf-8").lower()
-
-
 def test_each_equation_links_to_its_row(site):
     page = (site / "_build/chapters/00_words.html").read_text("utf-8")
     found = re.findall(r'</div>\s*<p class="equation-row">(.*?)</p>', page, re.DOTALL)
