@@ -119,10 +119,10 @@ export function picker({ label, options, onchange }) {
   return { node, select, get value() { return select.value; }, set value(value) { select.value = value; } };
 }
 
-/** A labelled line of text. */
+/** A labelled line of text, which is cut where it is longer than can be typed. */
 export function textField({ label, oninput, maxlength = 400 }) {
   const id = uniqueId("text");
-  const input = html("input", { id, type: "text", maxlength, autocomplete: "off", spellcheck: "false", oninput: () => oninput(input.value) });
+  const input = html("input", { id, type: "text", maxlength, autocomplete: "off", spellcheck: "false", oninput: () => oninput(input.value.slice(0, maxlength)) });
   const node = html("div", { class: "lf-field" }, html("label", { for: id }, label), input);
   // What is being typed is not written again, so that the cursor stays where it is.
   return { node, input, get value() { return input.value; }, set value(value) { if (input.value !== value) input.value = value; } };

@@ -10,7 +10,7 @@ const WIDTH = 16; // of a code, a query, a key
 const HEADS = 4;
 const BUCKETS = 32;
 const START = {
-  scheme: "sinusoidal", text: "the cat that chased the dog that lived next door has come home again", unit: "words",
+  scheme: "sinusoidal", text: "the cat that chased the dog that lived next door has come home", unit: "words",
   first: 12, chosen: 9, wanted: 5, power: 4,
 };
 
