@@ -64,8 +64,8 @@ def article(page: str, included: list[str]) -> Tag:
         raise LookupError(f"{page}.html has no article")
     for part in found.select(UNPRINTED):
         part.decompose()
-    for fold in found.select("details"):
-        fold["open"] = ""
+    for fold in found.select("details, details > summary"):  # which would not break between pages
+        fold.name = "div"
     move_links(found, page, included)
     found["id"] = place(page)
     return found

@@ -83,14 +83,14 @@ def test_code_takes_at_most_a_third_of_a_page(open_page, chapter):
 @pytest.mark.parametrize("size", [WIDE, PHONE], ids=["wide", "phone"])
 def test_what_scrolls_is_reached_by_keyboard(open_page, size):
     page = open_page(ONE, viewport=size).page
-    page.locator(".scrolls").first.wait_for()
+    page.locator("pre.scrolls:visible").first.wait_for()
     unreached = page.locator("article :is(pre, div.math, table, figure, mjx-container)").evaluate_all(
         """nodes => nodes.filter((node) => node.offsetHeight && node.scrollWidth > node.clientWidth + 1
             && ['auto', 'scroll'].includes(getComputedStyle(node).overflowX) && node.tabIndex !== 0)
             .map((node) => node.outerHTML.slice(0, 80))"""
     )
     assert unreached == []
-    box = page.locator("pre.scrolls").first
+    box = page.locator("pre.scrolls:visible").first
     box.focus()
     page.keyboard.press("ArrowRight")
     page.wait_for_timeout(400)
