@@ -69,7 +69,7 @@ function draw(node, { steps, depth, beams, chosen, tokens, width, choose }) {
     svg("rect", { x: x(step) - Math.max(14, gap / 2), y: y(step, place) - ROW / 2, width: Math.max(28, gap), height: ROW }),
     svg("circle", { cx: x(step), cy: y(step, place), r: RADIUS }),
     svg("text", { x: x(step), y: y(step, place) + 4.5, "text-anchor": "middle" }, visible(tokens[text.token])),
-    isWide && text.kept ? svg("text", { class: "lf-small", x: x(step) + RADIUS + 4, y: y(step, place) - 6 }, format(text.share)) : [])));
+    isWide && text.kept ? svg("text", { class: "lf-times", x: x(step) + RADIUS + 4, y: y(step, place) - 6 }, format(text.share)) : [])));
   node.setAttribute("viewBox", `0 0 ${width} ${height}`);
   node.replaceChildren(...lines.flat(), ...nodes.flat(), svg("circle", { class: "lf-root", cx: MARGIN, cy: height / 2, r: 5 }));
 }

@@ -26,9 +26,9 @@ export function textField({ label, oninput }) {
   return { node: html("div", { class: "lf-field" }, name, input), name, input };
 }
 
-/** Texts to start from, as buttons. */
-export function examples({ label, texts, onchoose }) {
-  const buttons = texts.map((text) => html("button", { type: "button", class: "lf-button lf-small", onclick: () => onchoose(text) }, text));
+/** Texts to start from, as buttons with their names. */
+export function examples({ label, texts, name = String, onchoose }) {
+  const buttons = texts.map((text) => html("button", { type: "button", class: "lf-button lf-small", onclick: () => onchoose(text) }, name(text)));
   return html("div", { class: "lf-examples lf-wide", role: "group", "aria-label": label }, buttons);
 }
 

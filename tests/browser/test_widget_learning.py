@@ -1,21 +1,14 @@
-"""The live figures of the primer and of the decoder: gradient descent, and a model's surprise."""
+"""The live figure of the primer: gradient descent."""
 
-import json
 import math
-from pathlib import Path
 
 import jax
 import jax.numpy as jnp
 import numpy as np
-import pytest
 
 import plainformer as pf
 
 TARGETS = jnp.array([0, 0, 0, 0, 0, 1, 1, 2])
-TEXTS = json.loads((Path(__file__).parents[2] / "widgets" / "surprise.json").read_text("utf-8"))["texts"]
-
-
-# --- descent --------------------------------------------------------------------------------------------------------
 
 
 def loss(logits):
@@ -64,50 +57,3 @@ def test_descent_ends_where_its_chart_does(shared_figures):
         figure.press(figure.control("Ten steps"), "Enter")
     assert figure.state["steps"] == 40
     assert figure.control("One step").get_attribute("aria-disabled") == "true"
-
-
-# --- surprise -------------------------------------------------------------------------------------------------------
-
-
-def check_surprise(figure):
-    state = figure.state
-    text = TEXTS[state["text"]]
-    place = state["place"]
-    assert (state["words"], state["came"]) == (text["text"], text["text"][place])
-    assert state["surprise"] == text["surprises"][place - 1]
-    np.testing.assert_allclose(state["mean"], np.mean(text["surprises"]), atol=1e-9)
-    letters = [letter.strip().replace("␣", " ") for letter in figure.root.locator(".lf-read").all_inner_texts()]
-    assert "".join(letters) == text["text"]
-    shares = figure.root.locator(".lf-read").evaluate_all(
-        "all => all.map((node) => parseInt(node.style.getPropertyValue('--share')))"
-    )
-    np.testing.assert_allclose(shares, [0, *(100 * np.minimum(1, np.array(text["surprises"]) / 6))], atol=0.51)
-    rows = figure.root.locator("tbody tr")
-    heads = [head.replace("␣", " ").replace("↵", "\n") for head in rows.locator("th").all_inner_texts()]
-    assert heads == [letter for letter, _ in text["expected"][place - 1]]
-    numbers = rows.locator("td:nth-child(2)").all_inner_texts()
-    assert numbers == [f"{share:.3f}" for _, share in text["expected"][place - 1]]
-    right = rows.locator("th.lf-chosen").all_inner_texts()
-    assert [head.replace("␣", " ") for head in right] == [head for head in heads if head == state["came"]]
-    assert (
-        f"a surprise of {state['surprise']:.2f} nats. The mean over this text is {state['mean']:.2f}" in figure.summary
-    )
-
-
-@pytest.mark.parametrize("number", range(len(TEXTS)))
-def test_surprise_shows_the_stored_models_numbers(shared_figures, number):
-    figure = shared_figures("surprise")
-    figure.root.get_by_role("radio").nth(number).check()
-    check_surprise(figure)
-    for keys in ("ArrowRight", "ArrowRight", "End", "Home"):
-        figure.press(figure.control("Letter"), keys)
-        check_surprise(figure)
-
-
-def test_surprise_follows_a_click_on_a_letter(shared_figures):
-    figure = shared_figures("surprise")
-    figure.root.locator(".lf-read").nth(20).click()
-    assert figure.state["place"] == 20
-    check_surprise(figure)
-    figure.root.locator(".lf-read").nth(0).click()
-    assert figure.state["place"] == 20  # the first letter is given: nothing was expected there

@@ -204,7 +204,9 @@ def beam_search(prompt, beams, depth):
     return beam
 
 
-@pytest.mark.parametrize(("prompt", "beams", "depth"), [("You can ", 2, 8), ("A string is ", 3, 6), ("def f(", 4, 8)])
+@pytest.mark.parametrize(
+    ("prompt", "beams", "depth"), [("You can ", 2, 8), ("A string is ", 2, 8), ("A string is ", 3, 6), ("def f(", 4, 8)]
+)
 def test_sampling_searches_as_python_does(shared_figures, prompt, beams, depth):
     figure = shared_figures("sampling")
     enter(figure, prompt)
@@ -216,13 +218,17 @@ def test_sampling_searches_as_python_does(shared_figures, prompt, beams, depth):
         wanted = beam_search(ids, width, depth)
         assert [text["tokens"] for text in texts] == [written for _, written in wanted]
         close([text["logProb"] for text in texts], [log_prob for log_prob, _ in wanted])
-    if (beams, depth) == (2, 8):
+    if prompt == "You can ":
         for text, hypothesis in zip(found["texts"], pf.beam_search(MODEL, ids, 8, beam_width=2), strict=True):
             assert text["tokens"] == hypothesis.tokens
             close(text["logProb"], hypothesis.log_prob)
     best = VOCABULARY.decode(found["texts"][0]["tokens"]).replace(" ", "␣").replace("\n", "↵")
     assert f"The best that {beams} beams found after {depth}: “{best}”" in figure.summary
     assert figure.root.locator(".lf-tree .lf-node.lf-kept").count() == depth * beams
+    if prompt == "You can ":  # as the chapter says
+        assert (best, round(np.exp(found["texts"][0]["logProb"]), 3)) == ("be␣used␣", 0.063)
+    if (prompt, beams) == ("A string is ", 2):
+        assert found["greedy"]["logProb"] > found["texts"][0]["logProb"] + 1
 
 
 def test_sampling_tree_by_keys_mouse_and_button(shared_figures):

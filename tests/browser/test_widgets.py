@@ -13,6 +13,7 @@ NAMES = [
     "machine",
     "decoder_heads",
     "surprise",
+    "lens",
     "sampling",
     "masking",
     "patches",
@@ -57,6 +58,7 @@ CHANGES = {
         ("Weights of the chosen", "ArrowUp"),
     ],
     "surprise": [("The cat", "Space"), ("Letter", "ArrowRight")],
+    "lens": [("The cat", "Space"), ("e: the depths", "ArrowRight")],
     "sampling": [
         ("The object", "Space"),
         ("Temperature", "ArrowLeft"),

@@ -71,7 +71,6 @@ def test_train_models_finds_every_script():
         "dynamics",
         "outcomes",
         "digits",
-        "surprise",
         "vocabularies",
     ]
     assert all(callable(figure.write) for figure in figures)

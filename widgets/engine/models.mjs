@@ -1,5 +1,5 @@
 // The four models of the book, by the names of `plainformer`: Decoder, MaskedLanguageModel (an encoder), Seq2Seq, ViT.
-import { add, linear, map, matrix, rowsAt, slice, stack, transpose } from "./arrays.mjs";
+import { add, linear, map, matrix, rowsAt, rowsOf, slice, stack, transpose, zip } from "./arrays.mjs";
 import { KeyValueCache, Linear, Stack, Weights, activationOf, causalMask, makeNorm, mergeHeads, sinusoidalPositions } from "./layers.mjs";
 import { Vocabulary } from "./tokenizer.mjs";
 
@@ -41,6 +41,10 @@ class Model {
     return stack.blocks.map((block) => range(0, block.attention.numHeads).map((h) => seen[`${block[kind].path}weights.${h}`]));
   }
 }
+
+/** The mean of the products of the numbers of two rows, for each pair of rows; and the root mean square of each row. */
+const meanProducts = (x, y) => rowsOf(zip(x, y, (a, b) => a * b)).map((products) => products.reduce((sum, value) => sum + value, 0) / x.columns);
+const sizes = (x) => meanProducts(x, x).map(Math.sqrt);
 
 /** Caches of a model that reads from left to right: texts that begin alike are read once. */
 class Reading {
@@ -110,6 +114,22 @@ export class Decoder extends Model {
     const first = Math.min(known, seen);
     const held = (heads) => mergeHeads(heads.map((head) => slice(head, first)));
     return { logits, known, first, blocks: caches.map(({ keys, values }) => ({ keys: held(keys), values: held(values) })) };
+  }
+
+  /**
+   * What the stream says at each depth (the logit lens): the logits that it would make at the end; and of each token the
+   * root mean square of its row, also after the norm that reads it next, that of what the block above added, and the
+   * cosine with the row before that.
+   */
+  lens(ids) {
+    const stream = this.extended(ids);
+    const norms = this.stack.finalNorm && [...this.stack.blocks.map((block) => block.attentionNorm), this.stack.finalNorm];
+    return stream.map((x, depth) => {
+      const before = stream[Math.max(0, depth - 1)];
+      const [size, old, inner] = [sizes(x), sizes(before), meanProducts(x, before)];
+      return { logits: this.logits(x), size, normed: norms ? sizes(norms[depth].call(x)) : size,
+        added: sizes(zip(x, before, (a, b) => a - b)), cosine: inner.map((product, n) => product / (size[n] * old[n])) };
+    });
   }
 
   /** Empty the caches, so that the next text is read from its beginning. */

@@ -1,0 +1,248 @@
+"""The live figures of what a decoder makes of a text: the stream by depth, and its surprise at each letter."""
+
+import functools
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import plainformer as pf
+from tests.browser.hostile import HOSTILE
+
+MODEL, VOCABULARY = pf.load_pretrained("decoder")
+ROOM = MODEL.config.context_len
+RANDOM = np.random.default_rng(0)
+# Types texts into the field, chooses a letter of each, and waits for the model's answers.
+ENTER = """async ([root, inputs, column]) => {
+    const field = root.querySelector('input[type=text]');
+    const states = [];
+    for (const [text, place] of inputs) {
+        field.value = text;
+        field.dispatchEvent(new Event('input', { bubbles: true }));
+        const state = () => JSON.parse(root.dataset.state);
+        while (state().busy) await new Promise((resolve) => setTimeout(resolve, 5));
+        if (place !== null) root.querySelectorAll(column)[place].click();
+        states.push(state());
+    }
+    return states;
+}"""
+COLUMNS = {"lens": "button.lf-column", "surprise": ".lf-read"}
+# As in the figure of surprise: of the kind that the model has learned from; plain English about something else; the
+# same words in another order; and a passage that comes twice.
+TEXTS = [
+    "If the object is a sequence, the method returns the number of its items.",
+    "The cat sat on the wall and looked at the moon over the old town.",
+    "Town moon the wall over cat the looked old on and the sat the at.",
+    "Zofia paid 734 zloty. Zofia paid 734 zloty. Zofia paid 734 zloty.",
+]
+
+
+def close(found, wanted):
+    np.testing.assert_allclose(np.asarray(found, float), np.asarray(wanted, float), rtol=1e-4, atol=1e-4)
+
+
+def enter(figure, *inputs):
+    return figure.page.evaluate(ENTER, [figure.root.element_handle(), list(inputs), COLUMNS[figure.name]])
+
+
+def size(x):
+    return np.sqrt(np.mean(np.square(x), axis=-1))
+
+
+@functools.cache
+def lenses():
+    """A program for texts of all lengths, filled up: what stands after a token does not reach it."""
+
+    def look(ids):
+        stream = MODEL.residual_stream(ids)
+        norms = [*(block.attention_norm for block in MODEL.stack.blocks), MODEL.stack.final_norm]
+        normed = jnp.stack([norm(x) for norm, x in zip(norms, stream, strict=True)])
+        return jnp.stack([*stream]), normed, jax.nn.log_softmax(jnp.stack([MODEL.logits(x) for x in stream]))
+
+    return jax.jit(look)
+
+
+def seen(ids):
+    """The stream, as its norms leave it, and the log-probabilities that it would make, at each depth."""
+    return [np.asarray(each)[:, : len(ids)] for each in lenses()(jnp.asarray([*ids, *[0] * (ROOM - len(ids))]))]
+
+
+def random_inputs():
+    """Twenty texts with a letter of each; some are longer than the context."""
+    letters = [VOCABULARY.decode([token]).replace("\n", " ") for token in range(1, len(VOCABULARY))]
+    lengths = [2, 3, 5, 17, 64, 127, 128, 129, 200, 300] * 2
+    texts = ["".join(RANDOM.choice(letters, length)) for length in lengths]
+    return [[text, int(RANDOM.integers(1, min(len(text), 97)))] for text in texts]
+
+
+def read_of(text):
+    ids = VOCABULARY.encode(text)
+    return ids[32 * -(-max(0, len(ids) - ROOM) // 32) :]
+
+
+# --- lens -----------------------------------------------------------------------------------------------------------
+
+
+def check_lens(state):
+    ids, place = state["read"], state["place"]
+    stream, normed, log_probs = seen(ids)
+    came = ids[place + 1] if place + 1 < len(ids) else None
+    assert (ids, state["came"]) == (read_of(state["text"]), came)
+    for depth, found in enumerate(state["depths"]):
+        row = np.exp(log_probs[depth, place])
+        close(found["shares"], np.sort(row)[::-1][:5])
+        close(row[found["likeliest"]], found["shares"])
+        close(found["size"], size(stream[depth, place]))
+        close(found["normed"], size(normed[depth, place]))
+        close(found["surprise"], -np.mean(log_probs[depth, np.arange(len(ids) - 1), ids[1:]]))
+        if depth:
+            before, now = stream[depth - 1, place], stream[depth, place]
+            close(found["added"], size(now - before))
+            close(found["cosine"], before @ now / np.linalg.norm(before) / np.linalg.norm(now))
+
+
+def test_lens_numbers_are_those_of_python(shared_figures):
+    inputs = random_inputs()
+    for (text, place), state in zip(inputs, enter(shared_figures("lens"), *inputs), strict=True):
+        assert (state["text"], state["place"]) == (text, place)
+        check_lens(state)
+
+
+def test_lens_shows_in_each_column_what_every_depth_says(shared_figures):
+    figure = shared_figures("lens")
+    _, _, log_probs = seen(figure.state["read"])
+    shown = figure.root.locator("button.lf-column").evaluate_all(
+        "all => all.map((node) => [...node.querySelectorAll('i')].map((cell) => cell.textContent))"
+    )
+    signs = {" ": "␣", "\n": "↵", "<other>": "◦"}
+    for letters, rows in zip(shown, log_probs.argmax(axis=2).T, strict=True):
+        spelt = [VOCABULARY.decode([int(token)]) for token in rows]
+        assert letters == [signs.get(letter, letter) for letter in spelt]
+
+
+def test_lens_by_keys_and_mouse(shared_figures):
+    figure = shared_figures("lens")
+    columns = figure.root.locator("button.lf-column")
+    figure.press(columns.nth(10), "ArrowRight", "ArrowRight", "ArrowLeft")
+    assert figure.state["place"] == 11
+    assert figure.page.evaluate("document.activeElement.getAttribute('aria-label')").startswith("c: the depths say")
+    check_lens(figure.state)
+    figure.page.keyboard.press("End")
+    assert (figure.state["place"], figure.state["came"]) == (columns.count() - 1, None)
+    columns.nth(3).click()
+    assert figure.state["place"] == 3
+    assert "Depths say: 0 “t” 1.00, 1 “h”" in figure.summary
+    assert figure.root.locator("button.lf-column[tabindex='0']").count() == 1
+
+
+def test_lens_shows_what_the_chapter_says(shared_figures):
+    """At depth 0 the letter itself; then less and less surprise; a stream that grows, and is read in one size."""
+    stream, normed, log_probs = seen(VOCABULARY.encode(shared_figures("lens").state["text"]))
+    ids = VOCABULARY.encode(shared_figures("lens").state["text"])
+    assert log_probs[0].argmax(axis=1).tolist() == ids
+    costs = -log_probs[:, np.arange(len(ids) - 1), ids[1:]].mean(axis=1)
+    np.testing.assert_allclose(costs[1:], [2.82, 2.19, 1.37, 0.73], atol=0.01)
+    np.testing.assert_allclose(size(stream).mean(axis=1)[[0, 4]], [0.11, 5.49], atol=0.02)
+    assert 0.8 < size(normed).mean(axis=1).min() < size(normed).mean(axis=1).max() < 1.3
+    added = size(np.diff(stream, axis=0)).mean(axis=1)
+    assert added[3] > 2 * added[:3].max()
+    named = [VOCABULARY.decode([int(token)]) for token in log_probs[:, 10].argmax(axis=1)]
+    assert named == ["e", "r", "r", "c", "c"]
+
+
+# --- surprise -------------------------------------------------------------------------------------------------------
+
+
+def check_surprise(figure, state):
+    ids, place = state["read"], state["place"]
+    log_probs = seen(ids)[2][-1]
+    surprises = -log_probs[np.arange(len(ids) - 1), ids[1:]]
+    assert ids == read_of(state["text"])
+    close(state["surprises"], surprises)
+    close(state["mean"], surprises.mean())
+    close(state["probabilities"], np.exp(log_probs[place - 1]))
+
+
+def test_surprise_numbers_are_those_of_python(shared_figures):
+    figure, inputs = shared_figures("surprise"), random_inputs()
+    for (_, place), state in zip(inputs, enter(figure, *inputs), strict=True):
+        assert state["place"] == place
+        check_surprise(figure, state)
+
+
+@pytest.mark.parametrize("number", range(len(TEXTS)))
+def test_surprise_shows_its_numbers(shared_figures, number):
+    figure = shared_figures("surprise")
+    figure.root.locator(".lf-examples button").nth(number).click()
+    assert figure.settled()["text"] == TEXTS[number]
+    figure.press(figure.control("Letter"), "ArrowRight", "ArrowRight")
+    state = figure.state
+    check_surprise(figure, state)
+    letters = [letter.strip().replace("␣", " ") for letter in figure.root.locator(".lf-read").all_inner_texts()]
+    assert "".join(letters) == TEXTS[number]
+    shares = figure.root.locator(".lf-read").evaluate_all(
+        "all => all.map((node) => parseInt(node.style.getPropertyValue('--share')))"
+    )
+    np.testing.assert_allclose(shares, [0, *(100 * np.minimum(1, np.array(state["surprises"]) / 6))], atol=0.51)
+    rows = figure.root.locator("tbody tr")
+    heads = [head.replace("␣", " ").replace("↵", "\n") for head in rows.locator("th").all_inner_texts()]
+    assert heads == [VOCABULARY.decode([token]) for token in state["likeliest"]]
+    numbers = rows.locator("td:nth-child(2)").all_inner_texts()
+    assert numbers == [f"{state['probabilities'][token]:.3f}" for token in state["likeliest"]]
+    right = rows.locator("th.lf-chosen").all_inner_texts()
+    assert len(right) == (state["came"] in state["likeliest"])
+    nats = state["surprises"][state["place"] - 1]
+    assert f"a surprise of {nats:.2f} nats. The mean over this text is {state['mean']:.2f}" in figure.summary
+
+
+def test_surprise_follows_a_click_on_a_letter(shared_figures):
+    figure = shared_figures("surprise")
+    figure.root.locator(".lf-read").nth(20).click()
+    assert figure.state["place"] == 20
+    figure.root.locator(".lf-read").nth(0).click()
+    assert figure.state["place"] == 20  # the first letter is given: nothing was expected there
+
+
+def test_surprise_is_what_the_chapter_says():
+    def nats(text):
+        ids = VOCABULARY.encode(text)
+        return -seen(ids)[2][-1][np.arange(len(ids) - 1), ids[1:]]
+
+    usual, english, disorder, repeated = map(nats, TEXTS)
+    assert english.mean() > 2 * usual.mean()
+    assert english.mean() < disorder.mean() < english.mean() + 0.5
+    one, two, three = (repeated[start : start + 21].mean() for start in (0, 22, 44))
+    assert min(two, three) > one - 0.1
+    begins = np.array([TEXTS[0][n - 1] == " " for n in range(1, len(TEXTS[0]))])
+    assert usual[begins].mean() > 3 * usual[~begins].mean()
+    slip = nats(TEXTS[0].replace("j", "x")) - usual
+    assert [round(float((slip + usual)[place]), 1) for place in (8, 11)] == [12.8, 5.4]
+    assert np.abs(slip[19:]).max() < 0.2
+    words = [sorted(text.lower().rstrip(".").split()) for text in TEXTS[1:3]]
+    assert words[0] == words[1]
+
+
+# --- both -----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ["lens", "surprise"])
+def test_a_typed_letter_reads_one_row_and_any_text_is_taken(shared_figures, name):
+    figure = shared_figures(name)
+    states = enter(figure, *([text, None] for text in HOSTILE))
+    assert [state["isKnown"] for state in states if state["read"]] == [True] * sum(bool(s["read"]) for s in states)
+    assert figure.page.evaluate("window.alarm") is None
+    said = {"": "Type at least", "Zofia 🙂": "does not know “🙂”", "a" * 200: "the last 104 of 200"}
+    for text, words in said.items():
+        enter(figure, [text, None])
+        assert words in figure.summary
+    (state,) = enter(figure, ["A usable figure.", 5])
+    assert state["place"] == 5
+
+
+@pytest.mark.parametrize("name", ["lens", "surprise"])
+def test_a_letter_is_chosen_by_finger(open_figure, name):
+    figure = open_figure(name, viewport={"width": 390, "height": 844}, has_touch=True, is_mobile=True).start()
+    figure.root.locator(COLUMNS[name]).nth(14).tap()
+    assert figure.settled()["place"] == 14
+    assert not figure.visit.errors

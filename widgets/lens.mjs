@@ -1,0 +1,134 @@
+// The residual stream by depth on the reader's own text (chapter 06): what the book's own decoder would say if it
+// stopped after 0, 1, … blocks (the logit lens), how large the stream is, and how much each block adds.
+import { format, frame, html, softmax } from "./common.mjs";
+import { start } from "./engine/start.mjs";
+import { rowOf } from "./letters.mjs";
+import { mean, ownText, reader, visible } from "./texts.mjs";
+
+const LABEL = "Live figure: what the residual stream says at each depth";
+const TEXTS = ["If the object is a sequence, the method returns", "The cat sat on the wall and looked at the moon.", "You can use the function to return a list of str"];
+const START = { text: TEXTS[0], place: 10 };
+const SHOWN = 5; // letters with a part of the bar of their own
+
+const largest = (numbers) => numbers.reduce((best, value, i) => (value > numbers[best] ? i : best), 0);
+
+/** What the stream says at each depth: the probabilities after each token, and how much those that came surprise. */
+function sayings(depths, ids) {
+  return { depths: depths.map(({ logits, ...sizes }) => {
+    const probabilities = ids.map((_, n) => softmax(Array.from(rowOf(logits, n))));
+    const surprises = ids.slice(1).map((came, n) => -Math.log(probabilities[n][came]));
+    return { ...sizes, probabilities, surprise: surprises.length ? mean(surprises) : null };
+  }) };
+}
+
+/** The letters of a text, each with what the stream says there at every depth below it; one stop of the Tab key. */
+function letterColumns(depths, choose) {
+  const node = html("div", { class: "lf-lens lf-wide", role: "group", "aria-label": "Letters; arrow keys lead on" });
+  const heads = html("span", { class: "lf-column", "aria-hidden": "true" }, html("b", {}, " "), Array.from({ length: depths }, (_, depth) => html("i", {}, String(depth))));
+  const columns = [];
+
+  function column(n) {
+    const cells = Array.from({ length: depths }, () => html("i"));
+    const [letter, box] = [html("b"), html("button", { type: "button", class: "lf-column", onclick: () => choose(n),
+      onkeydown: (event) => {
+        const to = { ArrowLeft: n - 1, ArrowRight: n + 1, Home: 0, End: node.children.length - 2 }[event.key];
+        if (to === undefined || !node.children[to + 1] || to < 0) return;
+        event.preventDefault();
+        choose(to);
+        columns[to].box.focus();
+      } })];
+    box.append(letter, ...cells);
+    return { box, letter, cells };
+  }
+  function show(letters, said, ids, tokens, place) {
+    while (columns.length < letters.length) columns.push(column(columns.length));
+    node.replaceChildren(heads, ...columns.slice(0, letters.length).map(({ box }) => box));
+    letters.forEach((letter, n) => {
+      const { box, letter: head, cells } = columns[n];
+      head.textContent = letter;
+      box.tabIndex = n === place ? 0 : -1;
+      box.setAttribute("aria-pressed", n === place);
+      const guesses = said.map(({ probabilities }) => largest(probabilities[n]));
+      box.setAttribute("aria-label", `${letter}: the depths say ${guesses.map((guess) => visible(tokens[guess])).join(", ")}`);
+      guesses.forEach((guess, depth) => {
+        cells[depth].textContent = visible(tokens[guess]);
+        cells[depth].className = guess === ids[n + 1] ? "lf-right" : "";
+        cells[depth].style.setProperty("--share", `${Math.round(100 * said[depth].probabilities[n][guess])}%`);
+      });
+    });
+  }
+  return { node, show };
+}
+
+/** A bar of which each letter has a part as wide as it is likely; below it, how large the stream is. */
+function depthRow(depth) {
+  const parts = Array.from({ length: SHOWN }, () => html("span"));
+  const [size, normed, words] = [html("span", { class: "lf-bar", style: "color: var(--lf-hue-2)" }), html("span", { class: "lf-bar", style: "color: var(--lf-hue-1)" }), html("p")];
+  const name = depth === 0 ? "the table" : `block ${depth}`;
+  const title = html("p", { class: "lf-title" });
+  const node = html("div", { class: "lf-depth" }, title, html("div", { class: "lf-says" }, parts), html("div", { class: "lf-sizes" }, size, normed), words);
+
+  function show({ probabilities, size: sizes, normed: norms, added, cosine, surprise }, place, came, tokens, full) {
+    const row = probabilities[place];
+    const likeliest = row.map((_, token) => token).sort((a, b) => row[b] - row[a]).slice(0, SHOWN);
+    parts.forEach((part, i) => {
+      const token = likeliest[i];
+      part.hidden = token === undefined;
+      if (part.hidden) return;
+      const letter = visible(tokens[token]);
+      part.textContent = row[token] > 0.16 ? `${letter} ${format(row[token])}` : row[token] > 0.035 ? letter : "";
+      part.title = `${letter} ${format(row[token], 3)}`;
+      part.style.width = `${100 * row[token]}%`;
+      part.classList.toggle("lf-right", token === came);
+    });
+    [size, normed].forEach((bar, i) => { bar.style.width = `${(100 * (i ? norms : sizes)[place]) / full}%`; });
+    words.textContent = `size ${format(sizes[place])}, after the norm ${format(norms[place])}` +
+      (depth ? `; the block added ${format(added[place])}; cosine ${format(cosine[place])}` : "");
+    title.textContent = `${depth}, after ${name}${surprise === null ? "" : `: ${format(surprise)} nats`}`;
+    return { likeliest, shares: likeliest.map((token) => row[token]), size: sizes[place], normed: norms[place], added: depth ? added[place] : null, cosine: depth ? cosine[place] : null, surprise };
+  }
+  return { node, show };
+}
+
+const NOTE = "Below each letter: the letter that the stream would name as the next one, if the model ended after 0, 1, … blocks; the deeper the colour, the surer. " +
+  "Underlined: the one that does come. In the bars, for the chosen letter, each of the likeliest letters has a part as wide as it is likely. Below them, orange, the size of the " +
+  "stream, the root mean square of its numbers; blue, the same after the norm through which the next block, or the output, reads it. The cosine is that with the stream " +
+  "one block earlier; nats: the mean surprise at all letters of the text, if the model ended there.";
+
+export async function mount(element, given = null) {
+  const model = await start(element, { label: LABEL, given });
+  const { tokens } = model.tokenizer;
+  const { num_layers: numLayers } = model.config.stack;
+  const reading = reader(model, "lens", sayings, () => render());
+  let state = { ...START };
+  function set(change) {
+    state = { ...state, ...change };
+    const asked = "text" in change ? reading.read(state.text) : null;
+    render();
+    return asked;
+  }
+  const reset = () => { state = { ...START }; reading.again(state.text); render(); };
+  const { controls, stage, publish } = frame(element, { label: LABEL, reset });
+  const field = ownText({ label: "Text", texts: TEXTS, choose: (text) => set({ text }) });
+  const columns = letterColumns(numLayers + 1, (place) => set({ place }));
+  const rows = Array.from({ length: numLayers + 1 }, (_, depth) => depthRow(depth));
+  const title = html("p", { class: "lf-title lf-wide" });
+  controls.append(...field.nodes);
+  stage.append(columns.node, title, html("div", { class: "lf-wide" }, rows.map(({ node }) => node)), html("p", { class: "lf-note lf-wide" }, NOTE));
+
+  function render() {
+    const { text: { ids, tokens: letters, note }, known, problem } = reading;
+    const now = { ...state, ...reading.state };
+    field.value = state.text;
+    if (!known) return publish(now, problem || (ids.length ? "The model reads." : "Type at least one letter."));
+    const place = Math.min(state.place, ids.length - 1);
+    const came = ids[place + 1];
+    const full = Math.max(...known.depths.flatMap(({ size, normed }) => [...size, ...normed]));
+    columns.show(letters, known.depths, ids, tokens, place);
+    title.textContent = `After “${letters.slice(Math.max(0, place - 15), place + 1).join("")}”`;
+    const depths = rows.map((row, depth) => row.show(known.depths[depth], place, came, tokens, full));
+    const spoken = depths.map(({ likeliest: [best], shares: [share] }, depth) => `${depth} “${visible(tokens[best])}” ${format(share)}`).join(", ");
+    publish({ ...now, place, came: came ?? null, depths }, [`Depths say: ${spoken}.`, came === undefined ? "" : `“${visible(tokens[came])}” comes.`, note].filter(Boolean).join(" "));
+  }
+  await set(START);
+}
