@@ -95,7 +95,8 @@ async function sourceOf(element, label, given) {
       ask: async () => weights };
   }
   const model = await startModel(element, { label, given });
-  return { model, first: { ...START, ...(given ? { head: 0, token: null } : {}) }, read: (text) => reading(model, text, MOST), ask: (ids) => model.ask("attentionWeights", ids) };
+  const first = given ? { ...START, head: 0, token: null } : START; // the head is one of the stored model
+  return { model, first, read: (text) => reading(model, text, MOST), ask: (ids) => model.ask("attentionWeights", ids) };
 }
 
 export async function mount(element, given = null) {
@@ -122,9 +123,10 @@ export async function mount(element, given = null) {
     state = { ...state, ...change };
     if (field.input.value !== state.text) field.input.value = state.text;
     const text = { ...read(state.text), text: state.text };
-    stage.classList.toggle("lf-stale", text.ids.length === 0);
-    publish({ ...state, busy: true }, text.said);
-    if (text.ids.length) compute(text);
+    const isEmpty = text.ids.length === 0;
+    stage.classList.toggle("lf-stale", isEmpty);
+    publish({ ...state, busy: !isEmpty }, text.said);
+    return isEmpty ? null : compute(text);
   }
 
   function reset() {
@@ -158,5 +160,5 @@ export async function mount(element, given = null) {
   }
 
   whenThemeChanges(() => render(true));
-  retype(first);
+  await retype(first); // with its numbers the figure takes the place of its picture
 }

@@ -19,36 +19,40 @@ const formula = (words) => words.split(/([_^]\{.*?\})/).map((part) => {
   return raised ? html(part[0] === "_" ? "sub" : "sup", {}, raised[1]) : part;
 });
 
+const stemOf = (key) => key.replace(/\d+$/, ""); // norm of norm1 and norm2
 /** A box of the drawing: a button with its array, painted small. */
 function boxNode(box, onopen) {
   const thumbs = html("span", { class: "lf-thumbs" });
   const isSum = box.label === "+";
-  const node = html("button", { type: "button", class: `lf-box lf-box-${box.key.replace(/\d+$/, "")}${isSum ? " lf-sum-box" : ""}`, "data-box": box.key,
-    "aria-label": box.name, style: `--kind: var(--lf-${box.kind})`, onclick: onopen }, html("span", { class: "lf-box-label" }, box.label), isSum ? [] : thumbs);
+  const node = html("button", { type: "button", class: `lf-box lf-box-${stemOf(box.key)}${isSum ? " lf-sum-box" : ""}`, "data-box": box.key,
+    "aria-label": box.name, style: `--kind: var(--lf-${box.kind})`, onclick: onopen },
+  html("span", { class: "lf-box-label" }, box.label), isSum ? [] : thumbs);
+  const thumb = () => html("span", { class: "lf-thumb" }, html("canvas"), html("i", { hidden: box.key === "ids" }));
   function show(matrices, colours) {
     if (isSum) return;
     const limit = box.limit ?? limitOf(matrices);
     while (thumbs.children.length > matrices.length) thumbs.lastChild.remove();
-    while (thumbs.children.length < matrices.length) thumbs.append(html("span", { class: "lf-thumb" }, html("canvas"), html("i", { hidden: box.key === "ids" })));
+    while (thumbs.children.length < matrices.length) thumbs.append(thumb());
     matrices.forEach((matrix, i) => paint(thumbs.children[i].firstChild, matrix, limit, colours));
   }
   return { node, show };
 }
 
 const RAIL = new Set(["embedding", "block", "add", "final"]); // what stands on the residual stream
-const isOnRail = (key) => RAIL.has(key.replace(/\d+$/, ""));
+const isOnRail = (key) => RAIL.has(stemOf(key));
 
 /** Every wire of the drawing: from which box, to which, and on which way. */
 function wiresOf(boxes) {
   const keys = boxes.map(({ key }) => key);
   const rail = keys.filter(isOnRail);
   const isThere = ([from, to]) => keys.includes(to) && (from === "stream" || keys.includes(from));
+  const postNorm = [["stream", "queries", "right"], ["queries", "keys", "right"], ["keys", "values", "right"], ["stream", "hidden", "right"]];
   const down = ["queries", "keys", "values"].map((key) => ["norm1", key, "down"]);
   return [...rail.slice(1).map((key, i) => [rail[i], key, "rail"]), ["ids", "embedding", "rail"],
     ["stream", "norm1", "right"], ...down, ["queries", "scores", "down"], ["keys", "scores", "bend"], ["scores", "weights", "right"],
     ["weights", "heads", "under"], ["values", "heads", "under"], ["heads", "attention", "left"], ["attention", "add1", "back"],
     ["stream", "norm2", "right"], ["norm2", "hidden", "right"], ["hidden", "network", "right"], ["network", "add2", "back"],
-    ...(keys.includes("norm1") ? [] : [["stream", "queries", "right"], ["queries", "keys", "right"], ["keys", "values", "right"], ["stream", "hidden", "right"]]),
+    ...(keys.includes("norm1") ? [] : postNorm),
     ["final", "logits", "right"], ["logits", "probabilities", "right"]].filter(isThere);
 }
 
@@ -69,8 +73,8 @@ function pathOf(from, to, way, rail) {
 /** The drawing: boxes in a grid, the wires behind them, and a frame that moves to the open box. */
 function drawing(onopen) {
   const head = uniqueId("arrow");
-  const arrow = (name) => svg("marker", { id: `${head}-${name}`, class: `lf-head-${name}`, viewBox: "0 0 8 8", refX: 2, refY: 4, markerWidth: 8, markerHeight: 8,
-    markerUnits: "userSpaceOnUse", orient: "auto" }, svg("path", { d: "M0 0L8 4L0 8Z" }));
+  const arrow = (name) => svg("marker", { id: `${head}-${name}`, class: `lf-head-${name}`, viewBox: "0 0 8 8", refX: 2, refY: 4,
+    markerWidth: 8, markerHeight: 8, markerUnits: "userSpaceOnUse", orient: "auto" }, svg("path", { d: "M0 0L8 4L0 8Z" }));
   const wires = svg("g");
   const picture = svg("svg", { class: "lf-wires", "aria-hidden": "true" }, svg("defs", {}, arrow("still"), arrow("now")), wires);
   const here = html("div", { class: "lf-open-frame", "aria-hidden": "true" });
@@ -81,16 +85,17 @@ function drawing(onopen) {
   function build(boxes, layers) {
     const open = boxes.find((box) => box.key === "queries").block;
     shown = Object.fromEntries(boxes.map((box) => [box.key, { box, ...boxNode(box, () => onopen(box)) }]));
-    const inside = html("div", { class: "lf-block", role: "group", "aria-label": `block ${open + 1} of ${layers}` }, html("span", { class: "lf-block-name" }, `block ${open + 1}`),
-      boxes.filter(({ block, key: name }) => block === open && !name.startsWith("block")).map((box) => shown[box.key].node));
+    const inside = html("div", { class: "lf-block", role: "group", "aria-label": `block ${open + 1} of ${layers}` },
+      html("span", { class: "lf-block-name" }, `block ${open + 1}`),
+      boxes.filter((box) => box.block === open && !isShut(box)).map((box) => shown[box.key].node));
     const outside = boxes.filter(({ block }) => block !== open).map((box) => shown[box.key].node);
     outside.splice(2 + open, 0, inside); // after ids, embedding and the blocks before it
     const isLast = (button) => ["final", "logits", "probabilities"].includes(button.dataset.box);
     node.replaceChildren(picture, ...outside.filter((each) => !isLast(each)), html("div", { class: "lf-last" }, outside.filter(isLast)), here);
   }
 
-  /** Draw the wires where the boxes now are, those into the open box as flowing. */
-  function wire(boxes, opened) {
+  /** Draw the wires where the boxes now are, those into the open box as flowing; the frame goes there at once or in a moment. */
+  function wire(boxes, opened, atOnce = false) {
     const ground = node.getBoundingClientRect();
     if (!ground.width) return;
     const at = (name) => {
@@ -102,13 +107,27 @@ function drawing(onopen) {
     picture.setAttribute("viewBox", `0 0 ${ground.width} ${ground.height}`);
     wires.replaceChildren(...wiresOf(boxes).map(([from, to, way]) => {
       const now = to === opened;
-      return svg("path", { class: `lf-wire${way === "rail" ? " lf-rail" : ""}${now ? " lf-now" : ""}`, d: pathOf(from === "stream" ? null : at(from), at(to), way, rail),
-        "marker-end": way === "rail" ? null : `url(#${head}-${now ? "now" : "still"})` });
+      return svg("path", { class: `lf-wire${way === "rail" ? " lf-rail" : ""}${now ? " lf-now" : ""}`,
+        d: pathOf(from === "stream" ? null : at(from), at(to), way, rail), "marker-end": way === "rail" ? null : `url(#${head}-${now ? "now" : "still"})` });
     }));
     const place = at(opened);
-    Object.assign(here.style, { transform: `translate(${place.x - 4}px, ${place.y - 4}px)`, width: `${place.width + 8}px`, height: `${place.height + 8}px` });
+    here.style.transition = atOnce ? "none" : "";
+    const [width, height] = [`${place.width + 8}px`, `${place.height + 8}px`];
+    Object.assign(here.style, { transform: `translate(${place.x - 4}px, ${place.y - 4}px)`, width, height });
   }
-  return { node, build, wire, get shown() { return shown; } };
+
+  /** Mark the open box, what comes after it, and the row of the token that is followed. */
+  function follow(boxes, opened, share, rows) {
+    node.style.setProperty("--row", share);
+    node.style.setProperty("--rows", rows);
+    const place = boxes.findIndex(({ key }) => key === opened);
+    boxes.forEach(({ key }, i) => {
+      shown[key].node.setAttribute("aria-pressed", key === opened);
+      shown[key].node.classList.toggle("lf-later", i > place);
+    });
+    wire(boxes, opened);
+  }
+  return { node, build, wire, follow, get shown() { return shown; } };
 }
 
 /** The column of the largest number of a row. */
@@ -116,6 +135,9 @@ function largest({ data, columns }, n) {
   const sizes = data.subarray(n * columns, (n + 1) * columns).map(Math.abs);
   return sizes.indexOf(Math.max(...sizes));
 }
+
+/** A shape as Python writes it. */
+const tuple = (sizes) => `(${sizes.join(", ")}${sizes.length === 1 ? "," : ""})`;
 
 /** What an open box says: its name, shape, numbers, rule and line of code. */
 function panel({ steps, onpick, onhead, given }) {
@@ -131,31 +153,39 @@ function panel({ steps, onpick, onhead, given }) {
   const node = html("div", { class: "lf-panel lf-open" }, html("div", { class: "lf-open-head" }, title, steps), shape, heads, map.node, chips, readout,
     rule, html("pre", { class: "lf-code" }, code), html("p", { class: "lf-note" }, file, link));
 
-  function show({ box, config, matrices, state, letters, columns, digits, token }) {
+  function show({ box, config, matrices, state, letters, columns, token }) {
     const matrix = matrices[Math.min(state.head, matrices.length - 1)];
-    const of = box.block === undefined || box.key.startsWith("block") ? "" : `, block ${box.block + 1}`;
+    const of = box.block === undefined || isShut(box) ? "" : `, block ${box.block + 1}`;
     title.replaceChildren(html("span", { class: "lf-dot", style: `color: var(--lf-${box.kind})` }), box.name + of);
-    shape.textContent = `(${box.axes.join(", ")}${box.axes.length === 1 ? "," : ""}) = (${sizesOf(box, matrices).join(", ")}${box.axes.length === 1 ? "," : ""})`;
+    shape.textContent = `${tuple(box.axes)} = ${tuple(sizesOf(box, matrices))}`;
     rule.replaceChildren(...formula(box.rule(config)));
     code.textContent = box.code(config);
     file.textContent = `plainformer/${box.file}`;
     const [href, section] = typeof box.link === "function" ? box.link(config) : box.link;
-    link.replaceChildren(...(given ? [] : [" · explained in ", html("a", { href: new URL(`../../chapters/${href}`, import.meta.url).href }, section)]));
+    if (!given) link.replaceChildren(" · explained in ", html("a", { href: new URL(`../../chapters/${href}`, import.meta.url).href }, section));
     if (count !== matrices.length) {
       count = matrices.length;
-      heading = count > 1 ? choice({ legend: "Head", options: matrices.map((_, h) => [h, `${h + 1}`]), onchange: (h) => onhead(Number(h)) }) : null;
+      const options = matrices.map((_, h) => [h, `${h + 1}`]);
+      heading = count > 1 ? choice({ legend: "Head", options, onchange: (h) => onhead(Number(h)) }) : null;
       heads.replaceChildren(...(heading ? [heading.node] : []));
     }
     if (heading) heading.value = Math.min(state.head, count - 1);
     [map.node.hidden, chips.hidden] = [box.key === "ids", box.key !== "ids"];
-    if (box.key === "ids") {
-      chips.replaceChildren(...letters.map((letter, n) => html("span", { class: `lf-read${n === token ? " lf-most" : ""}` }, html("b", {}, letter), html("span", {}, `${matrix.data[n]}`))));
-      readout.textContent = `“${letters[token]}” is number ${matrix.data[token]} of ${config.vocab_size}.`;
-      return;
-    }
+    if (box.key === "ids") showIds(matrix.data, letters, token, config);
+    else showMap(matrix, box.limit ?? limitOf(matrices), { state, letters, columns, token });
+  }
+
+  function showIds(ids, letters, token, { vocab_size: size }) {
+    chips.replaceChildren(...letters.map((letter, n) => html("span", { class: `lf-read${n === token ? " lf-most" : ""}` },
+      html("b", {}, letter), html("span", {}, `${ids[n]}`))));
+    readout.textContent = `“${letters[token]}” is number ${ids[token]} of ${size}.`;
+  }
+
+  function showMap(matrix, limit, { state, letters, columns, token }) {
     const column = Math.min(state.column ?? largest(matrix, token), matrix.columns - 1);
-    words = (n = token, j = column) => `“${letters[n]}”, ${columns ? `to “${columns[j]}”` : `column ${j}`}: ${format(matrix.data[n * matrix.columns + j], digits)}`;
-    map.draw({ matrix, limit: box.limit ?? limitOf(matrices), rows: letters, columns: matrix.columns === letters.length ? letters : [], chosen: [token, column], tallest: innerWidth < 768 ? 160 : 320 });
+    const place = (j) => (columns ? `to “${columns[j]}”` : `column ${j}`);
+    words = (n = token, j = column) => `“${letters[n]}”, ${place(j)}: ${format(matrix.data[n * matrix.columns + j], 3)}`;
+    map.draw({ matrix, limit, rows: letters, columns: columns === letters ? letters : [], chosen: [token, column], tallest: innerWidth < 768 ? 160 : 320 });
     readout.textContent = words();
   }
   return { node, show };
@@ -223,48 +253,79 @@ function likeliest(tokenizer, { probabilities }, token, most = EXPECTED) {
   return order.slice(0, most).map((id) => ({ id, letter: letterOf(tokenizer, id), probability: row[id] }));
 }
 
+/** The id that the button adds to a text: the likeliest that is no special token. */
+function likeliestLetter(tokenizer, found, token) {
+  const special = Object.keys(tokenizer.special).length;
+  return likeliest(tokenizer, found, token, special + 1).find(({ id }) => id >= special).id;
+}
+
+const isShut = ({ key }) => key.startsWith("block");
+const rowAt = ({ columns, data }, n) => Array.from(data.subarray(n * columns, (n + 1) * columns));
+
+/** What the figure tells: its numbers, for tests, and a sentence. */
+function report({ state, read, box, matrices, token, expected, before }) {
+  const matrix = matrices[Math.min(state.head, matrices.length - 1)];
+  const sizes = sizesOf(box, matrices);
+  const place = box.block === undefined || isShut(box) ? "" : ` of block ${box.block + 1}`;
+  const hopes = expected.slice(0, 2).map(([letter, probability]) => `“${letter}”, with ${format(probability)}`).join(", then ");
+  return [{ ...state, token, ids: read.ids, letters: read.letters, sizes, expected, row: rowAt(matrix, box.key === "ids" ? 0 : token) },
+    `${read.said} Open: ${box.name}${place}, ${sizes.join(" × ")} numbers. After “${before}” the model expects ${hopes}.`.trim()];
+}
+
+/** The parts of the figure, and how they hang together; `act` says what each does. */
+function partsOf({ controls, stage }, act, given) {
+  const field = textField({ label: "Your text", oninput: (text) => act.retype({ text, token: null }) });
+  const letters = strip({ label: "Token to follow", onchoose: (token) => act.set({ token, column: null }) });
+  const machine = drawing(act.choose);
+  const press = (name) => () => path[name.toLowerCase()]();
+  const buttons = ["Step", "Play"].map((name) => html("button", { type: "button", class: "lf-button", onclick: press(name) }, name));
+  const path = walk({ ...act.walk, changed: (plays) => {
+    buttons[1].textContent = plays ? "Pause" : "Play";
+    machine.node.classList.toggle("lf-plays", plays);
+  } });
+  const inside = panel({ steps: buttons, given, onpick: (token, column) => act.set({ token, column }),
+    onhead: (head) => act.set({ head, column: null }) });
+  const next = forecast(act.write);
+  controls.append(field.node, letters.node);
+  stage.append(html("div", { class: "lf-panel lf-drawn" }, machine.node, next.node), inside.node);
+  return { field, letters, machine, path, inside, next };
+}
+
 export async function mount(element, given = null) {
   const label = "Live figure: every array of the trained decoder, from a text to its next letter";
   const model = await startModel(element, { label, given });
-  const { stack, ...rest } = model.config;
+  const { tokenizer, config: { stack, ...rest } } = model;
   const config = { ...rest, ...stack };
-  const vocabulary = model.tokenizer.tokens.map((_, id) => letterOf(model.tokenizer, id));
+  const vocabulary = tokenizer.tokens.map((_, id) => letterOf(tokenizer, id));
   const start = () => ({ ...START, block: Math.min(START.block, stack.num_layers - 1) });
   let [state, found, read, boxes, first] = [start(), null, null, [], null];
-  const set = (change) => { state = { ...state, ...change }; render(); };
-  const { controls, stage, publish } = frame(element, { label, reset });
-  const field = textField({ label: "Your text", oninput: (text) => retype({ text, token: null }) });
-  const letters = strip({ label: "Token to follow", onchoose: (token) => set({ token, column: null }) });
-  const machine = drawing((box) => { path.begin(); open(box.key.startsWith("block") ? { block: box.block, open: "norm1" } : { open: box.key }); });
-  const buttons = [["Step", () => path.step()], ["Play", () => path.play()]].map(([name, onclick]) => html("button", { type: "button", class: "lf-button", onclick }, name));
-  const inside = panel({ steps: buttons, onpick: (token, column) => set({ token, column }), onhead: (head) => set({ head, column: null }), given });
-  const next = forecast(() => retype({ text: state.text + model.tokenizer.tokens[likelyLetter()], token: null }));
-  const path = walk({ keys: () => boxes.map(({ key }) => key), openedKey: () => state.open, open: (key) => open({ open: key }),
-    changed: (plays) => { buttons[1].textContent = plays ? "Pause" : "Play"; machine.node.classList.toggle("lf-plays", plays); } });
-  controls.append(field.node, letters.node);
-  stage.append(html("div", { class: "lf-panel lf-drawn" }, machine.node, next.node), inside.node);
-
-  const compute = newest(({ ids }) => model.ask("intermediates", "call", ids), show, (error) => publish({ ...state, error: error.message }, error.message));
-
-  /** The letter that the button adds: the likeliest after the whole text that is no special token. */
-  function likelyLetter() {
-    const special = Object.keys(model.tokenizer.special).length;
-    return likeliest(model.tokenizer, found, read.ids.length - 1, special + 1).find(({ id }) => id >= special).id;
-  }
+  const figure = frame(element, { label, reset });
+  const { stage, publish } = figure;
+  const { field, letters, machine, path, inside, next } = partsOf(figure, { retype, write, choose,
+    set: (change) => { state = { ...state, ...change }; render(); },
+    walk: { keys: () => boxes.map(({ key }) => key), openedKey: () => state.open, open: (key) => open({ open: key }) } }, given);
+  const fail = ({ message }) => publish({ ...state, error: message }, message);
+  const compute = newest(({ ids }) => model.ask("intermediates", "call", ids), show, fail);
 
   function retype(change) {
     state = { ...state, ...change };
     if (field.input.value !== state.text) field.input.value = state.text;
-    const text = reading(model, state.text, MOST);
-    stage.classList.toggle("lf-stale", text.ids.length === 0);
-    publish({ ...state, busy: true }, text.said);
-    if (text.ids.length) compute({ ...text, text: state.text });
+    const text = { ...reading(model, state.text, MOST), text: state.text };
+    const isEmpty = text.ids.length === 0;
+    stage.classList.toggle("lf-stale", isEmpty);
+    publish({ ...state, busy: !isEmpty }, text.said);
+    return isEmpty ? null : compute(text);
   }
 
   function reset() {
     path.forget();
     retype(start());
     if (first) show(...first); // what the model made of the first text is remembered
+  }
+
+  function write() {
+    if (read?.text !== state.text) return; // it is still reading
+    retype({ text: state.text + tokenizer.tokens[likeliestLetter(tokenizer, found, read.ids.length - 1)], token: null });
   }
 
   function show(arrays, text) {
@@ -275,11 +336,16 @@ export async function mount(element, given = null) {
     draw();
   }
 
+  function choose(box) {
+    path.begin();
+    open(isShut(box) ? { block: box.block, open: "norm1" } : { open: box.key });
+  }
+
   function open(change) {
     const old = state.block;
     state = { ...state, ...change, column: null };
-    if (state.block !== old) draw();
-    else render();
+    if (state.block === old) render();
+    else draw();
     return machine.shown[state.open].node;
   }
 
@@ -289,7 +355,7 @@ export async function mount(element, given = null) {
       boxes = boxesOf(config, state.block);
       machine.build(boxes, stack.num_layers);
     }
-    if (!machine.shown[state.open]) state.open = boxes.find(({ block, key }) => block === state.block && !key.startsWith("block")).key;
+    if (!machine.shown[state.open]) state.open = boxes.find((box) => box.block === state.block && !isShut(box)).key; // post-norm has no first norm
     const colours = palette(element);
     for (const { box, show: paintBox } of Object.values(machine.shown)) paintBox(box.values(found, box.block, config), colours);
     render();
@@ -300,30 +366,17 @@ export async function mount(element, given = null) {
     const token = Math.min(state.token ?? Infinity, read.ids.length - 1);
     const { box } = machine.shown[state.open];
     const matrices = box.values(found, box.block, config);
-    const matrix = matrices[Math.min(state.head, matrices.length - 1)];
     const columns = { vocab_size: vocabulary, seq: read.letters }[box.axes.at(-1)];
-    const expected = likeliest(model.tokenizer, found, token).map(({ letter, probability }) => [letter, probability]);
+    const expected = likeliest(tokenizer, found, token).map(({ letter, probability }) => [letter, probability]);
     const before = read.letters.slice(Math.max(0, token - 11), token + 1).join("");
     letters.show(read.letters, token);
-    machine.node.style.setProperty("--row", token);
-    machine.node.style.setProperty("--rows", read.ids.length);
-    const openedAt = boxes.findIndex(({ key }) => key === state.open);
-    boxes.forEach(({ key }, i) => {
-      const { node } = machine.shown[key];
-      node.setAttribute("aria-pressed", key === state.open);
-      node.classList.toggle("lf-later", i > openedAt);
-    });
-    machine.wire(boxes, state.open);
-    inside.show({ box, config, matrices, state, letters: read.letters, columns, token, digits: 3 });
+    machine.follow(boxes, state.open, token / read.ids.length, read.ids.length);
+    inside.show({ box, config, matrices, state, letters: read.letters, columns, token });
     next.show(before, expected, read.letters[token + 1]);
-    const place = box.block === undefined || box.key.startsWith("block") ? "" : ` of block ${box.block + 1}`;
-    const sizes = sizesOf(box, matrices);
-    publish({ ...state, token, ids: read.ids, letters: read.letters, sizes, expected,
-      row: Array.from(box.key === "ids" ? matrix.data : matrix.data.subarray(token * matrix.columns, (token + 1) * matrix.columns)) },
-    `${read.said} Open: ${box.name}${place}, ${sizes.join(" × ")} numbers. After “${before}” the model expects “${expected[0][0]}”, with ${format(expected[0][1])}, then “${expected[1][0]}”, with ${format(expected[1][1])}.`.trim());
+    publish(...report({ state, read, box, matrices, token, expected, before }));
   }
 
-  new ResizeObserver(() => { if (found) machine.wire(boxes, state.open); }).observe(machine.node);
+  new ResizeObserver(() => { if (found) machine.wire(boxes, state.open, true); }).observe(machine.node);
   whenThemeChanges(() => { if (found) draw(); });
-  retype(start());
+  await retype(start()); // with its numbers the figure takes the place of its picture
 }

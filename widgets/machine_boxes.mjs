@@ -2,7 +2,8 @@
 // book explains it. In rules `_{…}` stands lower and `^{…}` higher.
 
 const inBlock = (name) => (found, block) => [found[`stack.blocks.${block}.${name}`]].flat();
-const ofHeads = (name) => (found, block, { num_heads: heads }) => Array.from({ length: heads }, (_, h) => found[`stack.blocks.${block}.attention.${name}.${h}`]);
+const ofHeads = (name) => (found, block, { num_heads: heads }) =>
+  Array.from({ length: heads }, (_, h) => found[`stack.blocks.${block}.attention.${name}.${h}`]);
 const ofModel = (name) => (found) => [found[name]];
 
 const NORMS = {
@@ -28,13 +29,16 @@ const added = (key, name, place, what, code) => ({ key, label: "+", name, kind: 
   link: ["04_blocks.html#sec-blocks-block", "The block"] });
 
 const gated = (config) => /glu/.test(config.activation);
-const NETWORK = { gated: "return self.down(ACTIVATIONS[self.activation](self.gate(x)) * self.up(x))", plain: "return self.down(ACTIVATIONS[self.activation](self.up(x)))" };
+const NETWORK = { gated: "return self.down(ACTIVATIONS[self.activation](self.gate(x)) * self.up(x))",
+  plain: "return self.down(ACTIVATIONS[self.activation](self.up(x)))" };
 const networkCode = (config) => NETWORK[gated(config) ? "gated" : "plain"];
-const networkLink = (config) => (gated(config) ? ["04_blocks.html#equation-eq-blocks-swiglu", "A gate"] : ["04_blocks.html#sec-blocks-feed-forward", "A network for every token"]);
+const networkLink = (config) => (gated(config) ? ["04_blocks.html#equation-eq-blocks-swiglu", "A gate"]
+  : ["04_blocks.html#sec-blocks-feed-forward", "A network for every token"]);
 
 export const BEFORE = [
   { key: "ids", label: "ids", name: "ids", kind: "plain", values: ofModel("ids"), axes: ["seq"],
-    rule: () => "s_{n} is the number of letter n in the vocabulary", file: "tokens/vocabulary.py", code: () => "number = self._ids.get(token, unknown)",
+    rule: () => "s_{n} is the number of letter n in the vocabulary", file: "tokens/vocabulary.py",
+    code: () => "number = self._ids.get(token, unknown)",
     link: ["01_tokens.html#equation-eq-tokens-vocabulary", "Words and their numbers"] },
   { key: "embedding", label: "embedding", name: "embedding", kind: "weights", values: ofModel("stack.input"), axes: ["seq", "d_model"],
     rule: ({ position_scheme: scheme }) => `X^{(0)}: row s_{n} of the table E${/learned|sinusoidal/.test(scheme) ? ", with a row for position n" : ""}`,
@@ -56,19 +60,23 @@ export const INSIDE = [
     code: () => "weights = softmax(scaled_scores(queries, keys, scale=scale, bias=bias), mask)",
     link: ["02_self_attention.html#equation-eq-self-attention-weights", "Attention"] },
   { key: "heads", label: "averages", name: "averages of the values", kind: "values", values: inBlock("attention.heads"), axes: ["heads", "seq", "d_v"],
-    rule: () => "Y_{h} = A_{h} V_{h}: for each token an average of the values that it reads", file: "attention/self_attention.py", code: () => "return weights @ values",
+    rule: () => "Y_{h} = A_{h} V_{h}: for each token an average of the values that it reads", file: "attention/self_attention.py",
+    code: () => "return weights @ values",
     link: ["02_self_attention.html#equation-eq-self-attention-attend", "Attention"] },
   { key: "attention", label: "output", name: "output of attention", kind: "weights", values: inBlock("attention.output"), axes: ["seq", "d_model"],
     rule: () => "merge(Y_{1}, …, Y_{H}) W^{(o)}: the heads side by side, mixed; this will be added", file: "attention/multi_head.py",
     code: () => "return self.output(merge_heads(heads))", link: ["03_multi_head.html#sec-multi-head-layout", "All heads in one product"] },
-  added("add1", "+ attention, added to the stream", "after_attention", "X′ = X + MultiHead(Norm(X))", "x = add(x, self.attention_norm, self._dropping(attend, keys[0]))"),
+  added("add1", "+ attention, added to the stream", "after_attention", "X′ = X + MultiHead(Norm(X))",
+    "x = add(x, self.attention_norm, self._dropping(attend, keys[0]))"),
   aNorm("norm2", "norm", "norm before the network", inBlock("feed_forward_norm.output"), "X′, normalised"),
-  { key: "hidden", label: "hidden", name: "hidden layer of the network", kind: "weights", values: inBlock("feed_forward.hidden"), axes: ["seq", "d_ff"],
-    rule: (config) => (gated(config) ? "silu(x_{n} W_{g}) ⊙ x_{n} W_{1}: one map says how much of the other passes".replace("silu", config.activation === "swiglu" ? "silu" : "gelu")
-      : `${config.activation.replaceAll("_", " ")}(x_{n} W_{1} + b_{1}), each token by itself`), file: "blocks/layers.py", code: networkCode, link: networkLink },
+  { key: "hidden", label: "hidden", name: "hidden layer", kind: "weights", values: inBlock("feed_forward.hidden"), axes: ["seq", "d_ff"],
+    rule: ({ activation: name }) => (gated({ activation: name })
+      ? `${name === "swiglu" ? "silu" : "gelu"}(x_{n} W_{g}) ⊙ x_{n} W_{1}: one map says how much of the other passes`
+      : `${name.replaceAll("_", " ")}(x_{n} W_{1} + b_{1}), each token by itself`), file: "blocks/layers.py", code: networkCode, link: networkLink },
   { key: "network", label: "output", name: "output of the network", kind: "weights", values: inBlock("feed_forward.output"), axes: ["seq", "d_model"],
     rule: () => "the hidden row times W_{2}; this will be added", file: "blocks/layers.py", code: networkCode, link: networkLink },
-  added("add2", "+ network, added to the stream", "output", "X′ + FFN(Norm(X′))", "return add(x, self.feed_forward_norm, self._dropping(self.feed_forward, keys[2]))"),
+  added("add2", "+ network, added to the stream", "output", "X′ + FFN(Norm(X′))",
+    "return add(x, self.feed_forward_norm, self._dropping(self.feed_forward, keys[2]))"),
 ];
 
 /** A block that is shut: what leaves it. */
@@ -79,10 +87,13 @@ export const SHUT = { key: "block", kind: "weights", values: inBlock("output"), 
 export const AFTER = [
   aNorm("final", "final norm", "final norm", ofModel("stack.normalised"), "X^{(L)}, normalised"),
   { key: "logits", label: "logits", name: "logits", kind: "weights", values: ofModel("returned"), axes: ["seq", "vocab_size"],
-    rule: (config) => (config.tied_embedding ? "o = Norm(X^{(L)}) E^{T}: each row compared with the row of every letter" : "o = Norm(X^{(L)}) W + b: a number for every letter"), file: "models/decoder.py",
-    code: () => "return linear(x, self.embedding.weight.T) if self.output is None else self.output(x)", link: ["06_decoder.html#equation-eq-decoder-model", "The model"] },
+    rule: (config) => (config.tied_embedding ? "o = Norm(X^{(L)}) E^{T}: each row compared with the row of every letter"
+      : "o = Norm(X^{(L)}) W + b: a number for every letter"), file: "models/decoder.py",
+    code: () => "return linear(x, self.embedding.weight.T) if self.output is None else self.output(x)",
+    link: ["06_decoder.html#equation-eq-decoder-model", "The model"] },
   { key: "probabilities", label: "softmax", name: "softmax", kind: "marked", values: ofModel("probabilities"), limit: 1, axes: ["seq", "vocab_size"],
-    rule: () => "p(w | s_{0}, …, s_{n}) = softmax(o_{n})_{w}: what comes next?", file: "generation/sampling.py", code: () => "return jax.nn.softmax(kept)",
+    rule: () => "p(w | s_{0}, …, s_{n}) = softmax(o_{n})_{w}: what comes next?", file: "generation/sampling.py",
+    code: () => "return jax.nn.softmax(kept)",
     link: ["07_generation.html#equation-eq-generation-temperature", "Temperature"] },
 ];
 

@@ -7,7 +7,8 @@ export const visible = (letter) => ({ " ": "␣", "\n": "↵", "\t": "⇥" })[le
 /** A labelled field for a text, which may have several lines. */
 export function textField({ label, oninput }) {
   const id = uniqueId("text");
-  const input = html("textarea", { id, rows: 1, autocomplete: "off", autocapitalize: "off", spellcheck: "false", oninput: () => oninput(input.value) });
+  const input = html("textarea", { id, rows: 1, autocomplete: "off", autocapitalize: "off", spellcheck: "false",
+    oninput: () => oninput(input.value) });
   return { node: html("div", { class: "lf-field" }, html("label", { for: id }, label), input), input };
 }
 
@@ -44,7 +45,8 @@ export function strip({ label, onchoose }) {
   let chosen = 0;
   const choose = (n) => { if (n >= 0 && n < node.children.length && n !== chosen) onchoose(n); };
   node.addEventListener("keydown", (event) => {
-    const steps = { ArrowLeft: chosen - 1, ArrowUp: chosen - 1, ArrowRight: chosen + 1, ArrowDown: chosen + 1, Home: 0, End: node.children.length - 1 };
+    const [before, after, last] = [chosen - 1, chosen + 1, node.children.length - 1];
+    const steps = { ArrowLeft: before, ArrowUp: before, ArrowRight: after, ArrowDown: after, Home: 0, End: last };
     if (!(event.key in steps)) return;
     event.preventDefault();
     choose(steps[event.key]);

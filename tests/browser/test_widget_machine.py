@@ -1,11 +1,13 @@
 """The live figure of the whole machine: every array that it shows is the one of Python, and each box can be opened."""
 
+import base64
 import itertools
 import json
 import os
 from pathlib import Path
 
 import equinox as eqx
+import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
@@ -20,8 +22,8 @@ IN_BLOCK = ["norm1", "queries", "keys", "values", "scores", "weights", "heads", 
 IN_BLOCK += ["norm2", "hidden", "network", "add2"]
 OF_HEADS = {"queries", "keys", "values", "scores", "weights", "heads"}
 
-# Type a text, open a block and a box, choose a head, and give the state once the model has computed.
-SHOW = """async ([text, block, box, head]) => {
+# Type a text, open a block, and give the state of each of some boxes, and of a head, once the model has computed.
+SHOW = """async ([text, block, boxes, head]) => {
     const root = document.querySelector('[data-widget=machine] .lf');
     const state = () => JSON.parse(root.dataset.state);
     const field = root.querySelector('textarea');
@@ -29,9 +31,11 @@ SHOW = """async ([text, block, box, head]) => {
     field.dispatchEvent(new Event('input', { bubbles: true }));
     while (!(state().text === text && !state().busy)) await new Promise((done) => setTimeout(done, 2));
     root.querySelector(`[data-box=block${block}]`)?.click();
-    root.querySelector(`[data-box=${box}]`).click();
-    root.querySelectorAll('.lf-open input[type=radio]')[head]?.click();
-    return state();
+    return boxes.map((box) => {
+        root.querySelector(`[data-box=${box}]`).click();
+        root.querySelectorAll('.lf-open input[type=radio]')[head]?.click();
+        return state();
+    });
 }"""
 
 
@@ -87,14 +91,17 @@ def test_machine_numbers_are_those_of_python(shared_figures, decoder):
         text = "".join(RANDOM.choice(letters, length))
         head, ids = int(RANDOM.integers(4)), vocabulary.encode(text)
         known = {name: np.asarray(each) for name, each in compute(model, jnp.asarray(ids), layer).items()}
-        for box in itertools.islice(boxes, 3):
-            state = figure.page.evaluate(SHOW, [text, layer, box, head])
+        opened = list(itertools.islice(boxes, 3))
+        states = figure.page.evaluate(SHOW, [text, layer, opened, head])
+        for box, state in zip(opened, states, strict=True):
             assert (state["ids"], state["token"], state["open"]) == (ids, len(ids) - 1, box)
             wanted = known[box][head] if box in OF_HEADS else known[box]
             assert state["sizes"] == list(known[box].shape)
             np.testing.assert_allclose(state["row"], wanted[-1], atol=1e-4, rtol=1e-4, err_msg=f"{box} of {text!r}")
         likeliest = known["probabilities"][-1].argsort()[::-1][:5]
-        np.testing.assert_allclose([p for _, p in state["expected"]], known["probabilities"][-1][likeliest], atol=1e-4)
+        np.testing.assert_allclose(
+            [p for _, p in states[-1]["expected"]], known["probabilities"][-1][likeliest], atol=1e-4
+        )
 
 
 def test_machine_shows_lines_of_the_package_and_sections_of_the_book(shared_figures):
@@ -221,8 +228,46 @@ def test_machine_takes_any_text(shared_figures):
     assert "Of 70 letters the last 64 are read." in figure.summary
     field.fill("")
     assert "nothing to read yet" in figure.summary
-    state = figure.page.evaluate(SHOW, ["The f", 2, "weights", 1])
+    (state,) = figure.page.evaluate(SHOW, ["The f", 2, ["weights"], 1])
     assert "".join(state["letters"]) == "The␣f"
+
+
+OWN = """async ([bytes, opened]) => {
+    const stage = document.body.appendChild(document.createElement('div'));
+    const at = new URL('../_static/widgets/machine.mjs', document.baseURI);
+    const buffer = Uint8Array.from(atob(bytes), (c) => c.charCodeAt(0)).buffer;
+    await (await import(at)).mount(stage, { name: 'own', bytes: buffer });
+    const field = stage.querySelector('textarea');
+    field.value = 'abcab';
+    field.dispatchEvent(new Event('input', { bubbles: true }));
+    const state = () => JSON.parse(stage.dataset.state);
+    while (state().text !== 'abcab' || state().busy) await new Promise((done) => setTimeout(done, 5));
+    const rows = opened.map((box) => { stage.querySelector(`[data-box=${box}]`).click(); return state().row; });
+    const found = { rows, links: stage.querySelectorAll('a').length, boxes: stage.querySelectorAll('.lf-box').length };
+    stage.remove();
+    return found;
+}"""
+
+
+def test_machine_of_ones_own(shared_figures, tmp_path):
+    """In a notebook: other norms after the sums, another network, learned positions, shared keys."""
+    figure = shared_figures("machine")
+    sizes = pf.StackConfig(d_model=16, num_layers=3, num_kv_heads=2, norm_placement="post", activation="relu")
+    vocabulary = pf.Vocabulary.from_characters("abc", special=["<other>"], unknown="<other>")
+    model = pf.Decoder(pf.DecoderConfig(4, 9, stack=sizes, tied_embedding=False), key=jax.random.key(0))
+    pf.save_model(tmp_path / "own.safetensors", model, vocabulary)
+    data = base64.b64encode((tmp_path / "own.safetensors").read_bytes()).decode()
+    found = figure.page.evaluate(OWN, [data, ["embedding", "add1", "add2", "block2", "logits"]])
+    ids = jnp.asarray(vocabulary.encode("abcab"))
+    stream = model.residual_stream(ids)
+    block = model.stack.blocks[1]
+    after = block.attention_norm(stream[1] + block.attention(stream[1], pf.causal_mask(5)))
+    third = model.stack.blocks[2]
+    queries = pf.split_heads(third.attention.query(stream[2]), 4)[0]  # an open block shows its first box
+    for row, wanted in zip(found["rows"], [stream[0], after, stream[2], queries, model(ids)], strict=True):
+        np.testing.assert_allclose(row, wanted[-1], atol=1e-4)
+    assert found["links"] == 0
+    assert found["boxes"] == 17  # the sums hold the norms
 
 
 def test_start_says_what_went_wrong_and_tries_again(browser, site, figure_page):
