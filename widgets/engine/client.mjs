@@ -9,15 +9,17 @@ let opened = null;
 function open() {
   opened ??= new Promise((resolve) => {
     const here = async () => resolve((await import("./host.mjs")).answer);
-    let worker;
+    const stopped = () => new Error("The model stopped. Reload the page to start it again.");
+    let [worker, isAlive] = [null, true];
     try {
       worker = new Worker(new URL("./worker.mjs", import.meta.url), { type: "module" });
     } catch {
       return here();
     }
     worker.addEventListener("error", () => { // an old browser has no modules in workers
-      for (const { reject } of waiting.values()) reject(new Error("The model stopped. Reload the page to start it again."));
+      for (const { reject } of waiting.values()) reject(stopped());
       waiting.clear();
+      isAlive = false;
       here();
     });
     worker.addEventListener("message", ({ data: { number, loaded, total, value, error } }) => {
@@ -28,6 +30,7 @@ function open() {
       return error === undefined ? asked?.resolve(value) : asked?.reject(new Error(error));
     });
     const inWorker = (request, onprogress = () => {}) => new Promise((done, reject) => {
+      if (!isAlive) return reject(stopped());
       waiting.set(++count, { resolve: done, reject, onprogress });
       worker.postMessage({ ...request, number: count });
     });
@@ -41,6 +44,13 @@ export async function loadModel(name, source, onprogress = () => {}) {
   const answer = await open();
   const { config, tokenizer } = await answer({ name, method: "load", inputs: [source] }, onprogress);
   return { config, tokenizer: tokenizer && new Vocabulary(tokenizer), ask: (method, ...inputs) => answer({ name, method, inputs }) };
+}
+
+/** A model that learns in the page (training.mjs), made by its options; one of that name that is there makes way for it. */
+export async function newLearner(name, options) {
+  const answer = await open();
+  await answer({ name, method: "learn", inputs: [options] });
+  return { ask: (method, ...inputs) => answer({ name, method, inputs }) };
 }
 
 /**

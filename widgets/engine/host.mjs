@@ -61,8 +61,16 @@ async function load(source, onprogress) {
   return loaded;
 }
 
-/** What the model of that name returns for `method(...inputs)`; for the method "load", its configuration and tokenizer. */
+/**
+ * What the model of that name returns for `method(...inputs)`; for "load", its configuration and tokenizer; for "learn",
+ * nothing: there is a new one then, which has learned nothing yet.
+ */
 export async function answer({ name, method, inputs }, onprogress = () => {}) {
+  if (method === "learn") {
+    const { Recall } = await import("./training.mjs");
+    models.set(name, { model: new Recall(...inputs) });
+    return null;
+  }
   if (method === "load") {
     if (!models.has(name)) models.set(name, await load(inputs[0], onprogress));
     const { config, tokenizer } = models.get(name);

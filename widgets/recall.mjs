@@ -1,0 +1,252 @@
+// A head learns to look things up (chapter 02): the page trains the model, and shows what changes while it does.
+import { chart, ticksBetween } from "./chart.mjs";
+import { checkbox, format, frame, heat, html, slider, svg, uniqueId } from "./common.mjs";
+import { newLearner } from "./engine/client.mjs";
+
+const LETTERS = [..."ABCDEFGHIJKLMNOP"];
+const RATES = [0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1];
+const WIDTHS = [1, 2, 3, 4, 8, 16, 32];
+const STOPS = [250, 2000]; // the chapter's run, and that of its last exercise
+const TESTS = 2000; // fresh examples
+const percent = (share) => `${format(100 * share, 1)} %`;
+const nextFrame = () => new Promise((resolve) => requestAnimationFrame(resolve));
+
+/** The next step at which all the tests are made: every tenth as far as the chapter goes, then every fiftieth. */
+function testAfter(step) {
+  const often = step < STOPS[0] ? 10 : 50;
+  return step + often - (step % often);
+}
+
+/** The step to show next: 40 a second at first, later every fifth. Who wants no motion sees those with a test. */
+function lookAfter(step, milliseconds) {
+  if (matchMedia("(prefers-reduced-motion: reduce)").matches) return testAfter(step);
+  return step + (step < STOPS[0] ? Math.max(1, Math.min(5, Math.round(milliseconds / 25))) : 5);
+}
+
+/** Two charts that grow with every look: loss and share of right answers, of attention and of equal weights. */
+function curves() {
+  const [loss, accuracy] = [chart(), chart()];
+  const titles = [0, 1].map(() => html("p", { class: "lf-title" }));
+  const nodes = [loss, accuracy].map(({ node }, i) => html("div", { class: "lf-panel" }, titles[i], node));
+  let points = [];
+  function draw({ step, losses, accuracies }) {
+    const wide = STOPS.find((stop) => step <= stop);
+    const x = { low: 0, high: wide, ticks: ticksBetween(0, wide, 6, [50, 500]), show: String, name: "step" };
+    const lines = (of) => [
+      { name: "best bet", colour: "var(--lf-soft)", dash: "4 3", points: [[0, of(points[0])[2]], [wide, of(points[0])[2]]] },
+      { name: "equal weights", colour: "var(--lf-hue-2)", points: points.map((point) => [point.step, of(point)[1]]) },
+      { name: "attention", colour: "var(--lf-hue-1)", strong: true, points: points.map((point) => [point.step, of(point)[0]]) }];
+    const high = Math.max(2.6, ...points.flatMap((point) => point.losses));
+    loss.draw({ label: `Loss after ${step} steps: attention ${format(losses[0], 3)}, equal weights ${format(losses[1], 3)}`, x,
+      y: { low: 0, high: 1.04 * high, ticks: ticksBetween(0, high, 6, [0.5, 1, 2, 5, 10, 20]), show: (value) => format(value, high < 3 ? 1 : 0) },
+      curves: lines((point) => point.losses) });
+    accuracy.draw({ label: `Right answers after ${step} steps: attention ${percent(accuracies[0])}, equal weights ${percent(accuracies[1])}`, x,
+      y: { low: 0, high: 1.02, ticks: [0, 0.25, 0.5, 0.75, 1], show: (value) => `${100 * value}%` },
+      curves: lines((point) => point.accuracies) });
+  }
+  function add(look) {
+    titles[0].textContent = `Loss, in nats, after ${look.step} steps`;
+    if (!look.losses) return;
+    titles[1].textContent = `Right answers: ${percent(look.accuracies[0])}`;
+    points = look.step ? [...points, look] : [look];
+    draw(look);
+  }
+  return { nodes, add };
+}
+
+/** Change the words of a node only if they are others: a page as long as a chapter is slow to lay out. */
+function write(node, words) { if (node.textContent !== words) node.textContent = words; }
+
+/** Six examples, a row each: the pairs and how much of each is read, the question's own share, and the answer. */
+function examplesTable() {
+  const rows = Array.from({ length: 6 }, () => ({ head: html("th", { scope: "row" }), answer: html("td"),
+    cells: Array.from({ length: 9 }, () => html("td", { class: "lf-cell" }, html("b"), " ")) }));
+  const heads = ["asked", ..."12345678", "?", "says"].map((name) => html("th", { scope: "col" }, name));
+  const node = html("table", { class: "lf-tight" }, html("caption", {}, "Where the question looks, in %"), html("thead", {}, html("tr", {}, heads)),
+    html("tbody", {}, rows.map(({ head, cells, answer }) => html("tr", {}, head, cells, answer))));
+  function update({ examples: { names, numbers, place, answer: wanted }, weights, answers }) {
+    rows.forEach(({ head, cells, answer }, n) => {
+      head.textContent = `${LETTERS[names[n][place[n]]]}?`;
+      cells.forEach((cell, m) => {
+        const words = m < 8 ? LETTERS[names[n][m]] + numbers[n][m] : "?";
+        write(cell.firstChild, words);
+        write(cell.lastChild, format(100 * weights[n][m], 0));
+        cell.classList.toggle("lf-chosen", m === place[n]);
+        heat(cell, weights[n][m]);
+      });
+      const isRight = answers[n] === wanted[n];
+      answer.className = isRight ? "lf-sum lf-one" : "lf-sum lf-not-one";
+      answer.textContent = `${answers[n]} ${isRight ? "✓" : "✗"}`;
+    });
+  }
+  return { node, update };
+}
+
+/** Sixteen names against sixteen: each query's weights, if all names stood there. A pointer or the arrow keys read one off. */
+function namesMap() {
+  const [side, left, top] = [18, 40, 38];
+  const place = (i, start) => start + side * i;
+  const square = (i, j) => svg("rect", { x: place(j, left), y: place(i, top), width: side, height: side, class: "lf-share" });
+  const rects = LETTERS.map((_, i) => LETTERS.map((_, j) => square(i, j)));
+  const cursor = svg("rect", { width: side, height: side, class: "lf-cursor" });
+  const name = (letter, x, y, more = {}) => svg("text", { x, y, "text-anchor": "middle", ...more }, letter);
+  const node = svg("svg", { viewBox: "0 0 346 334", role: "img", tabindex: 0 },
+    svg("path", { class: "lf-frame", d: `M${left} ${top}h${16 * side}v${16 * side}h${-16 * side}z` }), rects.flat(),
+    name("key of", left + 8 * side, 14), name("query of", 14, top + 8 * side, { transform: `rotate(-90 14 ${top + 8 * side})` }),
+    LETTERS.flatMap((letter, i) => [name(letter, place(i, left) + side / 2, 32), name(letter, 30, place(i, top) + 14)]), cursor);
+  const note = html("p", { class: "lf-note" });
+  let [at, matches] = [[0, 0], null];
+  function say() {
+    cursor.setAttribute("x", place(at[1], left));
+    cursor.setAttribute("y", place(at[0], top));
+    note.textContent = `Query of ${LETTERS[at[0]]}, key of ${LETTERS[at[1]]}: weight ${format(matches[at[0]][at[1]], 3)}`;
+  }
+  const clamp = (value) => Math.max(0, Math.min(15, value));
+  function move(i, j) { at = [clamp(i), clamp(j)]; say(); }
+  node.addEventListener("pointermove", ({ clientX, clientY }) => {
+    const box = node.getBoundingClientRect();
+    const scale = 346 / box.width;
+    move(Math.floor(((clientY - box.top) * scale - top) / side), Math.floor(((clientX - box.left) * scale - left) / side));
+  });
+  const STEPS = { ArrowUp: [-1, 0], ArrowDown: [1, 0], ArrowLeft: [0, -1], ArrowRight: [0, 1] };
+  node.addEventListener("keydown", (event) => {
+    if (!(event.key in STEPS)) return;
+    event.preventDefault();
+    move(at[0] + STEPS[event.key][0], at[1] + STEPS[event.key][1]);
+  });
+  function update(look) {
+    matches = look.matches;
+    rects.forEach((row, i) => row.forEach((rect, j) => rect.setAttribute("fill-opacity", matches[i][j].toFixed(3))));
+    node.setAttribute("aria-label", `Sixteen names against sixteen: ${matched(look)} of 16 look for themselves. Arrow keys read off a weight.`);
+    say();
+  }
+  return { nodes: [html("p", { class: "lf-title" }, "Does each name look for itself?"), node, note], update };
+}
+
+/** How many names have their best score with themselves. */
+const matched = ({ matches }) => matches.filter((row, i) => row.indexOf(Math.max(...row)) === i).length;
+
+function sentence({ step, target, accuracies, ready, dK }) {
+  const [attention, equal, bet] = accuracies.map(percent);
+  if (!ready) return "A new model is drawn.";
+  if (step < target) return "The head learns. Its numbers are read out when it rests.";
+  if (step === 0) return `Nothing is learned yet: with d_k = ${dK} attention has ${attention} of 2,000 fresh examples right, equal weights ${equal}.`;
+  return `After ${step} ${step === 1 ? "step" : "steps"} attention has ${attention} of 2,000 fresh examples right, equal weights ${equal}; ` +
+    `a bet on the commonest number gets ${bet} on average.`;
+}
+
+/** A model and how far it is to learn. Each look at it goes to `show`, and trouble to `fail`; the work is the worker's. */
+function learning(show, fail) {
+  const id = uniqueId("recall");
+  const firsts = new Map(); // the first look at each new model: a Reset need not wait for it
+  let [learner, step, count, isBusy] = [null, 0, 0, false];
+  const goal = { target: 0, rate: 0 };
+
+  /** A new model, which knows nothing; tells at once if it was seen before. */
+  function renew(options) {
+    const [mine, key] = [++count, JSON.stringify(options)];
+    [learner, step, goal.target] = [null, 0, 0];
+    const make = async () => {
+      const made = await newLearner(id, { ...options, tests: TESTS });
+      const first = firsts.get(key) ?? await made.ask("look", true);
+      if (mine !== count) return; // another was wanted meanwhile
+      if (!firsts.has(key)) show(first);
+      firsts.set(key, first);
+      learner = made;
+      run();
+    };
+    if (firsts.has(key)) show(firsts.get(key));
+    return { isKnown: firsts.has(key), made: make().catch(fail) };
+  }
+
+  /** Learn until the step that is aimed at, one look a frame: the page, and its buttons, stay free in between. */
+  async function run() {
+    if (isBusy) return;
+    isBusy = true;
+    let before = performance.now();
+    while (learner && step < goal.target) {
+      const [mine, { target, rate }, now] = [count, goal, performance.now()];
+      const next = Math.min(target, lookAfter(step, now - before), testAfter(step));
+      before = now;
+      try {
+        const look = await learner.ask("advance", next - step, rate, next === target || next === testAfter(step));
+        if (mine === count) { step = next; show(look); }
+      } catch (error) {
+        goal.target = step;
+        fail(error);
+      }
+      await nextFrame();
+    }
+    isBusy = false;
+  }
+  return { renew, aim(target, rate) { Object.assign(goal, { target, rate }); run(); } };
+}
+
+/** The buttons and sliders: `on.train()`, `on.step()`, `on.rate(value)`, and `on.renew({ dK: 3 })` for what begins anew. */
+function panel(on) {
+  const button = (words, onclick) => html("button", { type: "button", class: "lf-button", onclick }, words);
+  const [train, one] = [button("Train", () => on.train()), button("One step", () => on.step())];
+  const choose = (label, values, oninput) => slider({ label, min: 0, max: values.length - 1, show: (n) => String(values[n]),
+    oninput: (n) => oninput(values[n]) });
+  const rate = choose("Learning rate", RATES, (value) => on.rate(value));
+  const width = choose("Width of keys d_k", WIDTHS, (dK) => on.renew({ dK }));
+  const seed = slider({ label: "Seed", min: 0, max: 9, oninput: (value) => on.renew({ seed: value }) });
+  const scaled = checkbox({ label: "scores divided by √d_k", onchange: (value) => on.renew({ scaled: value }) });
+  function update({ step, target, ...state }) {
+    const stop = STOPS.find((each) => each > step);
+    train.textContent = target > step ? "Pause" : step === 0 ? `Train ${stop} steps` : stop ? `Go on to ${stop}` : "Trained";
+    for (const each of [train, one]) each.setAttribute("aria-disabled", !stop);
+    [rate.value, width.value, seed.value, scaled.checked] = [RATES.indexOf(state.rate), WIDTHS.indexOf(state.dK), state.seed, state.scaled];
+  }
+  return { nodes: [train, one, scaled.node, rate.node, width.node, seed.node], update };
+}
+
+export async function mount(element) {
+  const start = { seed: 0, dK: 32, scaled: true, rate: 0.005, target: 0, ready: true, error: null };
+  let [state, look] = [start, null];
+  const { controls, stage, publish } = frame(element, { label: "Live figure: a head learns to look things up", reset: () => renew(start) });
+  const [lines, table, names] = [curves(), examplesTable(), namesMap()];
+  const model = learning(show, (error) => {
+    if (!look) throw error; // then the picture stays
+    state = { ...state, target: look.step, error: error.message };
+    render();
+  });
+  const buttons = panel({
+    // A pause lasts from the next test on, so that the numbers shown belong together.
+    train: () => aim(state.target > look.step ? testAfter(look.step) : STOPS.find((stop) => stop > look.step)),
+    step: () => aim(look.step + 1),
+    rate: (rate) => { state = { ...state, rate }; aim(state.target); },
+    renew: (change) => renew({ ...state, ...change }),
+  });
+  controls.append(...buttons.nodes);
+  stage.append(...lines.nodes, html("div", { class: "lf-panel lf-table" }, table.node), html("div", { class: "lf-panel" }, names.nodes),
+    html("p", { class: "lf-note lf-wide" }, "Outlined: the pair that holds the name asked for. Best bet: what is possible, on average, " +
+      "without knowing which number belongs to which name. Another learning rate counts from the next step; all else begins anew."));
+
+  function renew(settings) {
+    state = { ...settings, target: 0, error: null, ready: true };
+    const { isKnown, made } = model.renew({ seed: state.seed, dK: state.dK, scaled: state.scaled });
+    if (!isKnown) { state.ready = false; if (look) render(); }
+    return made;
+  }
+  function aim(target) {
+    if (!(target <= STOPS[1])) return;
+    state = { ...state, target };
+    model.aim(target, state.rate);
+    render();
+  }
+  function show(seen) {
+    look = { ...look, ...seen };
+    state.ready = true;
+    lines.add(seen);
+    table.update(look);
+    names.update(look);
+    render(Boolean(seen.losses));
+  }
+  function render(isNews = true) {
+    const shown = { ...state, ...look, found: matched(look) };
+    buttons.update(shown);
+    if (isNews) publish(shown, state.error ?? sentence(shown));
+  }
+  await renew(start);
+}
