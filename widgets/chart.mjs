@@ -52,14 +52,15 @@ export function chart() {
       text(y.show(value), { x: LEFT - 6, y: down(value) + 4, "text-anchor": "end" })]);
     const foot = x.ticks.map((value) => [svg("path", { class: "lf-axis", d: `M${across(value)} ${HEIGHT - BOTTOM}v5` }),
       text(x.show(value), { x: across(value), y: HEIGHT - BOTTOM + 18, "text-anchor": "middle" })]);
-    const ends = curves.map(({ points }) => points.at(-1));
+    const named = curves.filter(({ name }) => name);
+    const ends = named.map(({ points }) => points.at(-1));
     const heights = spread(ends.map(([, value]) => down(value)));
     const lines = curves.map((curve) => svg("g", { style: `color: ${curve.colour}` },
       svg("path", { class: curve.strong ? "lf-curve lf-strong" : "lf-curve", d: path(curve.points), "stroke-dasharray": curve.dash }),
       (curve.dots ? curve.points : []).map((point) => svg("circle", { cx: across(point[0]), cy: down(point[1]), r: 2.8, fill: "currentColor" })),
       curve.mark ? svg("circle", { class: "lf-spot", cx: across(curve.mark[0]), cy: down(curve.mark[1]), r: 5 }) : []));
-    const names = curves.map(({ name, colour, strong }, i) => (name ? [text(name, { class: "lf-halo", x: across(ends[i][0]) + 7,
-      y: heights[i] + 4, style: `fill: ${colour}`, "font-weight": strong ? 700 : 400 })] : []));
+    const names = named.map(({ name, colour, strong }, i) => text(name, { class: "lf-halo", x: across(ends[i][0]) + 7,
+      y: heights[i] + 4, style: `fill: ${colour}`, "font-weight": strong ? 700 : 400 }));
     const order = curves.map((_, i) => i).sort((i, j) => Boolean(curves[i].strong) - Boolean(curves[j].strong));
     node.setAttribute("aria-label", label);
     node.replaceChildren(...grid.flat(), ...foot.flat(),
@@ -68,7 +69,7 @@ export function chart() {
         text(here.name, { style: "fill: var(--lf-mark)", "font-weight": 700, y: TOP - 9, "text-anchor": "middle",
           x: Math.max(LEFT + 40, Math.min(WIDTH - RIGHT - 40, across(here.at))) })]),
       text(x.name, { x: (LEFT + WIDTH - RIGHT) / 2, y: HEIGHT - 6, "text-anchor": "middle" }),
-      ...order.map((i) => lines[i]), ...names.flat());
+      ...order.map((i) => lines[i]), ...names);
   }
   return { node, draw };
 }

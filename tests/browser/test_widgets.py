@@ -9,6 +9,7 @@ NAMES = [
     "recall",
     "heads",
     "blocks",
+    "runs",
     "positions",
     "descent",
     "machine",
@@ -50,6 +51,7 @@ CHANGES = {
     ],
     "heads": [("Head 2", "Space")],
     "blocks": [("pre-norm", "Space"), ("Weight scale", "ArrowRight"), ("Layers", "ArrowLeft")],
+    "runs": [("post-norm", "Space"), ("200 steps", "Space"), ("Up to step", "End"), ("Play", "Enter")],
     "positions": [
         ("rotary", "Space"),
         ("letters", "Space"),

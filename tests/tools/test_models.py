@@ -71,6 +71,7 @@ def test_train_models_finds_every_script():
         "dynamics",
         "outcomes",
         "digits",
+        "runs",
         "vocabularies",
     ]
     assert all(callable(figure.write) for figure in figures)
