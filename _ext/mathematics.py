@@ -100,6 +100,8 @@ def characters(page: str) -> Iterator[str]:
             yield from text
             if len(text) == 1 and "mathvariant" not in stands:
                 yield leaning(text)
+        if re.search("<m(sqrt|root)", formula):
+            yield "√"  # which the browser draws by itself
 
 
 def leaning(letter: str) -> str:

@@ -139,9 +139,11 @@ class Visit:
         return int(response.headers.get("content-length", 0))
 
     def settle(self):
-        """Wait until the fonts are there and each live figure is drawn."""
+        """Wait until the fonts are there, each section has been laid out and each live figure is drawn."""
         self.page.wait_for_load_state("networkidle")
         self.page.evaluate("document.fonts.ready.then(() => true)")
+        for section in self.page.locator(".bd-article > section > section").all():
+            section.evaluate("node => node.scrollIntoView()")
         for figure in self.page.locator(".live-figure").all():
             figure.scroll_into_view_if_needed()
             figure.locator(".lf-summary:not(:empty)").wait_for()
@@ -178,6 +180,16 @@ def open_page(browser, site):
     yield open_one
     for visit in opened:
         visit.close()
+
+
+@pytest.fixture(scope="module")
+def searching(browser, site):
+    """A page whose search has been opened by its keys."""
+    visit = Visit(browser, site, "index.html")
+    visit.page.keyboard.press("Control+k")
+    yield visit
+    assert visit.errors == visit.foreign == []
+    visit.close()
 
 
 class Figure:

@@ -26,7 +26,7 @@ def test_page_has_title_and_language(visited):
 
 
 # A formula is whole when each of its letters and signs has the size of something drawn.
-FORMULAS = """nodes => nodes.map((node) => {
+FORMULAS = """nodes => nodes.filter((node) => node.checkVisibility()).map((node) => {
     const formula = node.querySelector(':scope > math');
     const parts = formula ? [...formula.querySelectorAll('mi, mn, mo, mtext')] : [];
     const seen = parts.filter((part) => part.textContent.trim() && part.textContent !== '\u2061');
@@ -122,21 +122,131 @@ def test_page_weighs_little(visited):
     assert 50_000 < sum(visited.weights.values()) < 1_500_000, (sum(visited.weights.values()), heaviest)
 
 
-def test_search_works_without_network(open_page):
+def test_page_is_shown_before_scripts_run(open_page, path):
+    """Nothing is fetched for the search, and no script holds up the first picture."""
+    page = open_page(path).page
+    blocking = page.locator("head script[src]:not([defer]):not([async]):not([type=module])")
+    assert blocking.count() == 0
+    assert page.locator("link[rel=stylesheet]").count() <= 2
+    fetched = page.evaluate("performance.getEntriesByType('resource').map(entry => entry.name)")
+    assert path == "search.html" or not [name for name in fetched if "search" in name]
+
+
+def test_article_reads_without_javascript(browser, site):
+    page = browser.new_context(viewport=WIDE, java_script_enabled=False).new_page()
+    page.goto(f"{site}chapters/02_self_attention.html")
+    assert page.locator("#equation-eq-self-attention-attend math").bounding_box()["height"] > 20
+    assert page.locator(".live-figure-fallback img").first.is_visible()
+    page.context.close()
+
+
+# What a reader types, and where one of the first three results must lead.
+QUERIES = {
+    "rotary": "chapters/05_positions.html#rotary",
+    "RoPE": "chapters/05_positions.html#rotary",
+    "KV cache": "chapters/07_generation.html#the-cache",
+    "kv": "glossary.html#term-keyvalue-cache",
+    "layer norm": "glossary.html#term-layer-normalisation",
+    "LN": "glossary.html#term-layer-normalisation",
+    "BPE": "chapters/01_tokens.html#between-words-and-characters-byte-pair-encoding",
+    "softmax": "glossary.html#term-softmax",
+    "why divide by sqrt": "chapters/02_self_attention.html#why-divide-by-the-root",
+    "normalization": "glossary.html#term-layer-normalisation",
+}
+FOUND = "#search-found li"
+
+
+@pytest.mark.parametrize("query", QUERIES)
+def test_search_finds_the_section(searching, query):
+    page = searching.page
+    page.locator("#pst-search-dialog input").fill(query)
+    page.locator(FOUND).first.wait_for()
+    page.wait_for_timeout(200)
+    results = page.locator(f"{FOUND} a").evaluate_all("links => links.slice(0, 3).map(link => link.href)")
+    assert [result for result in results if QUERIES[query] in result], results
+    for words in page.locator(f"{FOUND} p").all_inner_texts():
+        assert not re.search(r"\\[a-z]|\$|Binder|Repository", words)
+
+
+def test_search_finds_nothing_where_nothing_is(searching):
+    searching.page.locator("#pst-search-dialog input").fill("xyzzy")
+    searching.page.get_by_text("Nothing was found.").wait_for()
+    searching.page.locator("#pst-search-dialog input").fill("<img src=x onerror=alert(1)>")
+    searching.page.wait_for_timeout(300)
+    assert searching.page.locator(f"{FOUND} img").count() == 0
+
+
+def test_search_field_shows_what_is_typed(searching):
+    """The magnifying glass stands before the words."""
+    field, glass = searching.page.locator("#pst-search-dialog :is(input, .fa-magnifying-glass)").all()[::-1]
+    start = field.evaluate("node => node.getBoundingClientRect().x + parseFloat(getComputedStyle(node).paddingLeft)")
+    box = glass.bounding_box()
+    assert box["x"] + box["width"] <= start
+
+
+def test_search_works_by_keys(open_page):
     visit = open_page("index.html")
-    visit.page.keyboard.press("Control+k")
-    visit.page.keyboard.type("softmax")
-    visit.page.keyboard.press("Enter")
-    visit.page.wait_for_url("**/search.html?q=softmax*")
-    result = visit.page.locator("#search-results li a").first
-    result.wait_for()
-    visit.page.wait_for_load_state("networkidle")  # each result fetches its page for an excerpt
-    result.click()
-    visit.page.wait_for_load_state("networkidle")
-    assert "softmax" in visit.page.locator("main").inner_text().lower()
-    # What the search page still fetched when it was left, the browser has given up.
-    assert [error for error in visit.errors if not error.endswith("net::ERR_ABORTED")] == []
-    assert visit.foreign == []
+    page = visit.page
+    page.keyboard.press("Control+k")
+    page.keyboard.type("why divide")
+    page.locator(FOUND).first.wait_for()
+    page.keyboard.press("ArrowDown")
+    page.keyboard.press("Enter")
+    page.wait_for_url("**/02_self_attention.html#why-divide*")
+    assert page.locator(":target h2").is_visible()
+    page.keyboard.press("Control+k")
+    page.keyboard.type("softmax")
+    page.keyboard.press("Enter")
+    page.wait_for_url("**/search.html?q=softmax*")
+    page.locator("#search-results li a").first.wait_for()
+    assert visit.errors == visit.foreign == []
+
+
+def test_folded_title_with_a_link_opens(open_page):
+    """The link leads to the exercise, and the solution opens."""
+    visit = open_page("chapters/02_self_attention.html")
+    solution = visit.page.locator(".solution.dropdown").first
+    assert "toggle-hidden" in solution.get_attribute("class")
+    link = solution.locator(".admonition-title a")
+    address = link.get_attribute("href")
+    link.click()
+    visit.page.wait_for_url(f"**{address}")
+    assert "toggle-hidden" not in solution.get_attribute("class")
+    assert visit.errors == []
+
+
+def test_copied_formula_is_tex(open_page):
+    page = open_page("chapters/02_self_attention.html", permissions=["clipboard-read", "clipboard-write"]).page
+    equation = page.locator("#equation-eq-self-attention-attend")
+    equation.evaluate("node => getSelection().selectAllChildren(node)")
+    page.keyboard.press("Control+c")
+    tex = equation.locator("math").get_attribute("alttext")
+    assert page.evaluate("navigator.clipboard.readText()").split() == f"$${tex}$$".split()
+
+
+def test_boxes_that_scroll_are_reached_by_tab(open_page):
+    page = open_page("chapters/02_self_attention.html", viewport=PHONE).page
+    boxes = page.locator("main pre").evaluate_all("""nodes => nodes.filter((node) => node.checkVisibility())
+        .map((node) => [node.scrollWidth > node.clientWidth, node.tabIndex === 0])""")
+    assert any(scrolls for scrolls, _ in boxes)
+    assert all(reached for scrolls, reached in boxes if scrolls)
+
+
+# How high each section is, and how much place is kept for it before it is laid out.
+PLACES = """sections => sections.map((section) => {
+    const [kept] = getComputedStyle(section).containIntrinsicHeight.match(/[\\d.]+(?=px)/);
+    return [section.id, section.getBoundingClientRect().height, Number(kept)];
+})"""
+
+
+@pytest.mark.parametrize("size", [WIDE, PHONE], ids=["wide", "phone"])
+def test_sections_have_about_their_place_kept(visited, size):
+    """Or else the page would jump while one scrolls; most are within the factor, and all of a page together."""
+    visited.page.set_viewport_size(size)
+    places = visited.page.locator("section[style*='--room']").evaluate_all(PLACES)
+    visited.page.set_viewport_size(WIDE)
+    if len(places) > 3:
+        assert 0.8 < sum(kept for *_, kept in places) / sum(height for _, height, _ in places) < 1.8
 
 
 def test_missing_page_leads_back(open_page):

@@ -93,12 +93,12 @@ def test_leaning():
 
 def test_font_has_what_the_pages_show_and_little_else(tmp_path: Path):
     (tmp_path / "_static").mkdir()
-    formula = to_mathml(r"\sum_{n} x'_n \mathbb{R}", True)
+    formula = to_mathml(r"\sum_{n} x'_n \mathbb{R} \sqrt{2}", True)
     (tmp_path / "page.html").write_text(f"<p>zebra {formula}</p>", encoding="utf-8")
     write_font(tmp_path)
     file = tmp_path / mathematics.SUBSET
     shown = set(map(chr, TTFont(file).getBestCmap()))
-    assert {"∑", "𝑥", "𝑛", "′", "ℝ"} <= shown
+    assert {"∑", "𝑥", "𝑛", "′", "ℝ", "√"} <= shown
     assert not shown & {"z", "𝑧"}
     assert file.stat().st_size < 10_000
 

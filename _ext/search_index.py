@@ -1,0 +1,155 @@
+"""What the search of the site looks through: the words of every section, glossary term and entry of the reference.
+
+Sphinx's own index knows pages only, and is loaded by every page before it is shown. This one is a file that
+`search.mjs` fetches when a reader begins to search. It holds what an article says, and neither its code nor what
+surrounds it; a formula is written as one would type it.
+"""
+
+import json
+import re
+import shutil
+import unicodedata
+from collections.abc import Iterator
+from pathlib import Path
+from xml.etree import ElementTree
+
+from docutils import nodes
+from mathematics import to_mathml
+from sphinx import addnodes
+from sphinx.application import Sphinx
+
+HERE = Path(__file__).parent
+INDEX = "_static/search.json"
+SCRIPTS = ("page.mjs", "search.mjs")
+UNSAID = (nodes.literal_block, nodes.math_block, nodes.raw, nodes.comment, nodes.image, nodes.title, nodes.Invisible)
+# References that show a number or authors, which are not known yet where the page has just been read.
+NUMBERS = {("cite", "p"), ("cite", "t"), ("math", "eq"), ("std", "numref")}
+
+Entry = tuple[str, str, str]  # the anchor, the title, the words
+
+
+# Links to the code below a listing, and what cells print.
+BESIDE = {"listing-source", "cell_output"}
+
+
+def is_unsaid(node: nodes.Node) -> bool:
+    return isinstance(node, UNSAID) or bool(BESIDE.intersection(node.get("classes", [])))
+
+
+def stands_apart(node: nodes.Node) -> bool:
+    """Whether a node has entries of its own, so that the section around it need not say it again."""
+    # The content of exercises and proofs is a section without a title.
+    titled = isinstance(node, nodes.section) and isinstance(next(iter(node.children), None), nodes.title)
+    return titled or isinstance(node, addnodes.desc | addnodes.glossary)
+
+
+def entries(document: nodes.document) -> Iterator[Entry]:
+    for node in document.findall(stands_apart):
+        if isinstance(node, nodes.section):
+            yield node["ids"][0], words(node[0]), words(node)
+        elif isinstance(node, addnodes.glossary):
+            yield from terms(node)
+        else:
+            yield from described(node)
+
+
+def terms(glossary: addnodes.glossary) -> Iterator[Entry]:
+    for item in glossary.findall(nodes.definition_list_item):
+        term = next(iter(item.findall(nodes.term)))
+        yield term["ids"][0], words(term), " ".join(map(words, item.findall(nodes.definition)))
+
+
+def described(entry: addnodes.desc) -> Iterator[Entry]:
+    """A function, class or module of the reference: its name, and what its docstring begins with."""
+    signature = entry[0]
+    if signature.get("ids"):
+        first = next(iter(entry[-1].findall(nodes.paragraph)), nodes.paragraph())
+        yield signature["ids"][0], signature.get("fullname", signature.astext()), words(first)
+
+
+def words(node: nodes.Node) -> str:
+    return re.sub(r"\s+", " ", "".join(said(node, node))).strip()
+
+
+def said(node: nodes.Node, top: nodes.Node) -> Iterator[str]:
+    if isinstance(node, nodes.Text):
+        yield str(node)
+    elif isinstance(node, nodes.math):
+        yield typed(node.astext())
+    elif isinstance(node, addnodes.pending_xref) and (node["refdomain"], node["reftype"]) in NUMBERS:
+        yield ""
+    elif node is top or not (is_unsaid(node) or stands_apart(node)):
+        for child in node.children:
+            yield from said(child, top)
+        if not isinstance(node, nodes.Inline):
+            yield " "
+
+
+# --- Formulas -------------------------------------------------------------------------------------------------
+
+
+def typed(tex: str) -> str:
+    """Return a formula in one line of plain characters: d_k, 1/√d_k, softmax(QK^T)."""
+    line = unicodedata.normalize("NFKC", linear(ElementTree.fromstring(to_mathml(tex, False))))
+    return re.sub(r"\s+", " ", line.replace("\u2061", "")).strip()
+
+
+def linear(element: ElementTree.Element) -> str:
+    parts = [linear(child) for child in element]
+    joints = {"msub": "_", "msup": "^", "mfrac": "/", "munder": "_"}
+    if element.tag in joints:
+        return joints[element.tag].join(map(bracketed, parts))
+    if element.tag in ("msubsup", "munderover"):
+        base, below, above = map(bracketed, parts)
+        return f"{base}_{below}^{above}"
+    if element.tag == "msqrt":
+        return "√" + bracketed("".join(parts))
+    if element.tag == "mover":
+        return parts[0]
+    if element.tag == "mspace":
+        return " "
+    room = " " if any(element.get(side, "0") != "0" for side in ("lspace", "rspace")) else ""
+    text = element.text or ""
+    return "".join(parts) or (f"{text} " if text == "," else f"{room}{text}{room}")
+
+
+def bracketed(part: str) -> str:
+    return f"({part.strip()})" if re.search(r"[\s+−=×⋅/]", part.strip()) else part.strip()
+
+
+# --- The file -------------------------------------------------------------------------------------------------
+
+
+def write_index(app: Sphinx) -> None:
+    pages = []
+    for docname in sorted(app.env.found_docs):
+        numbers = app.env.toc_secnumbers.get(docname, {})
+        title = numbered(numbers.get(""), words(app.env.titles[docname]))
+        found = [
+            (anchor, numbered(numbers.get(f"#{anchor}"), heading), text)
+            for anchor, heading, text in entries(app.env.get_doctree(docname))
+        ]
+        pages.append((app.builder.get_target_uri(docname), title, found))
+    text = json.dumps(pages, ensure_ascii=False, separators=(",", ":"))
+    (Path(app.outdir) / INDEX).write_text(text, encoding="utf-8")
+
+
+def numbered(number: tuple[int, ...] | None, title: str) -> str:
+    return f"{'.'.join(map(str, number))}. {title}" if number else title
+
+
+def finish(app: Sphinx, exception: Exception | None) -> None:
+    if exception is None and app.builder.format == "html":
+        write_index(app)
+        for script in SCRIPTS:
+            shutil.copy(HERE / script, Path(app.outdir) / "_static")
+
+
+def add_script(app: Sphinx, pagename: str, templatename: str, context: dict, doctree) -> None:
+    app.add_js_file("page.mjs", type="module")
+
+
+def setup(app: Sphinx) -> dict:
+    app.connect("html-page-context", add_script)
+    app.connect("build-finished", finish, priority=820)
+    return {"parallel_read_safe": True, "parallel_write_safe": True}
