@@ -22,6 +22,9 @@ ROOT = Path(__file__).parents[1]
 SITE = ROOT / "_build" / "html"
 CHROMIUM = os.environ.get("CHROMIUM", "/usr/bin/chromium")
 
+# What is laid out late moves what stands below it, and the picture is taken of another place.
+LAID_OUT = "* { content-visibility: visible !important; }"
+
 
 class Quiet(http.server.SimpleHTTPRequestHandler):
     """Serves files, and writes nothing of it."""
@@ -71,6 +74,7 @@ def main() -> int:
         page = browser.new_context(**view).new_page()
         for name, address in figures.items():
             page.goto(f"http://127.0.0.1:{server.server_port}/{address}")
+            page.add_style_tag(content=LAID_OUT)
             part = ROOT / "widgets" / f"{name}.png.part"
             part.write_bytes(photograph(page, name))
             part.replace(part.with_suffix(""))

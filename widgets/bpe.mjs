@@ -38,7 +38,7 @@ function bars(caption, columns) {
   const body = html("tbody");
   const heads = columns.map((words) => html("th", { scope: "col" }, words));
   const head = html("thead", {}, html("tr", {}, heads[0], html("td"), heads.slice(1)));
-  const table = html("table", { class: "lf-bars" }, html("caption", {}, caption), head, body);
+  const table = html("table", { class: "lf-shares" }, html("caption", {}, caption), head, body);
   const bar = (share) => html("span", { class: "lf-bar", style: `width: ${100 * share}%; color: var(--lf-hue-1)` });
   const show = (rows) => body.replaceChildren(...rows.map(({ cells: [name, ...cells], share, over = "", chosen }) =>
     html("tr", { class: chosen ? "lf-said" : null }, html("th", { scope: "row" }, name),

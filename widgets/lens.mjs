@@ -66,7 +66,7 @@ function depthRow(depth) {
   const [size, normed, words] = [html("span", { class: "lf-bar", style: "color: var(--lf-hue-2)" }), html("span", { class: "lf-bar", style: "color: var(--lf-hue-1)" }), html("p")];
   const name = depth === 0 ? "the table" : `block ${depth}`;
   const title = html("p", { class: "lf-title" });
-  const node = html("div", { class: "lf-depth" }, title, html("div", { class: "lf-says" }, parts), html("div", { class: "lf-sizes" }, size, normed), words);
+  const node = html("div", { class: "lf-depth" }, title, html("div", { class: "lf-tops" }, parts), html("div", { class: "lf-sizes" }, size, normed), words);
 
   function show({ probabilities, size: sizes, normed: norms, added, cosine, surprise }, place, came, tokens, full) {
     const row = probabilities[place];

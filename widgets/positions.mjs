@@ -116,7 +116,7 @@ function panel() {
 
 /** The tokens at their places, with bars for what the scheme gives to each; whoever chooses one, makes it the query. */
 function strip(choose) {
-  const [title, row, name] = [html("p", { class: "lf-title" }), html("div", { class: "lf-strip" }), uniqueId("token")];
+  const [title, row, name] = [html("p", { class: "lf-title" }), html("div", { class: "lf-places" }), uniqueId("token")];
   const node = html("fieldset", { class: "lf-choice lf-wide", "aria-label": "Token that asks" }, title, row);
   let tiles = [];
   function build(tokens, heads) {
@@ -124,7 +124,7 @@ function strip(choose) {
       const input = html("input", { type: "radio", name, onchange: () => choose(i) });
       const [place, value] = [html("span"), html("span")];
       const bars = Array.from({ length: heads }, (_, h) => html("i", { style: `color: ${hue(heads > 1 ? h : 2)}` }));
-      const tile = html("label", { class: "lf-tile" }, input, place, html("bdi", {}, token), html("span", { class: "lf-bars" }, bars), value);
+      const tile = html("label", { class: "lf-tile" }, input, place, html("bdi", {}, token), html("span", { class: "lf-heights" }, bars), value);
       return { token, input, place, value, bars, node: tile };
     });
     row.classList.toggle("lf-many", tokens.length > 20);

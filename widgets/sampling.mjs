@@ -37,7 +37,7 @@ function settingsOf(size, set) {
 /** A row of the table of letters: the letter, which can be pressed, two numbers, and a bar. */
 function letterRow(write) {
   const part = { token: null, others: html("span"), cells: [html("td"), html("td")], own: html("span", { class: "lf-own" }),
-    pick: html("button", { type: "button", class: "lf-pick", onclick: () => write(part.token) }),
+    pick: html("button", { type: "button", class: "lf-take", onclick: () => write(part.token) }),
     stay: html("span", { class: "lf-bar", style: "color: var(--lf-hue-1)" }), out: html("span", { class: "lf-bar lf-removed" }) };
   part.row = html("tr", {}, html("th", { scope: "row" }, part.pick, part.others), part.cells,
     html("td", { class: "lf-bar-cell" }, html("div", { class: "lf-bars" }, part.stay, part.out, part.own)));

@@ -277,7 +277,7 @@ def test_sampling_takes_a_letter_that_is_pressed(open_figure):
     figure = open_figure("sampling", viewport={"width": 390, "height": 844}, has_touch=True, is_mobile=True).start()
     settle(figure)
     wanted = figure.state["shown"][2]
-    figure.root.locator(".lf-pick").nth(2).tap()
+    figure.root.locator(".lf-take").nth(2).tap()
     assert tokens_of(settle(figure)) == [wanted]
     figure.root.get_by_role("button", name="The for statem").tap()
     state = settle(figure)
