@@ -44,10 +44,18 @@ let count = 0;
 export const uniqueId = (stem) => `lf-${stem}-${++count}`;
 
 function loadStyle() {
+  if (import.meta.url.startsWith("blob:")) return; // in a notebook, which brings the styles along
   const address = new URL("widgets.css", import.meta.url).href;
   if (![...document.styleSheets].some((sheet) => sheet.href?.split("?")[0] === address)) {
     document.head.append(html("link", { rel: "stylesheet", href: address }));
   }
+}
+
+/** A canvas has colours of its own: draw again when the page, or a notebook, changes between light and dark. */
+export function whenThemeChanges(redraw) {
+  const observer = new MutationObserver(redraw);
+  const attributeFilter = ["data-theme", "theme", "data-jp-theme-light", "class"];
+  for (const node of [document.documentElement, document.body]) observer.observe(node, { attributeFilter });
 }
 
 /**

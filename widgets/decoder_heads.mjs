@@ -1,9 +1,9 @@
 // Where every head of the trained decoder looks (chapter 06), on the reader's own sentence; in a notebook, on weights of
 // the reader's own: `given = { weights: [layer][head][n][m], tokens }`.
-import { format, frame, html, svg } from "./common.mjs";
+import { format, frame, html, svg, whenThemeChanges } from "./common.mjs";
 import { newest } from "./engine/client.mjs";
 import { start as startModel } from "./engine/start.mjs";
-import { heatMap, paint, palette, whenThemeChanges } from "./heat.mjs";
+import { heatMap, paint, palette } from "./heat.mjs";
 import { reading, strip, textField, visible } from "./text.mjs";
 
 const MOST = 64; // tokens that are read: so many letters still stand side by side on a phone

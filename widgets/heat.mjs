@@ -9,11 +9,6 @@ export function palette(element) {
   return ["--lf-paper", "--lf-hue-1", "--lf-hue-2"].map((name) => hexadecimal(style.getPropertyValue(name).trim()));
 }
 
-/** A canvas has colours of its own: draw again when the page changes between light and dark. */
-export function whenThemeChanges(redraw) {
-  new MutationObserver(redraw).observe(document.documentElement, { attributeFilter: ["data-theme"] });
-}
-
 /** The value at which colours are full: three times the size of a typical entry, so that a few large ones hide nothing. */
 export const limitOf = (matrices) => {
   const [sum, count] = matrices.reduce(([s, c], { data }) => [data.reduce((t, value) => t + value * value, s), c + data.length], [0, 0]);

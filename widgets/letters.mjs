@@ -4,18 +4,24 @@ import { html, svg, uniqueId } from "./common.mjs";
 /** A token for the eye. */
 export const visible = (token) => ({ " ": "␣", "\n": "↵" })[token] ?? token;
 
-/** A text as a model is to read it: at most so many letters, their ids, and which of them are `strange` to its vocabulary. */
-export function reading(text, tokenizer, most, ending = "") {
-  const typed = [...text.normalize("NFC")];
+/**
+ * A text as a model is to read it: at most so many letters, their ids, and which of them are `strange` to its vocabulary.
+ * If that has no token for strange ones, as a reader's own may not, they are left out, except a `gap` that will be hidden.
+ */
+export function reading(text, tokenizer, most, { ending = "", gap = "" } = {}) {
+  const isRead = (letter) => tokenizer.unknown !== null || letter === gap || tokenizer.ids.has(letter);
+  const all = [...text.normalize("NFC")];
+  const typed = all.filter(isRead);
   const letters = [...typed, ...ending].slice(0, most);
   const strange = letters.map((letter) => !tokenizer.ids.has(letter));
-  return { text, letters, strange, own: Math.min(typed.length, most), cut: typed.length > most, ids: tokenizer.encode(letters.join("")) };
+  const left = all.filter((letter) => !isRead(letter));
+  return { text, letters, strange, left, own: Math.min(typed.length, most), cut: typed.length > most, ids: letters.map((letter) => tokenizer.encode(letter)[0]) };
 }
 
 /** What of a text the model cannot read, in words. */
-export function complaint({ letters, strange, cut }) {
-  const strangers = [...new Set(letters.filter((_, n) => strange[n]))].slice(0, 5).join("");
-  return (strangers && ` The vocabulary lacks “${strangers}”: the model reads <other> there.`) + (cut ? ` Only the first ${letters.length} characters are read.` : "");
+export function complaint({ letters, strange, left, cut }) {
+  const strangers = [...new Set([...letters.filter((_, n) => strange[n]), ...left])].slice(0, 5).join("");
+  return (strangers && ` The vocabulary lacks “${strangers}”: ${left.length ? "that is left out" : "the model reads <other> there"}.`) + (cut ? ` Only the first ${letters.length} characters are read.` : "");
 }
 
 /** A field to type a text into. */

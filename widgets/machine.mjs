@@ -1,10 +1,10 @@
 // The whole machine (chapter 06): every array of a decoder between the reader's text and the next letter, as the package
 // names them. `machine_boxes.mjs` says what each box is; this module draws, follows and opens them.
-import { choice, format, frame, html, svg, uniqueId } from "./common.mjs";
+import { choice, format, frame, html, svg, uniqueId, whenThemeChanges } from "./common.mjs";
 import { softmax } from "./engine/arrays.mjs";
 import { newest } from "./engine/client.mjs";
 import { start as startModel } from "./engine/start.mjs";
-import { heatMap, limitOf, paint, palette, whenThemeChanges } from "./heat.mjs";
+import { heatMap, limitOf, paint, palette } from "./heat.mjs";
 import { boxesOf } from "./machine_boxes.mjs";
 import { letterOf, reading, strip, textField } from "./text.mjs";
 

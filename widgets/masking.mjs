@@ -21,7 +21,8 @@ const quoted = (token) => `“${visible(token)}”`;
 
 /** A name as the model is to read it, with the ending if it is told to put one; `blank` where the reader typed a gap. */
 export function lineOf(text, tokenizer, most, hasEnding) {
-  const line = reading(text, tokenizer, most, hasEnding && text && !text.trimEnd().endsWith(",") ? ENDING : "");
+  const ending = hasEnding && text && !text.trimEnd().endsWith(",") ? ENDING : "";
+  const line = reading(text, tokenizer, most, { ending, gap: "_" });
   const blank = line.letters.map((letter, n) => letter === "_" && line.strange[n]);
   return { ...line, blank, strange: line.strange.map((isStrange, n) => isStrange && !blank[n]), known: [] };
 }
@@ -127,7 +128,7 @@ function lesson({ known, own, letters }) {
 }
 
 /** The parts of the figure: a field and examples, the letters with curves over them, and the beliefs. */
-function build({ controls, stage }, { heads, edit, tell, choose, follows }) {
+function build({ controls, stage }, { heads, names, edit, tell, choose, follows }) {
   const field = textField({ label: "Name", oninput: (text) => edit(text) });
   const several = checkbox({ label: "several holes", onchange: (value) => tell({ several: value }) });
   const head = slider({ label: "Head", min: 0, max: heads.length - 1, show: (value) => heads[value], oninput: (value) => tell({ head: value }) });
@@ -136,7 +137,7 @@ function build({ controls, stage }, { heads, edit, tell, choose, follows }) {
   const box = html("div", { class: "lf-wide lf-arched" }, token.node, row.node);
   const note = html("p", { class: "lf-note lf-wide" });
   const table = beliefs();
-  controls.append(field.node, examples({ label: "Names to start from", texts: NAMES, onchoose: (text) => edit(text, OPENING.asked) }), several.node, head.node);
+  controls.append(field.node, names.length ? examples({ label: "Names to start from", texts: names, onchoose: (text) => edit(text, OPENING.asked) }) : [], several.node, head.node);
   stage.append(box, note, table.node, html("p", { class: "lf-note lf-wide" }, WORDS));
   return { field, several, head, row, token, box, note, table, arcs: curves(box) };
 }
@@ -168,7 +169,8 @@ export async function mount(element, given = null) {
   let [state, question, said, pause] = [opening, null, "", null];
 
   const figure = frame(element, { label: LABEL, reset: () => tell(opening) });
-  const parts = build(figure, { heads, edit, choose, tell: (change) => tell(change), follows: () => !state.several });
+  const names = NAMES.filter((name) => !tokenizer.strangers(name.replace("_", "")).length); // a reader's vocabulary may lack them
+  const parts = build(figure, { heads, names, edit, choose, tell: (change) => tell(change), follows: () => !state.several });
 
   /** Another text, with its own hole; or else the holes stay where they are, unless there is a gap to ask about. */
   function edit(text, hole = null) {

@@ -1,31 +1,33 @@
 // Shows a live figure in a notebook (anywidget). There is no server to ask for modules: they come as texts, and each is
-// given an address of its own once those that it imports have one.
+// given an address of its own once those that it names have one.
 
-const IMPORT = /(from|import\()\s*"(\.[^"]+)"/g;
+// As `from "./x.mjs"` and `import("./x.mjs")`, or, for a worker, `new URL("./x.mjs", import.meta.url)`.
+const NAMED = /(from |import\()"(\.[^"]+\.mjs)"|new URL\("(\.[^"]+\.mjs)", import\.meta\.url\)/g;
 
-/** The address of each module by its path, for modules whose imports say where to look: "./x.mjs", "../x.mjs". */
+// Addresses by their texts, shared by all figures of a notebook: they have one engine, and one worker, between them.
+const shared = (globalThis.plainformerModules ??= new Map());
+
+/** A function that gives each module its address, by its path. */
 export function addresses(modules) {
-  const known = {};
-  function addressOf(path) {
-    known[path] ??= URL.createObjectURL(new Blob([modules[path].replace(IMPORT, (_, word, to) => {
-      const target = new URL(to, `file:///${path}`).pathname.slice(1);
-      return `${word} "${addressOf(target)}"`;
-    })], { type: "text/javascript" }));
-    return known[path];
-  }
-  return addressOf;
+  return function addressOf(path) {
+    const text = modules[path].replace(NAMED, (_, word, imported, named) => {
+      const address = addressOf(new URL(imported ?? named, `file:///${path}`).pathname.slice(1));
+      return imported ? `${word}"${address}"` : `"${address}"`;
+    });
+    if (!shared.has(text)) shared.set(text, URL.createObjectURL(new Blob([text], { type: "text/javascript" })));
+    return shared.get(text);
+  };
 }
 
 export default {
   async render({ model, el }) {
-    const addressOf = addresses(model.get("modules"));
-    const { mount } = await import(addressOf(`${model.get("figure")}.mjs`));
-    const bytes = model.get("file");
-    const file = bytes?.byteLength ? { name: model.get("name"), bytes: bytes.buffer.slice(bytes.byteOffset, bytes.byteOffset + bytes.byteLength) } : {};
     const stage = document.createElement("div");
     el.append(stage);
     try {
-      await mount(stage, { ...model.get("values"), ...file });
+      const { mount } = await import(addresses(model.get("modules"))(`${model.get("figure")}.mjs`));
+      const file = model.get("file"); // a DataView
+      const bytes = file?.byteLength && file.buffer.slice(file.byteOffset, file.byteOffset + file.byteLength);
+      await mount(stage, { ...model.get("values"), ...(bytes && { name: model.get("name"), bytes }) });
     } catch (error) {
       stage.textContent = error.message; // a figure says itself what it can mend
     }

@@ -1,6 +1,6 @@
 // A digit that the reader draws, read by a vision transformer (chapter 10): what it says, where its class token looks,
 // and what it says without some of the patches. ink.mjs makes of strokes such images as scikit-learn's digits are.
-import { checkbox, choice, format, frame, html, matmul, softmax } from "./common.mjs";
+import { checkbox, choice, format, frame, html, matmul, softmax, whenThemeChanges } from "./common.mjs";
 import { rowsOf } from "./engine/arrays.mjs";
 import { newest } from "./engine/client.mjs";
 import { start } from "./engine/start.mjs";
@@ -286,6 +286,6 @@ export async function mount(element, given = null) {
     publish({ ...inputs, ...numbers }, said);
   }
 
-  new MutationObserver(() => set({})).observe(document.documentElement, { attributes: true, attributeFilter: ["data-theme"] });
+  whenThemeChanges(() => set({}));
   await set({});
 }

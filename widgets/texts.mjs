@@ -20,7 +20,7 @@ export function readOf(ids, text, { tokenizer, config: { context_len: contextLen
   const some = strangers.slice(0, 4).map((letter) => `“${letter}”`).join(", ");
   const notes = [
     cut ? `The model sees ${contextLen} tokens at most and reads the last ${ids.length - cut} of ${ids.length}.` : "",
-    strangers.length ? `It does not know ${some}${strangers.length > 4 ? " and others" : ""}, and reads ◦.` : "",
+    strangers.length ? `It does not know ${some}${strangers.length > 4 ? " and others" : ""}, and ${tokenizer.unknown === null ? "leaves that out" : "reads ◦"}.` : "",
   ];
   return { ids: ids.slice(cut), cut, tokens: ids.slice(cut).map((id) => visible(tokenizer.tokens[id])), note: notes.filter(Boolean).join(" ") };
 }

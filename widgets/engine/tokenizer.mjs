@@ -8,9 +8,9 @@ export class Vocabulary {
     this.ids = new Map(tokens.map((token, i) => [token, special.length + i]));
   }
 
-  /** The id of each character; one that the vocabulary has not becomes the unknown token. */
+  /** The id of each character; one that the vocabulary has not becomes the unknown token, or is left out if there is none. */
   encode(text) {
-    return [...text].map((character) => this.ids.get(character) ?? this.special[this.unknown]);
+    return [...text].map((character) => this.ids.get(character) ?? this.special[this.unknown]).filter((id) => id !== undefined);
   }
 
   decode(ids) {
