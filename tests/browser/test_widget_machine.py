@@ -272,14 +272,14 @@ def test_machine_of_ones_own(shared_figures, tmp_path):
 
 def test_start_says_what_went_wrong_and_tries_again(browser, site, figure_page):
     context = browser.new_context(service_workers="block")
-    context.route("**/*.safetensors", lambda route: route.fulfill(status=404))
+    context.route("**/*.safetensors*", lambda route: route.fulfill(status=404))
     page = context.new_page()
     page.goto(site + figure_page("machine"))
     root = page.locator("[data-widget=machine] .lf")
     page.locator("[data-widget=machine]").scroll_into_view_if_needed()
     root.locator(".lf-start").click()
     root.get_by_text("status 404").wait_for()
-    context.unroute("**/*.safetensors")
+    context.unroute("**/*.safetensors*")
     root.get_by_role("button", name="Try again").click()
     page.locator(".live-figure-mounted[data-widget=machine]").wait_for()
     page.wait_for_function(
