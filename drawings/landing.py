@@ -63,9 +63,9 @@ def _cells(rows: list[list[float]], size: float, colour: str) -> Picture:
         group = element("g", fill=colour, **{"class": "photograph"})
         for down, line in enumerate(rows):
             for across, share in enumerate(line):
-                spot = {"x": x + across * size, "y": y + down * size, "width": size, "height": size}
+                left, top = x + across * size, y + down * size
                 if share > 0:
-                    group.append(element("rect", fill_opacity=f"{share:.2f}", **spot))
+                    group.append(element("rect", x=left, y=top, width=size, height=size, fill_opacity=f"{share:.2f}"))
         return group
 
     return Picture(len(rows[0]) * size, len(rows) * size, (mark,))
