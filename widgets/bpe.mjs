@@ -1,12 +1,11 @@
 // Byte-pair encoding of a text that the reader types (chapter 01): its merges one by one, learned from the text itself or
 // from the Python reference; other vocabularies beside it; and what other languages pay. `vocabularies.json` is what
 // tools/models/tokens_figure.py learned from the reference.
-import { checkbox, choice, format, frame, html, slider, uniqueId } from "./common.mjs";
+import { checkbox, choice, format, frame, html, playButton, slider, textField } from "./common.mjs";
 import { applying, bytesOf, idsOf, learn, piecesOf, readable } from "./merges.mjs";
 
 const START = "low lower lowest newer newest wider widest";
 const MOST = 200; // merges on the slider at most
-const PACE = 700; // milliseconds from merge to merge
 const SIZES = [512, 1000, 2048, 4096]; // of vocabularies learned from the reference; the chapter's has 1,000 with its special token
 const FIRST = { text: START, view: "merges", source: "text", applied: 4, gpt2: false, kind: "1000" };
 const VOCABULARIES = [...["bytes", "characters", "words"].map((kind) => [kind, kind]), ...SIZES.map((size) => [String(size), `byte pairs, ${size.toLocaleString("en")}`])];
@@ -46,20 +45,6 @@ function bars(caption, columns) {
   return { table, show };
 }
 
-/** A button that has `step()` done again and again, until it gives false. */
-function playButton(step) {
-  let timer = null;
-  const node = html("button", { type: "button", class: "lf-button", onclick: () => run(timer === null) }, "Play");
-  const go = () => { if (!node.isConnected || !step()) run(false); };
-  function run(on) {
-    clearInterval(timer);
-    timer = on ? setInterval(go, PACE) : null;
-    node.textContent = on ? "Pause" : "Play";
-    if (on) go();
-  }
-  return { node, run };
-}
-
 /** The replay of merges: a list of chips, and of the merges so far. */
 function replay() {
   const facts = ["bytes", "tokens", "vocabulary", "next merge"].map((name) => [name, html("dd")]);
@@ -97,8 +82,7 @@ async function fetchVocabularies() {
 }
 
 function build({ controls, stage }, { set, step, play: playOn }) {
-  const id = uniqueId("text");
-  const input = html("input", { type: "text", id, maxlength: 300, autocomplete: "off", spellcheck: "false", oninput: () => set({ text: input.value }) });
+  const field = textField({ label: "Text", maxlength: 300, oninput: (text) => set({ text }) });
   const view = choice({ legend: "Show", onchange: (value) => set({ view: value }),
     options: [["merges", "one merge after the other"], ["vocabularies", "other vocabularies"], ["languages", "other languages"]] });
   const source = choice({ legend: "Merges learned from", onchange: (value) => set({ source: value, applied: 0 }),
@@ -109,7 +93,7 @@ function build({ controls, stage }, { set, step, play: playOn }) {
   const gpt2 = checkbox({ label: "spell tokens as GPT-2's files do", onchange: (on) => set({ gpt2: on }) });
   const vocabulary = choice({ legend: "Vocabulary", onchange: (value) => set({ kind: value }), options: VOCABULARIES });
   const replaying = [source.node, merges.node, play.node, back, forward, gpt2.node];
-  controls.append(html("div", { class: "lf-field" }, html("label", { for: id }, "Text"), input), view.node, ...replaying, vocabulary.node);
+  controls.append(field.node, view.node, ...replaying, vocabulary.node);
   const [log, title, note] = [replay(), html("p", { class: "lf-title" }), html("p", { class: "lf-note lf-wide" })];
   const chips = html("ul", { class: "lf-chips", "aria-label": "The text as tokens, one item for each piece" });
   const kinds = bars("Tokens of the text in each vocabulary", ["vocabulary", "size", "tokens", "unknown"]);
@@ -117,7 +101,7 @@ function build({ controls, stage }, { set, step, play: playOn }) {
   const cut = html("div", { class: "lf-wide" }, title, chips);
   stage.append(log.list, kinds.table, tongues.table, cut, log.node, note);
   const of = { merges: [...replaying, log.list, log.node], vocabularies: [kinds.table], languages: [tongues.table] };
-  return { input, view, source, merges, back, forward, play, gpt2, vocabulary, log, title, chips, cut, note, kinds, tongues, of };
+  return { field, view, source, merges, back, forward, play, gpt2, vocabulary, log, title, chips, cut, note, kinds, tongues, of };
 }
 
 const NOTES = {
@@ -138,7 +122,7 @@ export async function mount(element) {
   const isDone = () => state.applied === model.merges.length;
   const play = () => { // at the end, from the beginning
     set({ applied: isDone() ? 0 : state.applied + 1 });
-    return state.view === "merges" && !isDone();
+    if (state.view !== "merges" || isDone()) parts.play.run(false);
   };
   const parts = build(places, { set: (change) => set(change), step: (by) => set({ applied: state.applied + by }), play });
 
@@ -148,8 +132,8 @@ export async function mount(element) {
     if (state.text !== before.text || state.source !== before.source) model = state.source === "text" ? learn(state.text, MOST) : stored.manual(state.text);
     if (state.text !== before.text && stored) cuttings = cuts(stored, state.text);
     state.applied = Math.max(0, Math.min(state.applied, model.merges.length));
-    const { input, view, source, gpt2, vocabulary, cut, note, of } = parts;
-    if (input.value !== state.text) input.value = state.text;
+    const { field, view, source, gpt2, vocabulary, cut, note, of } = parts;
+    field.value = state.text;
     [view.value, source.value, gpt2.checked, vocabulary.value] = [state.view, state.source, state.gpt2, state.kind];
     for (const [name, nodes] of Object.entries(of)) for (const node of nodes) node.hidden = name !== state.view;
     vocabulary.node.hidden = state.view === "merges";
@@ -185,7 +169,7 @@ export async function mount(element) {
 
   function showVocabularies() {
     const most = Math.max(1, ...Object.values(cuttings).map(({ tokens }) => tokens));
-    parts.kinds.show(VOCABULARIES.map(([key, name]) => ({ cells: [name, cuttings[key].size.toLocaleString("en"), cuttings[key].tokens, cuttings[key].unknown],
+    parts.kinds.show(VOCABULARIES.map(([key, name]) => ({ cells: [name.split(",")[0], cuttings[key].size.toLocaleString("en"), cuttings[key].tokens, cuttings[key].unknown],
       share: cuttings[key].tokens / most, chosen: key === state.kind })));
     const chosen = cuttings[state.kind];
     const name = Object.fromEntries(VOCABULARIES)[state.kind];

@@ -118,9 +118,9 @@ def test_bpe_of_random_texts_is_that_of_python(figure):
         figure.press(figure.root.get_by_label("Merges", exact=True), "End", *["ArrowLeft"] * (run % 4))
         check_bpe(figure.state)
         show(figure, "vocabularies")
-        for size in (512, 1000, 2048, 4096):
-            show(figure, str(size))
-            assert figure.state["ids"] == ENCODERS[size].encode(text), text
+        size = [512, 1000, 2048, 4096][run % 4]
+        show(figure, str(size))
+        assert figure.state["ids"] == ENCODERS[size].encode(text), text
         found = {name: tuple(cut.values()) for name, cut in figure.state["cut"].items()}
         assert found == cut_by_python(text), text
 
@@ -147,12 +147,12 @@ def test_bpe_plays_and_pauses(figure):
     play = figure.root.get_by_role("button", name="Play")
     play.click()
     assert figure.state["applied"] == 1
-    figure.page.wait_for_function(
-        "root => JSON.parse(root.dataset.state).applied === 3", arg=figure.root.element_handle()
-    )
+    is_going = "root => JSON.parse(root.dataset.state).applied >= 3"
+    figure.page.wait_for_function(is_going, arg=figure.root.element_handle())
     figure.root.get_by_role("button", name="Pause").click()
+    paused = figure.state["applied"]
     figure.page.wait_for_timeout(900)
-    assert figure.state["applied"] == 3
+    assert figure.state["applied"] == paused < last
     figure.press(figure.root.get_by_label("Merges", exact=True), "End", "ArrowLeft")
     play.click()  # the last one: it stops by itself
     assert figure.state["applied"] == last
