@@ -24,6 +24,14 @@ PDF = ROOT / "_build" / "plainformer.pdf"
 UNPRINTED = (
     ".chapter-map, .headerlink, .copybtn, .start, details.hide, script, noscript, .live-figure-note, .toctree-wrapper"
 )
+STYLE = """
+.bd-article, .contents { break-before: page; }
+.bd-article:first-child { break-before: auto; }
+.contents ul { padding: 0; list-style: none; }
+.contents > ul > li { margin-top: 0.5rem; font-weight: 600; }
+.contents ul ul { columns: 2; margin-left: 1.2rem; font-weight: 400; font-size: 0.9rem; }
+.contents a { color: inherit; text-decoration: none; }
+"""
 FOOT = (
     '<div style="width: 100%; text-align: center; font: 8px sans-serif; color: #4c5560">'
     '<span class="pageNumber"></span></div>'
@@ -98,7 +106,7 @@ def assemble(included: list[str]) -> str:
     first, *rest = articles.values()
     body = "\n".join([str(first), contents(dict(list(articles.items())[1:])), *map(str, rest)])
     return f"""<!doctype html><html lang="en" data-theme="light"><head><meta charset="utf-8"><title>Plainformer</title>
-{"".join(map(str, kept))}</head><body class="whole-book"><main class="bd-main"><div class="bd-content">
+{"".join(map(str, kept))}<style>{STYLE}</style></head><body><main class="bd-main"><div class="bd-content">
 <div class="bd-article-container">{body}</div></div></main></body></html>"""
 
 
