@@ -26,7 +26,8 @@ export async function* beamSearch(prompt, width, depth, next) {
     for (const text of beam) {
       const logProbs = logSoftmax(await next(text.ids));
       for (const token of likeliest(logProbs, width)) {
-        longer.push({ ids: [...text.ids, token], token, parent: text.place, share: Math.exp(logProbs[token]), logProb: text.logProb + logProbs[token], place: longer.length, kept: false });
+        const logProb = text.logProb + logProbs[token];
+        longer.push({ ids: [...text.ids, token], token, parent: text.place, share: Math.exp(logProbs[token]), logProb, place: longer.length, kept: false });
       }
     }
     const best = [...longer].sort((a, b) => b.logProb - a.logProb).slice(0, width);
@@ -46,10 +47,9 @@ function wayTo(steps, { step, place }) {
   return way;
 }
 
-const bestOf = (steps) => {
-  const step = steps.length - 1;
-  return { step, place: steps[step].reduce((best, { logProb, kept }, i) => (kept && logProb > steps[step][best].logProb ? i : best), steps[step].findIndex(({ kept }) => kept)) };
-};
+/** The likeliest texts of the last step, best first. */
+const bestTexts = (steps) => steps.at(-1).filter(({ kept }) => kept).sort((a, b) => b.logProb - a.logProb);
+const bestOf = (steps) => ({ step: steps.length - 1, place: bestTexts(steps)[0].place });
 
 /** Draw the tree into `node`: a column for each step, what is kept filled, lines as wide as a token is likely. */
 function draw(node, { steps, depth, beams, chosen, tokens, width, choose }) {
@@ -59,7 +59,8 @@ function draw(node, { steps, depth, beams, chosen, tokens, width, choose }) {
   const x = (step) => MARGIN + gap * (step + 1);
   const y = (step, place) => (step < 0 ? height / 2 : ((place + 0.5) * height) / steps[step].length);
   const onWay = new Set(chosen ? wayTo(steps, chosen) : []);
-  const kind = (text, step) => ["lf-node", text.kept && "lf-kept", onWay.has(text) && "lf-on", chosen?.step === step && chosen.place === text.place && "lf-most"].filter(Boolean).join(" ");
+  const isChosen = (text, step) => chosen?.step === step && chosen.place === text.place;
+  const kind = (text, step) => ["lf-node", text.kept && "lf-kept", onWay.has(text) && "lf-on", isChosen(text, step) && "lf-most"].filter(Boolean).join(" ");
   const lines = steps.map((texts, step) => texts.map((text, place) => {
     const [from, to, middle] = [y(step - 1, text.parent), y(step, place), x(step) - gap / 2];
     return svg("path", { class: kind(text, step).replace("lf-node", "lf-edge"), "stroke-width": 0.8 + 6 * text.share,
@@ -116,11 +117,14 @@ export function beamView(model, { set, append, changed }) {
   let chosen = null;
   const search = new Search(model, changed);
   const beams = slider({ label: "Beams", min: 2, max: 4, ticks: [2, 3, 4], oninput: (value) => set({ beams: value }) });
-  const depth = slider({ label: "Depth", min: 1, max: 8, show: (value) => `${value} letter${value === 1 ? "" : "s"}`, oninput: (value) => set({ depth: value }) });
+  const depth = slider({ label: "Depth", min: 1, max: 8, show: (value) => `${value} letter${value === 1 ? "" : "s"}`,
+    oninput: (value) => set({ depth: value }) });
   const tree = svg("svg", { "aria-hidden": "true" });
-  const holder = html("div", { class: "lf-tree", tabindex: 0, role: "application", "aria-label": "The tree of the search; arrow keys go from letter to letter" }, tree);
+  const holder = html("div", { class: "lf-tree", tabindex: 0, role: "application",
+    "aria-label": "The tree of the search; arrow keys go from letter to letter" }, tree);
   const way = html("p", { class: "lf-way" });
-  const take = html("button", { type: "button", class: "lf-button", onclick: () => search.steps.length && append(wayTo(search.steps, bestOf(search.steps)).map(({ token, share }) => ({ token, probability: share }))) }, "Write the best");
+  const write = () => append(wayTo(search.steps, bestOf(search.steps)).map(({ token, share }) => ({ token, probability: share })));
+  const take = html("button", { type: "button", class: "lf-button", onclick: () => search.steps.length && write() }, "Write the best");
   const node = html("div", { class: "lf-wide" }, html("div", { class: "lf-controls" }, beams.node, depth.node, take), holder, way,
     html("p", { class: "lf-note" }, "A column for each step: every text of the beam with its likeliest next letters. Filled: kept, the likeliest as whole texts. Dashed: " +
       "given up. The wider a line, the likelier the letter after what stands before it. Choose a letter to read its text and probability."));
@@ -145,14 +149,15 @@ export function beamView(model, { set, append, changed }) {
     const place = chosen ?? (steps.length ? bestOf(steps) : null);
     draw(tree, { steps, ...settings, chosen: place, tokens, choose, width: Math.max(280, Math.min(900, holder.clientWidth)) });
     const texts = place ? wayTo(steps, place) : [];
-    way.textContent = texts.length ? `“${spelt(texts)}” has the probability ${threeFigures(Math.exp(texts.at(-1).logProb))} = ${texts.map(({ share }) => threeFigures(share)).join(" · ")}` : "";
+    const product = texts.map(({ share }) => threeFigures(share)).join(" · ");
+    way.textContent = texts.length ? `“${spelt(texts)}” has the probability ${threeFigures(Math.exp(texts.at(-1).logProb))} = ${product}` : "";
   }
   /** What was found, best first, and a sentence about it. */
   function result({ beams: width, depth: length }) {
     const { steps, greedy, problem } = search;
     if (problem) return { state: null, sentence: problem };
     if (!steps.length) return { state: null, sentence: "The search begins." };
-    const texts = steps.at(-1).filter(({ kept }) => kept).sort((a, b) => b.logProb - a.logProb);
+    const texts = bestTexts(steps);
     const said = (one, ways) => `“${spelt(wayTo(ways, { step: ways.length - 1, place: one.place }))}” with ${threeFigures(Math.exp(one.logProb))}`;
     const isDone = greedy.length === length;
     const other = isDone ? greedy.at(-1)[0] : null;

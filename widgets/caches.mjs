@@ -39,7 +39,8 @@ export function cacheView({ context_len: contextLen, stack: { num_layers: numLay
       return { name, columns: [], canvas, fresh, node: html("div", { class: "lf-slots" }, canvas, fresh) };
     };
     const [keys, values, label] = [part("keys"), part("values"), html("p", {})];
-    return { label, parts: [keys, values], node: html("div", { class: "lf-layer" }, html("p", { class: "lf-title" }, `Block ${i + 1}`), keys.node, values.node, label) };
+    const title = html("p", { class: "lf-title" }, `Block ${i + 1}`);
+    return { label, parts: [keys, values], node: html("div", { class: "lf-layer" }, title, keys.node, values.node, label) };
   });
   let [ids, known] = [[], 0]; // whose columns are here, and how many the model had when it was last asked
   let [read, without] = [0, 0]; // rows that were read since the beginning, and without a cache

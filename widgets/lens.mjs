@@ -6,7 +6,8 @@ import { rowOf } from "./letters.mjs";
 import { mean, ownText, reader, visible } from "./texts.mjs";
 
 const LABEL = "Live figure: what the residual stream says at each depth";
-const TEXTS = ["If the object is a sequence, the method returns", "The cat sat on the wall and looked at the moon.", "You can use the function to return a list of str"];
+const TEXTS = ["If the object is a sequence, the method returns", "The cat sat on the wall and looked at the moon.",
+  "You can use the function to return a list of str"];
 const START = { text: TEXTS[0], place: 10 };
 const SHOWN = 5; // letters with a part of the bar of their own
 
@@ -24,12 +25,13 @@ function sayings(depths, ids) {
 /** The letters of a text, each with what the stream says there at every depth below it; one stop of the Tab key. */
 function letterColumns(depths, choose) {
   const node = html("div", { class: "lf-lens lf-wide", role: "group", "aria-label": "Letters; arrow keys lead on" });
-  const heads = html("span", { class: "lf-column", "aria-hidden": "true" }, html("b", {}, " "), Array.from({ length: depths }, (_, depth) => html("i", {}, String(depth))));
+  const numbers = Array.from({ length: depths }, (_, depth) => html("i", {}, String(depth)));
+  const heads = html("span", { class: "lf-pillar", "aria-hidden": "true" }, html("b"), numbers);
   const columns = [];
 
   function column(n) {
     const cells = Array.from({ length: depths }, () => html("i"));
-    const [letter, box] = [html("b"), html("button", { type: "button", class: "lf-column", onclick: () => choose(n),
+    const [letter, box] = [html("b"), html("button", { type: "button", class: "lf-pillar", onclick: () => choose(n),
       onkeydown: (event) => {
         const to = { ArrowLeft: n - 1, ArrowRight: n + 1, Home: 0, End: node.children.length - 2 }[event.key];
         if (to === undefined || !node.children[to + 1] || to < 0) return;
@@ -52,7 +54,7 @@ function letterColumns(depths, choose) {
       box.setAttribute("aria-label", `${letter}: the depths say ${guesses.map((guess) => visible(tokens[guess])).join(", ")}`);
       guesses.forEach((guess, depth) => {
         cells[depth].textContent = visible(tokens[guess]);
-        cells[depth].className = guess === ids[n + 1] ? "lf-right" : "";
+        cells[depth].className = guess === ids[n + 1] ? "lf-comes" : "";
         cells[depth].style.setProperty("--share", `${Math.round(100 * said[depth].probabilities[n][guess])}%`);
       });
     });
@@ -63,7 +65,8 @@ function letterColumns(depths, choose) {
 /** A bar of which each letter has a part as wide as it is likely; below it, how large the stream is. */
 function depthRow(depth) {
   const parts = Array.from({ length: SHOWN }, () => html("span"));
-  const [size, normed, words] = [html("span", { class: "lf-bar", style: "color: var(--lf-hue-2)" }), html("span", { class: "lf-bar", style: "color: var(--lf-hue-1)" }), html("p")];
+  const [size, normed] = [2, 1].map((hue) => html("span", { class: "lf-bar", style: `color: var(--lf-hue-${hue})` }));
+  const words = html("p");
   const name = depth === 0 ? "the table" : `block ${depth}`;
   const title = html("p", { class: "lf-title" });
   const node = html("div", { class: "lf-depth" }, title, html("div", { class: "lf-tops" }, parts), html("div", { class: "lf-sizes" }, size, normed), words);
@@ -79,13 +82,14 @@ function depthRow(depth) {
       part.textContent = row[token] > 0.16 ? `${letter} ${format(row[token])}` : row[token] > 0.035 ? letter : "";
       part.title = `${letter} ${format(row[token], 3)}`;
       part.style.width = `${100 * row[token]}%`;
-      part.classList.toggle("lf-right", token === came);
+      part.classList.toggle("lf-comes", token === came);
     });
     [size, normed].forEach((bar, i) => { bar.style.width = `${(100 * (i ? norms : sizes)[place]) / full}%`; });
     words.textContent = `size ${format(sizes[place])}, after the norm ${format(norms[place])}` +
       (depth ? `; the block added ${format(added[place])}; cosine ${format(cosine[place])}` : "");
     title.textContent = `${depth}, after ${name}${surprise === null ? "" : `: ${format(surprise)} nats`}`;
-    return { likeliest, shares: likeliest.map((token) => row[token]), size: sizes[place], normed: norms[place], added: depth ? added[place] : null, cosine: depth ? cosine[place] : null, surprise };
+    const gained = depth ? { added: added[place], cosine: cosine[place] } : {};
+    return { likeliest, shares: likeliest.map((token) => row[token]), size: sizes[place], normed: norms[place], ...gained, surprise };
   }
   return { node, show };
 }
@@ -128,7 +132,8 @@ export async function mount(element, given = null) {
     title.textContent = `After “${letters.slice(Math.max(0, place - 15), place + 1).join("")}”`;
     const depths = rows.map((row, depth) => row.show(known.depths[depth], place, came, tokens, full));
     const spoken = depths.map(({ likeliest: [best], shares: [share] }, depth) => `${depth} “${visible(tokens[best])}” ${format(share)}`).join(", ");
-    publish({ ...now, place, came: came ?? null, depths }, [`Depths say: ${spoken}.`, came === undefined ? "" : `“${visible(tokens[came])}” comes.`, note].filter(Boolean).join(" "));
+    const next = came === undefined ? "" : `“${visible(tokens[came])}” comes.`;
+    publish({ ...now, place, came: came ?? null, depths }, [`Depths say: ${spoken}.`, next, note].filter(Boolean).join(" "));
   }
   await set(START);
 }

@@ -21,8 +21,8 @@ function curvesOf({ runs, perPoint }, state) {
   const shown = [];
   for (const kind of KINDS.filter(({ name }) => state[name])) {
     const run = runs.find((one) => one.placement === kind.placement && one.isSmall === kind.isSmall && one.rate === state.rate && one.warmup === state.warmup);
-    const seeds = run ? run.curves.map((curve, seed) => ({ seed, losses: curve.slice(0, state.step / perPoint) })).filter(({ seed }) => state.seed === "all" || seed === state.seed) : [];
-    shown.push({ ...kind, isRecorded: Boolean(run), seeds, validation: run?.validation ?? null });
+    const seeds = (run?.curves ?? []).map((curve, seed) => ({ seed, losses: curve.slice(0, state.step / perPoint) }));
+    shown.push({ ...kind, isRecorded: Boolean(run), seeds: seeds.filter(({ seed }) => state.seed === "all" || seed === state.seed), validation: run?.validation ?? null });
   }
   return shown;
 }
@@ -76,6 +76,9 @@ export async function mount(element) {
     "The loss while training, in nats per byte, every point the mean of ten steps; a curve for each seed. The level lines: models that only count how often " +
     "single bytes, or pairs of bytes, occur. A warm-up lets the learning rate rise from zero in a straight line.")));
 
+  const levels = Object.entries(COUNTED).map(([n, name]) =>
+    ({ name, colour: "var(--lf-soft)", dash: "1 3", points: [0, STEPS].map((at) => [at, record.counted[n]]) }));
+
   function render() {
     const shown = curvesOf(record, state);
     for (const { name, box } of kinds) box.checked = state[name];
@@ -84,8 +87,8 @@ export async function mount(element) {
     const points = (losses) => losses.map((loss, i) => [(i + 0.5) * record.perPoint, Math.min(HIGH, loss)]);
     drawing.draw({ label: "Loss over the steps of training", x: { low: 0, high: STEPS, ticks: [0, 250, 500, 750, 1000], show: String, name: "step" },
       y: { low: LOW, high: HIGH, ticks: [2, 3, 4, 5, 6], show: String },
-      curves: [...Object.entries(COUNTED).map(([n, name]) => ({ name, colour: "var(--lf-soft)", dash: "1 3", points: [[0, record.counted[n]], [STEPS, record.counted[n]]] })),
-        ...shown.flatMap(({ label, short = label, colour, dash, seeds }) => seeds.map(({ losses }, i) => ({ name: i ? "" : short, colour, dash, strong: i === 0, points: points(losses) })))],
+      curves: [...levels, ...shown.flatMap(({ label, short = label, colour, dash, seeds }) =>
+        seeds.map(({ losses }, i) => ({ name: i ? "" : short, colour, dash, strong: i === 0, points: points(losses) })))],
       here: { at: state.step, name: String(state.step) } });
     publish({ ...state, losses: Object.fromEntries(shown.map(({ name, seeds }) => [name, seeds.map(({ losses }) => losses)])) }, sentence(shown, state));
   }

@@ -40,7 +40,7 @@ function letterRow(write) {
     pick: html("button", { type: "button", class: "lf-take", onclick: () => write(part.token) }),
     stay: html("span", { class: "lf-bar", style: "color: var(--lf-hue-1)" }), out: html("span", { class: "lf-bar lf-removed" }) };
   part.row = html("tr", {}, html("th", { scope: "row" }, part.pick, part.others), part.cells,
-    html("td", { class: "lf-bar-cell" }, html("div", { class: "lf-bars" }, part.stay, part.out, part.own)));
+    html("td", { class: "lf-bar-cell" }, html("div", { class: "lf-lane" }, part.stay, part.out, part.own)));
   return part;
 }
 
@@ -105,7 +105,8 @@ function sentence({ settings: { written }, rate, running }, { kept, probabilitie
   const [best, last] = [`“${visible(tokens[order[0]])}”`, written.at(-1)];
   const speed = rate === null ? "" : `, ${Math.round(rate)} a second`;
   const wrote = last ? ` ${written.length} written${speed}; the last, “${visible(tokens[last.token])}”, had ${format(last.probability, 3)} in the model.` : "";
-  return running ? `Writing: ${written.length} letters${speed}.` : `${number} of ${kept.length} letters ${number === 1 ? "stays" : "stay"}; the likeliest, ${best}, has ${format(probabilities[order[0]], 3)}.${wrote}`;
+  if (running) return `Writing: ${written.length} letters${speed}.`;
+  return `${number} of ${kept.length} letters ${number === 1 ? "stays" : "stay"}; the likeliest, ${best}, has ${format(probabilities[order[0]], 3)}.${wrote}`;
 }
 
 /** Controls and panels, and how to show them; `hands` are what the controls do. */
@@ -115,12 +116,14 @@ function build(element, model, { caches, beam }, { set, begin, reset, write, one
   const button = (words, onclick) => html("button", { type: "button", class: "lf-button", onclick }, words);
   const prompt = ownText({ label: "Prompt", texts: TEXTS, choose: (text) => begin({ prompt: text }) });
   const [run, seed] = [button("Run", toggle), button("", again)];
-  const view = choice({ legend: "Show", options: [["letter", "next letter"], ["beam", "beam search"], ["cache", "the cache"]], onchange: (name) => set({ view: name }) });
+  const views = [["letter", "next letter"], ["beam", "beam search"], ["cache", "the cache"]];
+  const view = choice({ legend: "Show", options: views, onchange: (name) => set({ view: name }) });
   const [text, sliders, table] = [page(), settingsOf(tokens.length, set), letterTable(tokens, write)];
-  const panels = { letter: html("div", { class: "lf-wide" }, sliders.node, table.node, html("p", { class: "lf-note" }, NOTE)), beam: beam.node, cache: caches.node };
-  view.node.classList.add("lf-wide");
+  const letter = html("div", { class: "lf-wide" }, sliders.node, table.node, html("p", { class: "lf-note" }, NOTE));
+  const panels = { letter, beam: beam.node, cache: caches.node };
   controls.append(...prompt.nodes);
-  stage.append(text.node, html("div", { class: "lf-row lf-wide" }, button("Write one", one), run, button("Clear", () => begin({})), seed), view.node, ...Object.values(panels));
+  const buttons = [button("Write one", one), run, button("Clear", () => begin({})), seed];
+  stage.append(text.node, html("div", { class: "lf-row lf-wide" }, buttons), html("div", { class: "lf-wide" }, view.node), ...Object.values(panels));
 
   function show({ settings, running, isKnown, read: { ids, cut } }, shaped, order, anew) {
     prompt.value = settings.prompt;
@@ -171,9 +174,11 @@ export async function mount(element, given = null) {
       beam: () => searched?.sentence ?? "Stop, and the search goes on from here.",
       cache: () => `${held.held} tokens are held in ${held.bytes.length} blocks; ${held.held - held.known} of them were read anew.`,
     };
-    const said = problem || (read.ids.length === 0 ? "Type at least one letter: the model needs something to go on from." : shaped ? words[settings.view]() : "The model reads.");
-    figure.publish({ ...settings, ...found, ...shaped, running, rate, cut: read.cut, read: read.ids, busy: !problem && !isKnown && read.ids.length > 0, isKnown, beam: searched?.state ?? null, caches: held, shown: order?.slice(0, SHOWN) },
-      [said, read.note].filter(Boolean).join(" "));
+    const isEmpty = read.ids.length === 0;
+    const known = shaped ? words[settings.view]() : "The model reads.";
+    const said = problem || (isEmpty ? "Type at least one letter: the model needs something to go on from." : known);
+    figure.publish({ ...settings, ...found, ...shaped, running, rate, cut: read.cut, read: read.ids, busy: !problem && !isKnown && !isEmpty, isKnown,
+      beam: searched?.state ?? null, caches: held, shown: order?.slice(0, SHOWN) }, [said, read.note].filter(Boolean).join(" "));
   }
   render();
   await writing.started;

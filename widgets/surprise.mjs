@@ -31,7 +31,8 @@ function expectations() {
   });
   const caption = html("caption");
   const heads = ["letter", "probability", ""].map((words) => (words ? html("th", { scope: "col" }, words) : html("td")));
-  const node = html("div", { class: "lf-wide lf-table" }, html("table", {}, caption, html("thead", {}, html("tr", {}, heads)), html("tbody", {}, lines.map(({ row }) => row))));
+  const node = html("div", { class: "lf-wide lf-table" }, html("table", {}, caption, html("thead", {}, html("tr", {}, heads)),
+    html("tbody", {}, lines.map(({ row }) => row))));
   function show(before, probabilities, came, tokens) {
     const likeliest = probabilities.map((_, token) => token).sort((a, b) => probabilities[b] - probabilities[a]).slice(0, SHOWN);
     caption.textContent = `After “${before}” the model expected`;
@@ -54,7 +55,8 @@ function colouredLetters(choose) {
   const node = html("div", { class: "lf-letters lf-text lf-wide", "aria-hidden": "true" });
   function show(letters, surprises, place) {
     node.replaceChildren(...letters.map((letter, i) => {
-      const tile = html("span", { class: `lf-read${i === place ? " lf-most" : ""}`, title: i ? `${format(surprises[i - 1])} nats` : null, onclick: () => i > 0 && choose(i) }, html("b", {}, letter));
+      const tile = html("span", { class: `lf-read${i === place ? " lf-most" : ""}`, title: i ? `${format(surprises[i - 1])} nats` : null,
+        onclick: () => i > 0 && choose(i) }, html("b", {}, letter));
       tile.style.setProperty("--share", `${i === 0 ? 0 : Math.round(100 * Math.min(1, surprises[i - 1] / WIDEST))}%`);
       return tile;
     }));
@@ -79,7 +81,8 @@ export async function mount(element, given = null) {
   const reset = () => { state = { ...START }; reading.again(state.text); render(); };
   const { controls, stage, publish } = frame(element, { label: LABEL, reset });
   const field = ownText({ label: "Text", texts: TEXTS, choose: (text) => set({ text }) });
-  const place = slider({ label: "Letter", min: 1, max: 2, show: (value) => `${value + 1} of ${reading.text.ids.length}`, oninput: (value) => set({ place: value }) });
+  const place = slider({ label: "Letter", min: 1, max: 2, show: (value) => `${value + 1} of ${reading.text.ids.length}`,
+    oninput: (value) => set({ place: value }) });
   const [coloured, table] = [colouredLetters((n) => set({ place: n })), expectations()];
   controls.append(...field.nodes, place.node);
   stage.append(coloured.node, table.node, html("p", { class: "lf-note lf-wide" }, NOTE));
@@ -98,7 +101,8 @@ export async function mount(element, given = null) {
     coloured.show(letters, surprises, n);
     const likeliest = table.show(letters.slice(Math.max(0, n - 16), n).join(""), expected[n - 1], came, tokens);
     publish({ ...now, place: n, came, surprises, mean: mean(surprises), likeliest, probabilities: expected[n - 1] },
-      [`“${visible(tokens[came])}” came: a surprise of ${format(surprises[n - 1], 2)} nats. The mean over this text is ${format(mean(surprises), 2)}.`, note].filter(Boolean).join(" "));
+      [`“${visible(tokens[came])}” came: a surprise of ${format(surprises[n - 1])} nats. The mean over this text is ${format(mean(surprises))}.`, note]
+        .filter(Boolean).join(" "));
   }
   await set(START);
 }

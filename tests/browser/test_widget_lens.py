@@ -27,7 +27,7 @@ ENTER = """async ([root, inputs, column]) => {
     }
     return states;
 }"""
-COLUMNS = {"lens": "button.lf-column", "surprise": ".lf-read"}
+COLUMNS = {"lens": "button.lf-pillar", "surprise": ".lf-read"}
 # As in the figure of surprise: of the kind that the model has learned from; plain English about something else; the
 # same words in another order; and a passage that comes twice.
 TEXTS = [
@@ -112,7 +112,7 @@ def test_lens_numbers_are_those_of_python(shared_figures):
 def test_lens_shows_in_each_column_what_every_depth_says(shared_figures):
     figure = shared_figures("lens")
     _, _, log_probs = seen(figure.state["read"])
-    shown = figure.root.locator("button.lf-column").evaluate_all(
+    shown = figure.root.locator("button.lf-pillar").evaluate_all(
         "all => all.map((node) => [...node.querySelectorAll('i')].map((cell) => cell.textContent))"
     )
     signs = {" ": "␣", "\n": "↵", "<other>": "◦"}
@@ -123,7 +123,7 @@ def test_lens_shows_in_each_column_what_every_depth_says(shared_figures):
 
 def test_lens_by_keys_and_mouse(shared_figures):
     figure = shared_figures("lens")
-    columns = figure.root.locator("button.lf-column")
+    columns = figure.root.locator("button.lf-pillar")
     figure.press(columns.nth(10), "ArrowRight", "ArrowRight", "ArrowLeft")
     assert figure.state["place"] == 11
     assert figure.page.evaluate("document.activeElement.getAttribute('aria-label')").startswith("c: the depths say")
@@ -133,7 +133,7 @@ def test_lens_by_keys_and_mouse(shared_figures):
     columns.nth(3).click()
     assert figure.state["place"] == 3
     assert "Depths say: 0 “t” 1.00, 1 “h”" in figure.summary
-    assert figure.root.locator("button.lf-column[tabindex='0']").count() == 1
+    assert figure.root.locator("button.lf-pillar[tabindex='0']").count() == 1
 
 
 def test_lens_shows_what_the_chapter_says(shared_figures):
