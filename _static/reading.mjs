@@ -101,14 +101,24 @@ addEventListener("click", (event) => {
 // --- boxes that scroll ----------------------------------------------------------------------------------------------
 
 /** Reached by the Tab key, and with a shadow at the edge, as long as there is more than is seen. */
-function mark() {
-  for (const box of document.querySelectorAll(SCROLLS)) {
-    const more = box.scrollWidth > box.clientWidth + 1 && getComputedStyle(box).overflowX !== "visible";
-    if (more === box.classList.contains("scrolls")) continue;
-    box.classList.toggle("scrolls", more);
-    if (more) box.tabIndex = 0;
-    else box.removeAttribute("tabindex");
-  }
+function mark(box) {
+  const more = box.scrollWidth > box.clientWidth + 1 && getComputedStyle(box).overflowX !== "visible";
+  if (more === box.classList.contains("scrolls")) return;
+  box.classList.toggle("scrolls", more);
+  if (more) box.tabIndex = 0;
+  else box.removeAttribute("tabindex");
+}
+
+const whenIdle = window.requestIdleCallback ?? ((work) => setTimeout(() => work({ timeRemaining: () => 10 })));
+
+/** All of them, a few at a time: each has to be laid out, and a page lays out first what is in sight. */
+function markAll() {
+  const boxes = [...document.querySelectorAll(SCROLLS)];
+  whenIdle(function some(deadline) {
+    do mark(boxes.shift() ?? document.body);
+    while (boxes.length && deadline.timeRemaining() > 4);
+    if (boxes.length) whenIdle(some);
+  });
 }
 
 /** How wide a plot is by itself; on a phone the style keeps its letters legible. */
@@ -124,7 +134,6 @@ for (const picture of document.querySelectorAll(".cell_output img")) {
 for (const fold of document.querySelectorAll("details.hide > summary")) fold.removeAttribute("aria-label");
 // A picture that nobody has scrolled to yet is to be printed as well.
 addEventListener("beforeprint", () => document.querySelectorAll("img[loading]").forEach((one) => { one.loading = "eager"; }));
-mark();
-addEventListener("load", mark);
-document.addEventListener("toggle", mark, true);
-new ResizeObserver(mark).observe(document.querySelector(".bd-article") ?? document.body);
+markAll();
+for (const event of ["load", "resize"]) addEventListener(event, markAll);
+document.addEventListener("toggle", markAll, true);

@@ -13,6 +13,20 @@ CHAPTERS = sorted(f"chapters/{file.name}" for file in (SITE / "chapters").glob("
 each_chapter = pytest.mark.parametrize("chapter", CHAPTERS or ["chapters/none.html"])
 ONE = CHAPTERS[2] if len(CHAPTERS) > 2 else "chapters/none.html"
 
+
+@pytest.fixture
+def open_whole(open_page):
+    """Open a page with all its sections laid out: otherwise each is when it comes into sight."""
+
+    def open_one(path: str, **options):
+        page = open_page(path, **options).page
+        page.add_style_tag(content="article * { content-visibility: visible !important; }")
+        page.evaluate("dispatchEvent(new Event('resize'))")
+        return page
+
+    return open_one
+
+
 # --- the head ----------------------------------------------------------------------------------------------------
 
 
@@ -41,15 +55,15 @@ def test_title_of_the_landing_page_names_the_book_once():
 # Letters per line of each paragraph of at least three lines.
 MEASURE = """() => [...document.querySelectorAll('section > p')].filter((p) => !p.querySelector('.math')).map((p) => {
     const lines = Math.round(p.offsetHeight / parseFloat(getComputedStyle(p).lineHeight));
-    return [lines, p.innerText.length / lines];
+    return [lines, p.textContent.length / lines];
 }).filter(([lines]) => lines > 2).map(([, letters]) => letters)"""
 
 
-def test_letters_are_the_book_s_own_and_lines_have_a_measure(open_page):
-    visit = open_page(ONE)
-    assert visit.page.evaluate("document.fonts.check('16px \"Plainformer Sans\"')")
-    assert visit.page.evaluate("document.fonts.check('14px \"Plainformer Mono\"')")
-    letters = sorted(visit.page.evaluate(MEASURE))
+def test_letters_are_the_book_s_own_and_lines_have_a_measure(open_whole):
+    page = open_whole(ONE)
+    assert page.evaluate("document.fonts.check('16px \"Plainformer Sans\"')")
+    assert page.evaluate("document.fonts.check('14px \"Plainformer Mono\"')")
+    letters = sorted(page.evaluate(MEASURE))
     assert 58 < letters[len(letters) // 2] < 76
 
 
@@ -71,9 +85,9 @@ def test_code_is_never_wrapped(visited):
 
 
 @each_chapter
-def test_code_takes_at_most_a_third_of_a_page(open_page, chapter):
+def test_code_takes_at_most_a_third_of_a_page(open_whole, chapter):
     shown = "node.offsetHeight && !node.closest('.cell_output, details:not([open]), .toggle-hidden')"
-    share = open_page(chapter).page.evaluate(
+    share = open_whole(chapter).evaluate(
         f"""() => [...document.querySelectorAll('article .highlight')].filter((node) => {shown})
             .reduce((sum, node) => sum + node.offsetHeight, 0) / document.querySelector('article').scrollHeight"""
     )
@@ -81,8 +95,8 @@ def test_code_takes_at_most_a_third_of_a_page(open_page, chapter):
 
 
 @pytest.mark.parametrize("size", [WIDE, PHONE], ids=["wide", "phone"])
-def test_what_scrolls_is_reached_by_keyboard(open_page, size):
-    page = open_page(ONE, viewport=size).page
+def test_what_scrolls_is_reached_by_keyboard(open_whole, size):
+    page = open_whole(ONE, viewport=size)
     page.locator("pre.scrolls:visible").first.wait_for()
     unreached = page.locator("article :is(pre, div.math, table, figure, mjx-container)").evaluate_all(
         """nodes => nodes.filter((node) => node.offsetHeight && node.scrollWidth > node.clientWidth + 1
@@ -192,8 +206,8 @@ def test_finger_opens_the_card_and_then_follows(open_page):
 
 
 @each_chapter
-def test_tables_of_letters_fit_a_phone(open_page, chapter):
-    page = open_page(chapter, viewport=PHONE).page
+def test_tables_of_letters_fit_a_phone(open_whole, chapter):
+    page = open_whole(chapter, viewport=PHONE)
     page.locator("details.sd-dropdown").evaluate_all("nodes => nodes.forEach((node) => { node.open = true; })")
     wide = page.locator("details.sd-dropdown table").evaluate_all(
         "tables => tables.filter((table) => table.scrollWidth > table.clientWidth + 1).length"
@@ -202,9 +216,9 @@ def test_tables_of_letters_fit_a_phone(open_page, chapter):
 
 
 @each_chapter
-def test_letters_in_pictures_are_legible_on_a_phone(open_page, chapter):
+def test_letters_in_pictures_are_legible_on_a_phone(open_whole, chapter):
     """Plots have letters of eleven points, schematics of thirteen pixels: none of them ends below eleven pixels."""
-    page = open_page(chapter, viewport=PHONE).page
+    page = open_whole(chapter, viewport=PHONE)
     pictures = page.locator("article .cell_output img")
     pictures.evaluate_all("images => images.forEach((one) => { one.loading = 'eager'; })")
     page.wait_for_load_state("networkidle")
