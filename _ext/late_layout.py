@@ -34,8 +34,8 @@ def height(node: nodes.Node) -> float:
 
 
 def keep_places(app: Sphinx, pagename: str, templatename: str, context: dict, doctree: nodes.document) -> None:
-    if doctree is None or app.builder.format != "html":
-        return
+    if doctree is None or app.builder.format != "html" or not re.match(r"chapters/\d", pagename):
+        return  # tables and lists of the appendix are not estimated well
     tops = [node for node in doctree.children if isinstance(node, nodes.section)]
     for section in (part for top in tops for part in top.children if isinstance(part, nodes.section)):
         opening = re.compile(rf'<section\b(?=[^>]*\bid="{re.escape(section["ids"][0])}")')
