@@ -192,6 +192,10 @@ def searching(browser, site):
     visit.close()
 
 
+# Sections that are laid out when they come into sight would move a figure under the pointer.
+LAID_OUT = "article * { content-visibility: visible !important; }"
+
+
 class Figure:
     """A live figure on its page: where it is, what it says its numbers are, and how to work it."""
 
@@ -253,6 +257,7 @@ def open_figure(open_page, figure_page):
 
     def open_one(name: str, **options) -> Figure:
         figure = Figure(open_page(figure_page(name), **options), name)
+        figure.page.add_style_tag(content=LAID_OUT)
         figure.root.scroll_into_view_if_needed()
         return figure
 
@@ -268,6 +273,7 @@ def shared_figures(browser, site, figure_page):
         path = figure_page(name)
         if path not in opened:
             opened[path] = Visit(browser, site, path)
+            opened[path].page.add_style_tag(content=LAID_OUT)
         figure = Figure(opened[path], name)
         figure.root.scroll_into_view_if_needed()
         if figure.root.locator(".lf-start").count():

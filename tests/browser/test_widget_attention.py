@@ -187,6 +187,8 @@ def centre(figure, name):
 def test_attention_follows_the_mouse(shared_figures, name, rows, n):
     figure = shared_figures("attention")
     before = figure.state[rows][n]
+    point(figure, name).focus()  # the page scrolls to what is focused, smoothly: that is over before the mouse comes
+    figure.page.wait_for_timeout(800)
     x, y = centre(figure, name)
     mouse = figure.page.mouse
     mouse.move(x + 4, y - 3)  # taken hold of beside its middle: it does not jump there

@@ -51,7 +51,7 @@ CHANGES = {
     ],
     "heads": [("Head 2", "Space")],
     "blocks": [("pre-norm", "Space"), ("Weight scale", "ArrowRight"), ("Layers", "ArrowLeft")],
-    "runs": [("post-norm", "Space"), ("200 steps", "Space"), ("Up to step", "End"), ("Play", "Enter")],
+    "runs": [("post-norm", "Space"), ("200 steps", "Space"), ("Up to step", "End")],
     "positions": [
         ("rotary", "Space"),
         ("letters", "Space"),
