@@ -42,7 +42,8 @@ function spread(heights) {
 export function chart() {
   const node = svg("svg", { viewBox: `0 0 ${WIDTH} ${HEIGHT}`, role: "img" });
 
-  function draw({ label, x, y, curves, here = null }) {
+  function draw({ label, x, y, curves: given, here = null }) {
+    const curves = given.filter(({ points }) => points.length); // one that begins later has no end yet
     const across = (value) => LEFT + ((value - x.low) / (x.high - x.low)) * (WIDTH - LEFT - RIGHT);
     const down = (value) => HEIGHT - BOTTOM - ((value - y.low) / (y.high - y.low)) * (HEIGHT - TOP - BOTTOM);
     const text = (words, attributes) => svg("text", attributes, words);
