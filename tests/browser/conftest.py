@@ -139,15 +139,17 @@ class Visit:
         return int(response.headers.get("content-length", 0))
 
     def settle(self):
-        """Wait until the fonts are there, each section has been laid out and each live figure is drawn."""
+        """Wait until each section has been laid out, each live figure is drawn and the fonts of both are there."""
         self.page.wait_for_load_state("networkidle")
-        self.page.evaluate("document.fonts.ready.then(() => true)")
         for section in self.page.locator(".bd-article > section > section").all():
             section.evaluate("node => node.scrollIntoView()")
         for figure in self.page.locator(".live-figure").all():
             figure.scroll_into_view_if_needed()
             figure.locator(".lf-summary:not(:empty)").wait_for()
         self.page.evaluate("window.scrollTo(0, 0)")
+        # A font is fetched when the first section that needs it is laid out, and that is a frame later.
+        self.page.evaluate("new Promise((after) => requestAnimationFrame(() => setTimeout(after)))")
+        self.page.evaluate("document.fonts.ready.then(() => true)")
 
     def theme(self, mode: str):
         """Switch between `light` and `dark`, as the theme's own button does."""
