@@ -98,6 +98,8 @@ def browser():
         chromium = playwright.chromium.launch(executable_path=CHROMIUM, args=FLAGS)
         yield chromium
         chromium.close()
+# A section that comes into view is laid out, and its fonts are fetched, with the frame that follows.
+NEXT_FRAME = "new Promise((drawn) => requestAnimationFrame(() => setTimeout(drawn)))"
 
 
 class Visit:
@@ -143,12 +145,11 @@ class Visit:
         self.page.wait_for_load_state("networkidle")
         for section in self.page.locator(".bd-article > section > section").all():
             section.evaluate("node => node.scrollIntoView()")
+            self.page.evaluate(NEXT_FRAME)
         for figure in self.page.locator(".live-figure").all():
             figure.scroll_into_view_if_needed()
             figure.locator(".lf-summary:not(:empty)").wait_for()
         self.page.evaluate("window.scrollTo(0, 0)")
-        # A font is fetched when the first section that needs it is laid out, and that is a frame later.
-        self.page.evaluate("new Promise((after) => requestAnimationFrame(() => setTimeout(after)))")
         self.page.evaluate("document.fonts.ready.then(() => true)")
 
     def theme(self, mode: str):
