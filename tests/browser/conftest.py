@@ -98,6 +98,8 @@ def browser():
         chromium = playwright.chromium.launch(executable_path=CHROMIUM, args=FLAGS)
         yield chromium
         chromium.close()
+
+
 # A section that comes into view is laid out, and its fonts are fetched, with the frame that follows.
 NEXT_FRAME = "new Promise((drawn) => requestAnimationFrame(() => setTimeout(drawn)))"
 
