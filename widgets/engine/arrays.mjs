@@ -41,22 +41,41 @@ export function transpose(x) {
   return out;
 }
 
-/** X W, or X W + b. Four rows of W at a time, so that each number of the result is fetched once for the four. */
-export function linear(x, weight, bias = null) {
-  const [d, wide, w] = [weight.rows, weight.columns, weight.data];
-  if (x.columns !== d) throw new Error(`A row has ${x.columns} numbers; expected ${d}, one for each row of the matrix.`);
-  const out = matrix(x.rows, wide);
-  for (let n = 0; n < x.rows; n++) {
-    const [from, to] = [row(x, n), row(out, n)];
-    if (bias) to.set(bias);
-    let i = 0;
-    for (; i + 3 < d; i += 4) {
-      const [a, b, c, e] = [from[i], from[i + 1], from[i + 2], from[i + 3]];
-      const [first, second, third, fourth] = [i * wide, (i + 1) * wide, (i + 2) * wide, (i + 3) * wide];
-      for (let j = 0; j < wide; j++) to[j] += a * w[first + j] + b * w[second + j] + c * w[third + j] + e * w[fourth + j];
-    }
-    for (; i < d; i++) for (let j = 0; j < wide; j++) to[j] += from[i] * w[i * wide + j];
+/** Add x W to `to`, for one row x; four rows of W at a time, so that each number of the result is fetched once for the four. */
+function addRow(x, to, { rows: d, columns: wide, data: w }) {
+  let i = 0;
+  for (; i + 3 < d; i += 4) {
+    const [a, b, c, e] = [x[i], x[i + 1], x[i + 2], x[i + 3]];
+    const [first, second, third, fourth] = [i * wide, (i + 1) * wide, (i + 2) * wide, (i + 3) * wide];
+    for (let j = 0; j < wide; j++) to[j] += a * w[first + j] + b * w[second + j] + c * w[third + j] + e * w[fourth + j];
   }
+  for (; i < d; i++) for (let j = 0; j < wide; j++) to[j] += x[i] * w[i * wide + j];
+}
+
+/** As `addRow`, for two rows x and y at once, so that each number of W is fetched once for both. */
+function addTwoRows(x, y, toX, toY, { rows: d, columns: wide, data: w }) {
+  let i = 0;
+  for (; i + 3 < d; i += 4) {
+    const [a, b, c, e] = [x[i], x[i + 1], x[i + 2], x[i + 3]];
+    const [p, q, r, s] = [y[i], y[i + 1], y[i + 2], y[i + 3]];
+    const [first, second, third, fourth] = [i * wide, (i + 1) * wide, (i + 2) * wide, (i + 3) * wide];
+    for (let j = 0; j < wide; j++) {
+      const w1 = w[first + j], w2 = w[second + j], w3 = w[third + j], w4 = w[fourth + j];
+      toX[j] += a * w1 + b * w2 + c * w3 + e * w4;
+      toY[j] += p * w1 + q * w2 + r * w3 + s * w4;
+    }
+  }
+  for (; i < d; i++) for (let j = 0; j < wide; j++) { toX[j] += x[i] * w[i * wide + j]; toY[j] += y[i] * w[i * wide + j]; }
+}
+
+/** X W, or X W + b. */
+export function linear(x, weight, bias = null) {
+  if (x.columns !== weight.rows) throw new Error(`A row has ${x.columns} numbers; expected ${weight.rows}, one for each row of the matrix.`);
+  const out = matrix(x.rows, weight.columns);
+  if (bias) for (let n = 0; n < x.rows; n++) row(out, n).set(bias);
+  let n = 0;
+  for (; n + 1 < x.rows; n += 2) addTwoRows(row(x, n), row(x, n + 1), row(out, n), row(out, n + 1), weight);
+  if (n < x.rows) addRow(row(x, n), row(out, n), weight);
   return out;
 }
 

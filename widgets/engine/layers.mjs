@@ -107,10 +107,11 @@ export class SwiGLU extends FeedForward {
 /** Turn each row by its position: column i and column i + d_k / 2 are a pair, one hand of a clock. */
 export function rotatePairs(rows, positions, base) {
   const [out, half] = [matrix(rows.rows, rows.columns), rows.columns / 2];
+  const slowness = Array.from({ length: half }, (_, i) => base ** (i / half));
   for (let n = 0; n < rows.rows; n++) {
     const [from, to] = [row(rows, n), row(out, n)];
     for (let i = 0; i < half; i++) {
-      const angle = positions[n] / base ** (i / half);
+      const angle = positions[n] / slowness[i];
       const [sine, cosine] = [Math.sin(angle), Math.cos(angle)];
       to[i] = from[i] * cosine - from[i + half] * sine;
       to[i + half] = from[i] * sine + from[i + half] * cosine;
