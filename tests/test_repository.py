@@ -1,7 +1,6 @@
 """The repository keeps its own rules: short files, one address, no third party, a light package."""
 
 import ast
-import gzip
 import re
 import subprocess
 import sys
@@ -96,13 +95,6 @@ def test_nothing_is_loaded_from_a_third_party():
             r"""(?:\bfrom|\bimport|\bfetch\(|\burl\()\s*["'`]?(https?:[^"'`)\s]+)""", file.read_text("utf-8")
         )
         assert not loads, f"{file.relative_to(ROOT)} loads {loads}"
-
-
-def test_the_code_of_the_pages_is_small():
-    """All modules of the live figures and of the site, as a server sends them; a page fetches what it shows."""
-    modules = [file for folder in ("widgets", "_ext", "_static") for file in (ROOT / folder).rglob("*.mjs")]
-    sizes = {file.name: len(gzip.compress(file.read_bytes())) for file in modules}
-    assert sum(sizes.values()) < 150_000, sorted(sizes.items(), key=lambda item: -item[1])
 
 
 def imported(statement: str) -> tuple[float, set[str]]:

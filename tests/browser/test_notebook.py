@@ -149,19 +149,29 @@ def test_seq2seq(live, notebook):
     np.testing.assert_allclose(state["sure"], wanted, **CLOSE)
 
 
-def test_decoder(live, notebook):
-    """Every figure of a decoder that is asked for shows what comes next, or where it looks."""
-    model = decoder()
-    state = notebook().show(live.decoder(model, LETTERS, "machine")).type("cabbage")
-    ids = [LETTERS.special["<start>"], *LETTERS.encode("cabbage")]
-    assert state["ids"] == ids
-    wanted = np.sort(jax.nn.softmax(model(jnp.asarray(ids))[-1]))[::-1]
-    np.testing.assert_allclose([share for _, share in state["expected"]], wanted[: len(state["expected"])], **CLOSE)
-    state = notebook().show(live.decoder(model, LETTERS)).type("cabbage")
-    np.testing.assert_allclose(state["logits"], model(jnp.asarray(LETTERS.encode("cabbage")))[-1], **CLOSE)
-    state = notebook().show(live.decoder(model, LETTERS, "heads")).type("cabbage")
-    weights = model.attention_weights(jnp.asarray(ids))
-    np.testing.assert_allclose(state["weights"], weights[state["layer"]][state["head"]][state["token"]], **CLOSE)
+@pytest.mark.parametrize("figure", ["writing", "machine", "heads", "lens", "surprise"])
+def test_decoder(live, notebook, figure):
+    model, text = decoder(), LETTERS.encode("cabbage")
+    state = notebook().show(live.decoder(model, LETTERS, figure)).type("cabbage")
+    begun = [LETTERS.special["<start>"]] if figure in ("machine", "heads") else []  # where the vocabulary has one
+    ids = jnp.asarray([*begun, *text])
+    logits = model(ids)
+    following = jax.nn.softmax(logits[-1])
+    if figure == "writing":
+        np.testing.assert_allclose(state["logits"], logits[-1], **CLOSE)
+    elif figure == "machine":
+        wanted = np.sort(following)[::-1]
+        np.testing.assert_allclose([share for _, share in state["expected"]], wanted[: len(state["expected"])], **CLOSE)
+    elif figure == "heads":
+        weights = model.attention_weights(ids)[state["layer"]][state["head"]][state["token"]]
+        np.testing.assert_allclose(state["weights"], weights, **CLOSE)
+    elif figure == "lens":
+        last = state["depths"][-1]
+        wanted = jax.nn.softmax(logits[state["place"]])[jnp.asarray(last["likeliest"])]
+        np.testing.assert_allclose(last["shares"], wanted, **CLOSE)
+    else:
+        surprises = -jax.nn.log_softmax(logits)[np.arange(6), np.asarray(text[1:])]
+        np.testing.assert_allclose(state["surprises"], surprises, **CLOSE)
 
 
 def test_vit(live, notebook):

@@ -1,8 +1,11 @@
 """Every page of the built site, as a browser sees it: whole, self-contained, legible, accessible."""
 
+import gzip
 import re
 
 import pytest
+
+from tests.browser.conftest import SITE
 
 PHONE, WIDE = {"width": 390, "height": 844}, {"width": 1400, "height": 900}
 
@@ -120,6 +123,14 @@ def test_page_weighs_little(visited):
     """Under 1.5 MB as it is sent, with all that its figures fetch."""
     heaviest = sorted(visited.weights.items(), key=lambda item: -item[1])[:5]
     assert 50_000 < sum(visited.weights.values()) < 1_500_000, (sum(visited.weights.values()), heaviest)
+
+
+def test_scripts_of_the_book_are_small():
+    """Every module of the live figures and of the site, as it is sent; a page fetches those that it shows."""
+    modules = sorted((SITE / "_static").rglob("*.mjs"))
+    sizes = {module.name: len(gzip.compress(module.read_bytes())) for module in modules}
+    assert len(sizes) > 40
+    assert sum(sizes.values()) < 90_000, sorted(sizes.items(), key=lambda item: -item[1])
 
 
 def test_page_is_shown_before_scripts_run(open_page, path):
