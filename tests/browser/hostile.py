@@ -54,3 +54,17 @@ HOSTILE = [
     "日本語のテキスト",
     "ﷺ" * 200,
 ]
+
+
+def type_each(field):
+    """Type each of the texts into a field, with a moment for the figure to answer."""
+    field.evaluate(
+        """async (node, texts) => {
+            for (const text of texts) {
+                node.value = text;
+                node.dispatchEvent(new Event('input', { bubbles: true }));
+                await new Promise((done) => setTimeout(done, 20));
+            }
+        }""",
+        HOSTILE,
+    )

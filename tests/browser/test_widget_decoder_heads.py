@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import plainformer as pf
-from tests.browser.hostile import HOSTILE
+from tests.browser.hostile import type_each
 
 RANDOM = np.random.default_rng(0)
 
@@ -128,16 +128,7 @@ def test_heads_by_touch(open_figure):
 def test_heads_take_any_text(shared_figures):
     figure = shared_figures("decoder_heads")
     field = figure.root.get_by_label("Your text")
-    figure.page.evaluate(
-        """async ([node, texts]) => {
-            for (const text of texts) {
-                node.value = text;
-                node.dispatchEvent(new Event('input', { bubbles: true }));
-                await new Promise((done) => setTimeout(done, 20));
-            }
-        }""",
-        [field.element_handle(), HOSTILE],
-    )
+    type_each(field)
     assert figure.page.evaluate("window.alarm") is None
     field.fill("")
     assert "nothing to read yet" in figure.summary

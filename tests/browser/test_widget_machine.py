@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 import plainformer as pf
-from tests.browser.hostile import HOSTILE
+from tests.browser.hostile import type_each
 
 SITE = Path(os.environ.get("SITE", Path(__file__).parents[2] / "_build" / "html"))
 SOURCE = Path(pf.__file__).parent
@@ -212,16 +212,7 @@ def test_machine_writes_on(shared_figures, decoder):
 def test_machine_takes_any_text(shared_figures):
     figure = shared_figures("machine")
     field = figure.root.get_by_label("Your text")
-    figure.page.evaluate(
-        """async ([node, texts]) => {
-            for (const text of texts) {
-                node.value = text;
-                node.dispatchEvent(new Event('input', { bubbles: true }));
-                await new Promise((done) => setTimeout(done, 20));
-            }
-        }""",
-        [field.element_handle(), HOSTILE],
-    )
+    type_each(field)
     assert figure.page.evaluate("window.alarm") is None
     field.fill("🙂" * 70)
     assert "is not in the model's vocabulary and read as □" in figure.summary
