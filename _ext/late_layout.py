@@ -10,7 +10,7 @@ from docutils import nodes
 from live_figure import live_figure
 from sphinx.application import Sphinx
 
-# Pixels on a phone, fitted to the heights of this book's 172 sections: nine in ten are within a third of it.
+# Pixels on a phone, fitted to the heights of the book's sections: nine in ten are within a third of it.
 CHARACTER, LINE, PARAGRAPH, EQUATION, PICTURE, LIVE = 0.7, 20, 27, 220, 300, 1600
 AMPLE = 1.25
 # Only their titles are seen at first.

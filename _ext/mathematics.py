@@ -160,4 +160,4 @@ def setup(app: Sphinx) -> dict:
     app.connect("html-page-context", preload_font)
     # After Sphinx has copied its files, and before `finish_site` looks at the whole.
     app.connect("build-finished", finish, priority=800)
-    return {"parallel_read_safe": True, "parallel_write_safe": True}
+    return {"parallel_read_safe": True, "parallel_write_safe": False}

@@ -58,7 +58,7 @@ function measure(part) {
 
 document.addEventListener("contentvisibilityautostatechange", ({ target, skipped }) => skipped || measure(target), true);
 const article = document.querySelector("article.bd-article");
-if (article && !("oncontentvisibilityautostatechange" in article)) requestIdleCallback?.(() => measure(article));
+if (article && !("oncontentvisibilityautostatechange" in article)) (window.requestIdleCallback ?? setTimeout)(() => measure(article));
 
 // --- Search ---------------------------------------------------------------------------------------------------
 

@@ -146,8 +146,8 @@ function excerpt({ section, words }) {
   const start = parts.reduce((best, part, i) => (hits(part) > hits(parts[best]) ? i : best), 0);
   const text = parts.slice(start).join(" ");
   const short = text.length > 170 ? `${text.slice(0, 170).replace(/\s\S*$/, "")} …` : text;
-  return escape(short).replace(/[\p{L}\p{N}]+/gu, (shown) =>
-    words.some((word) => stem(shown.toLowerCase()).startsWith(word)) ? `<mark>${shown}</mark>` : shown,
+  return short.replace(/[\p{L}\p{N}]+|[&<>"]/gu, (shown) =>
+    words.some((word) => stem(shown.toLowerCase()).startsWith(word)) ? `<mark>${shown}</mark>` : escape(shown),
   );
 }
 
@@ -170,6 +170,9 @@ let index = null;
 const load = () => (index ??= fetch(new URL("search.json", import.meta.url)).then(async (answer) => {
   if (!answer.ok) throw Error(`search.json: status ${answer.status}`);
   return prepare(await answer.json());
+}).catch((error) => {
+  index = null; // what is typed next asks again
+  throw error;
 }));
 
 // Make a search field answer as one types: the dialog's below it, the search page's in the page.
@@ -188,7 +191,7 @@ export function attend(form) {
     );
   if (!dialog) field.value ||= new URLSearchParams(location.search).get("q") ?? "";
   field.addEventListener("input", answer);
-  (dialog ?? form).addEventListener("keydown", (event) => walk(event, field, box));
+  for (const part of dialog ? [dialog] : [form, box]) part.addEventListener("keydown", (event) => walk(event, field, box));
   // A link to a place on the page itself would leave the dialog open.
   box.addEventListener("click", (event) => event.target.closest("a") && dialog?.close());
   answer();

@@ -90,7 +90,11 @@ def said(node: nodes.Node, top: nodes.Node) -> Iterator[str]:
 
 def typed(tex: str) -> str:
     """Return a formula in one line of plain characters: d_k, 1/√d_k, softmax(QK^T)."""
-    line = unicodedata.normalize("NFKC", linear(ElementTree.fromstring(to_mathml(tex, False))))
+    try:
+        formula = to_mathml(tex, False)
+    except ValueError:
+        return tex  # mathematics.py has warned of it
+    line = unicodedata.normalize("NFKC", linear(ElementTree.fromstring(formula)))
     return re.sub(r"\s+", " ", line.replace("\u2061", "")).strip()
 
 

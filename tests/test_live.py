@@ -43,15 +43,24 @@ def test_without_anywidget_it_says_what_to_install(no_anywidget):
         (lambda: live.decoder(decoder(position_scheme="alibi"), LETTERS), "position_scheme='alibi'"),
         (lambda: live.decoder(decoder(), pf.Vocabulary(["a", "b"], separator=" ")), "expected one of characters"),
         (lambda: live.decoder(decoder(), LETTERS, figure="drawing"), "figure is 'drawing'"),
+        (lambda: live.decoder(decoder(), pf.Vocabulary("ab")), "tokenizer has 2 tokens; expected 4"),
+        (lambda: live.decoder(in_16_bits(decoder()), LETTERS), "numbers are bfloat16; expected float32 alone: try"),
         (lambda: live.encoder(masked(), pf.Vocabulary("abcd")), "expected '<mask>' among them"),
         (lambda: live.vit(coloured()), "channels=3; expected grey ones"),
         (lambda: live.attention(np.zeros((2, 3, 4), np.float32)), r"shape \(2, 3, 4\); expected"),
         (lambda: live.attention(np.zeros((2, 3, 3), np.float32), "ab"), "There are 2 tokens and weights of 3"),
+        (lambda: live.attention(np.zeros((1, 0, 0), np.float32)), "weights has 0 numbers; expected 1 to 2,000,000"),
+        (lambda: live.attention(np.zeros((1, 1500, 1500), np.float32)), "weights has 2,250,000 numbers"),
+        (lambda: live.attention(np.full((1, 2, 2), np.nan, np.float32)), "negative, infinite or NaN"),
     ],
 )
 def test_what_cannot_be_shown_is_refused(call, message):
     with pytest.raises(ValueError, match=message):
         call()
+
+
+def in_16_bits(model):
+    return jax.tree.map(lambda x: x.astype("bfloat16"), model)
 
 
 def masked():

@@ -93,15 +93,13 @@ def contents(articles: dict[str, Tag]) -> str:
 
 
 def assemble(included: list[str]) -> str:
-    """The whole book as one page, with the styles of the site and, where formulas are still TeX, its MathJax."""
+    """The whole book as one page, with the styles of the site."""
     head = BeautifulSoup((SITE / "chapters/02_self_attention.html").read_text("utf-8"), "html.parser").head
     if head is None:
         raise LookupError("a page has no head")
     kept = list(head.select("link[rel=stylesheet]"))
-    kept += [script for script in head.select("script") if "mathjax" in str(script).lower()]
     for part in kept:
-        for attribute in part.attrs.keys() & {"href", "src"}:
-            part[attribute] = urljoin("/chapters/x.html", str(part[attribute])).removeprefix("/")
+        part["href"] = urljoin("/chapters/x.html", str(part["href"])).removeprefix("/")
     articles = {page: article(page, included) for page in included}
     first, *rest = articles.values()
     body = "\n".join([str(first), contents(dict(list(articles.items())[1:])), *map(str, rest)])
@@ -124,7 +122,6 @@ def print_page(source: Path, target: Path) -> None:
         page = browser.new_page()
         page.set_default_timeout(60_000 * MINUTES)
         page.goto(source.as_uri())
-        page.evaluate("window.MathJax?.startup?.promise.then(() => true)")
         page.evaluate("document.fonts.ready.then(() => true)")
         margins = {"top": "18mm", "bottom": "20mm", "left": "19mm", "right": "19mm"}
         look = {"format": "A4", "margin": margins, "print_background": True, "outline": True, "tagged": True}

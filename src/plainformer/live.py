@@ -6,6 +6,7 @@ import uuid
 from pathlib import Path
 from typing import Any, Literal
 
+import jax
 import numpy as np
 from jaxtyping import Array, Float
 
@@ -19,6 +20,7 @@ from plainformer.tokens.vocabulary import Vocabulary
 from plainformer.training.saving import save_model
 
 DecoderFigure = Literal["writing", "machine", "heads", "lens", "surprise"]
+MOST_WEIGHTS = 2_000_000  # they are sent as text, about twenty bytes for each
 FOLDER = Path(__file__).with_name("widgets")
 # What the page's engine computes of a configuration; with other values of these fields it does not.
 RUNS: dict[str, tuple] = {
@@ -91,6 +93,11 @@ def attention(weights: Float[Array | np.ndarray, "*layers heads q_seq kv_seq"], 
     if weights.ndim not in (3, 4) or weights.shape[-2] != weights.shape[-1]:
         expected = "(layers, heads, seq, seq) or (heads, seq, seq)"
         raise ValueError(f"weights has shape {weights.shape}; expected {expected}.")
+    if not 0 < weights.size <= MOST_WEIGHTS:
+        expected = f"1 to {MOST_WEIGHTS:,}: fewer layers or heads, or a shorter text"
+        raise ValueError(f"weights has {weights.size:,} numbers; expected {expected}.")
+    if not (np.isfinite(weights).all() and (weights >= 0).all()):
+        raise ValueError("weights has numbers that are negative, infinite or NaN; expected what a softmax gives.")
     seq = weights.shape[-1]
     names = [str(n) for n in range(seq)] if tokens is None else list(tokens)
     if len(names) != seq:
@@ -103,6 +110,14 @@ def _of_model(figure: str, model, tokenizer: Vocabulary | None, **values):
     """The widget of a figure that runs a model, with what else the figure has to know."""
     if tokenizer is not None and tokenizer.separator:
         raise ValueError(f"tokenizer has separator={tokenizer.separator!r}; expected one of characters.")
+    vocab_size = getattr(model.config, "vocab_size", None)
+    if tokenizer is not None and len(tokenizer) != vocab_size:
+        expected = f"{vocab_size}, as many as the model has learned"
+        raise ValueError(f"tokenizer has {len(tokenizer)} tokens; expected {expected}.")
+    dtypes = {str(leaf.dtype) for leaf in jax.tree.leaves(model) if hasattr(leaf, "dtype")}
+    if dtypes != {"float32"}:
+        hint = 'jax.tree.map(lambda x: x.astype("float32"), model)'
+        raise ValueError(f"The model's numbers are {', '.join(sorted(dtypes))}; expected float32 alone: try {hint}.")
     _check_runs(model.config)
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, "model.safetensors")

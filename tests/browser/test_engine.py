@@ -208,7 +208,7 @@ def test_models_of_ones_own(browser, site, tmp_path, kind, stack):
     close(found, np.ravel(model(*arrays)), f"{kind}: {stack}")
 
 
-def test_vocabulary(ask, browser, site, stored):
+def test_vocabulary(browser, site):
     """Ids and texts as in Python, also of what the vocabulary has not."""
     _, vocabulary = pf.load_pretrained("seq2seq")
     texts = ["17 July 1987", "", "22. März 2031", "日本 🙂 <start>", "a\u0301\u200f", "\ud7ff"]
@@ -307,7 +307,7 @@ def test_a_model_is_kept_for_the_next_visit(browser, site, kept):
     assert len(fetched) == (1 if kept == "whole" else 2)
 
 
-@pytest.mark.parametrize("without", ["", "delete window.Worker", "delete window.WebAssembly"])
+@pytest.mark.parametrize("without", ["", "delete window.Worker", "delete window.Worker; delete window.WebAssembly"])
 def test_a_model_loads_with_progress(browser, site, stored, without):
     """In a worker; in the page, where the browser has none; and nothing needs WebAssembly."""
     context = browser.new_context()
