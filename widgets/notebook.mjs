@@ -6,6 +6,7 @@ const NAMED = /(from |import\()"(\.[^"]+\.mjs)"|new URL\("(\.[^"]+\.mjs)", impor
 
 // Addresses by their texts, shared by all figures of a notebook: they have one engine, and one worker, between them.
 const shared = (globalThis.plainformerModules ??= new Map());
+let views = 0;
 
 /** A function that gives each module its address, by its path. */
 export function addresses(modules) {
@@ -23,13 +24,16 @@ export default {
   async render({ model, el }) {
     const stage = document.createElement("div");
     el.append(stage);
+    const [addressOf, name] = [addresses(model.get("modules")), `${model.get("name")}-${++views}`];
     try {
-      const { mount } = await import(addresses(model.get("modules"))(`${model.get("figure")}.mjs`));
+      const { mount } = await import(addressOf(`${model.get("figure")}.mjs`));
       const file = model.get("file"); // a DataView
       const bytes = file?.byteLength && file.buffer.slice(file.byteOffset, file.byteOffset + file.byteLength);
-      await mount(stage, { ...model.get("values"), ...(bytes && { name: model.get("name"), bytes }) });
+      await mount(stage, { ...model.get("values"), ...(bytes && { name, bytes }) });
     } catch (error) {
       stage.textContent = error.message; // a figure says itself what it can mend
     }
+    // Called when the figure leaves the notebook, as when its cell is run again.
+    return () => import(addressOf("engine/client.mjs")).then(({ release }) => release(name)).catch(() => {});
   },
 };

@@ -2,6 +2,7 @@
 
 import base64
 import json
+import re
 
 import jax
 import jax.numpy as jnp
@@ -231,6 +232,7 @@ FAULTS = {
     "empty": (lambda data: b"", "it has 0 bytes"),
     "a web page": (lambda data: b"<!doctype html><p>Not found</p>", "header is cut short"),
     "one number changed": (lambda data: data[:-3] + bytes([data[-3] ^ 1]) + data[-2:], "numbers are not those saved"),
+    "a header altered": (lambda data: data.replace(b'"shape"', b'"shade"', 1), "does not say where"),
     "another type": (lambda data: data.replace(b'"F32"', b'"F16"'), "holds F16"),
 }
 LOAD = """async (name) => {
@@ -279,6 +281,18 @@ def test_a_missing_file_is_named_and_can_be_asked_for_again(browser, site, answe
     expected = {"status": "status 404", "connection": "no connection"}[answer]
     assert expected in page.evaluate(LOAD, "decoder")["error"]
     context.unroute("**/*.safetensors")
+    assert len(page.evaluate(LOAD, "decoder")["logits"]) == 97
+    context.close()
+
+
+def test_an_engine_that_cannot_be_fetched_is_asked_for_again(browser, site):
+    context = browser.new_context(service_workers="block")
+    page = context.new_page()
+    page.goto(site + "404.html")
+    context.route(re.compile("engine/(worker|host)"), lambda route: route.abort())
+    assert "there is no connection" in page.evaluate(LOAD, "decoder")["error"]
+    context.unroute(re.compile("engine/(worker|host)"))
+    # A module that could not be fetched stays lost to this page, as browsers will have it, but the worker does not.
     assert len(page.evaluate(LOAD, "decoder")["logits"]) == 97
     context.close()
 

@@ -31,7 +31,7 @@ SHOW = """async ([esm, values, file]) => {
     const given = { ...values, file: new DataView(message.buffer, 5) };
     const el = document.createElement('div');
     document.body.append(el);
-    await widget.render({ model: { get: (name) => given[name], on() {} }, el });
+    window.leave = await widget.render({ model: { get: (name) => given[name], on() {} }, el });
 }"""
 
 
@@ -172,6 +172,13 @@ def test_decoder(live, notebook, figure):
     else:
         surprises = -jax.nn.log_softmax(logits)[np.arange(6), np.asarray(text[1:])]
         np.testing.assert_allclose(state["surprises"], surprises, **CLOSE)
+
+
+def test_a_figure_that_leaves_the_notebook_gives_back_its_model(live, notebook):
+    shown = notebook().show(live.decoder(decoder(), LETTERS, "machine"))
+    shown.page.evaluate("window.leave()")
+    shown.root.get_by_label("Your text").fill("cab")
+    assert "There is no model" in shown.sentence
 
 
 def test_vit(live, notebook):

@@ -7,8 +7,11 @@ let opened = null;
 
 /** A function that answers requests: of a worker, or of this page where no worker can be started. */
 function open() {
-  opened ??= new Promise((resolve) => {
-    const here = async () => resolve((await import("./host.mjs")).answer);
+  opened ??= new Promise((resolve, reject) => {
+    const here = () => import("./host.mjs").then(({ answer }) => resolve(answer), () => {
+      opened = null; // whoever asks next tries again
+      reject(new Error("What runs the model could not be fetched: there is no connection. Try again, or reload the page."));
+    });
     const stopped = () => new Error("The model stopped. Reload the page to start it again.");
     let [worker, isAlive] = [null, true];
     try {
@@ -46,6 +49,9 @@ export async function loadModel(name, source, onprogress = () => {}) {
   return { config, tokenizer: tokenizer && new Vocabulary(tokenizer), ask: (method, ...inputs) => answer({ name, method, inputs }) };
 }
 
+/** Give back the room that a model takes, which nobody will ask any more. */
+export const release = async (name) => (await open())({ name, method: "release", inputs: [] });
+
 /** A model that learns in the page (training.mjs), made by its options; one of that name that is there makes way for it. */
 export async function newLearner(name, options) {
   const answer = await open();
@@ -63,16 +69,19 @@ export function newest(work, show, fail = (error) => { throw error; }) {
     next = inputs;
     if (busy) return;
     busy = true;
-    while (next) {
-      const now = next;
-      next = null;
-      try {
-        const result = await work(...now);
-        if (!next) show(result, ...now);
-      } catch (error) {
-        if (!next) fail(error);
+    try {
+      while (next) {
+        const now = next;
+        next = null;
+        try {
+          const result = await work(...now);
+          if (!next) show(result, ...now);
+        } catch (error) {
+          if (!next) fail(error);
+        }
       }
+    } finally {
+      busy = false;
     }
-    busy = false;
   };
 }

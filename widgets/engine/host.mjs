@@ -15,9 +15,13 @@ async function download(address, onprogress) {
   const total = Number(response.headers.get("content-length"));
   const [parts, reader] = [[], response.body.getReader()];
   let loaded = 0;
-  for (let part = await reader.read(); !part.done; part = await reader.read()) {
-    parts.push(part.value);
-    onprogress(loaded += part.value.length, total);
+  try {
+    for (let part = await reader.read(); !part.done; part = await reader.read()) {
+      parts.push(part.value);
+      onprogress(loaded += part.value.length, total);
+    }
+  } catch {
+    throw new Error(`The connection broke off after ${loaded} bytes of the model. Try again.`);
   }
   return new Blob(parts).arrayBuffer();
 }
@@ -49,7 +53,7 @@ async function modelFrom(bytes) {
 async function load(source, onprogress) {
   if (typeof source !== "string") return modelFrom(source);
   const shelf = await openShelf();
-  const kept = await shelf?.match(source);
+  const kept = await shelf?.match(source).catch(() => null);
   if (kept) {
     try {
       return await modelFrom(await kept.arrayBuffer());
@@ -63,7 +67,7 @@ async function load(source, onprogress) {
 
 /**
  * What the model of that name returns for `method(...inputs)`; for "load", its configuration and tokenizer; for "learn",
- * nothing: there is a new one then, which has learned nothing yet.
+ * nothing: there is a new one then, which has learned nothing yet; for "release", nothing: there is none any more.
  */
 export async function answer({ name, method, inputs }, onprogress = () => {}) {
   if (method === "learn") {
@@ -72,9 +76,14 @@ export async function answer({ name, method, inputs }, onprogress = () => {}) {
     return null;
   }
   if (method === "load") {
-    if (!models.has(name)) models.set(name, await load(inputs[0], onprogress));
-    const { config, tokenizer } = models.get(name);
+    if (!models.has(name)) {
+      models.set(name, load(inputs[0], onprogress)); // at once: another figure that wants it waits for the same file
+      models.get(name).catch(() => models.delete(name));
+    }
+    const { config, tokenizer } = await models.get(name);
     return { config, tokenizer };
   }
-  return models.get(name).model[method](...inputs);
+  if (method === "release") return void models.delete(name);
+  if (!models.has(name)) throw new Error(`There is no model ${name} any more. Reload the page, or run the cell again.`);
+  return (await models.get(name)).model[method](...inputs);
 }

@@ -1,7 +1,7 @@
 // Read the files that `save_model` writes: safetensors, the model's configuration and tokenizer in the header.
 import { matrix } from "./arrays.mjs";
 
-const hint = "Reload the page to fetch it again.";
+const hint = "Reload the page, or run the cell again.";
 
 /** The tensors of a file as matrices (a vector is one row), its configuration, and its tokenizer's parts or null. */
 export function readSafetensors(buffer) {
@@ -17,14 +17,22 @@ export function readSafetensors(buffer) {
   }
   const { __metadata__: metadata = {}, ...entries } = header;
   const tensors = new Map();
-  for (const [name, { dtype, shape, data_offsets: [start, stop] }] of Object.entries(entries)) {
+  for (const [name, { dtype, shape, data_offsets: place }] of Object.entries(entries)) {
+    if (!Array.isArray(shape) || !Array.isArray(place)) throw damaged(`its header does not say where ${name} is`);
+    const [start, stop] = place;
     const size = shape.reduce((product, side) => product * side, 1);
     if (dtype !== "F32") throw damaged(`${name} holds ${dtype}, and F32 is expected`);
     if (stop - start !== 4 * size || 8 + length + stop > buffer.byteLength) throw damaged(`${name} is cut short`);
     const numbers = new Float32Array(buffer.slice(8 + length + start, 8 + length + stop));
     tensors.set(name, { ...(shape.length === 2 ? matrix(...shape, numbers) : matrix(1, size, numbers)), shape });
   }
-  const parsed = (part) => (part in metadata ? JSON.parse(metadata[part]) : null);
+  function parsed(part) {
+    try {
+      return part in metadata ? JSON.parse(metadata[part]) : null;
+    } catch {
+      throw damaged(`its ${part} cannot be read`);
+    }
+  }
   return { tensors, config: parsed("config"), tokenizer: parsed("tokenizer"), metadata };
 }
 
