@@ -1,6 +1,7 @@
 // Attention by hand (chapter 02): queries, keys and values in the plane, each step to the output, and the usual mistakes.
 import {
-  checkbox, choice, fold, format, frame, gauge, html, matmul, matrixTable, numberTable, picker, rowSums, scaled, slider, softmax, svg, transpose,
+  checkbox, choice, columnHead, fold, format, frame, gauge, html, largest, matmul, matrixTable, numberTable, picker, rowSums, scaled, slider,
+  softmax, svg, table, title, total as sum, transpose, wideNote,
 } from "./common.mjs";
 import { arrow, convexHull, handle, label, line, nameAt, pair, plane } from "./drag.mjs";
 
@@ -18,12 +19,11 @@ const USUAL = 1 / Math.sqrt(2); // one over the root of d_k
 
 const hue = (i) => `color: var(--lf-hue-${i + 1})`;
 const named = (letter, i) => `${letter}${"₁₂₃₄₅"[i]}`;
-const sum = (row) => rowSums([row])[0];
 const isOne = (total) => (Math.abs(total - 1) < 5e-3 ? "lf-one" : "lf-not-one");
 const put = (rows, i, value) => rows.map((row, n) => (n === i ? value : row));
 
 /** What the package computes in `attend`, or what a mistake makes of it: a row for each query, a column for each key. */
-export function attend({ queries, keys, values }, mask, scale, mistake = "none") {
+function attend({ queries, keys, values }, mask, scale, mistake = "none") {
   const products = matmul(queries, transpose(keys));
   const scores = scaled(products, scale);
   const turned = (row) => (row.every(Boolean) ? row : row.map((seen) => !seen)); // +∞ beats all that is seen
@@ -102,29 +102,27 @@ function stepTable(onseen) {
   const rows = cells.map((row, i) => html("tr", {}, html("th", { scope: "row", style: hue(i) }, named("k", i)), row[0].node, row[1].node,
     html("td", { class: "lf-seen" }, boxes[i].node, signs[i]), row[2].node, row[3].node));
   const sums = ["sum", "", "", "", "", ""].map((words) => html("td", {}, words));
-  const factor = html("th", { scope: "col" });
-  const [product, ...heads] = ["q·k", "mask", "exp", "weight"].map((words) => html("th", { scope: "col" }, words));
-  const table = html("table", { class: "lf-steps" }, html("caption"), html("thead", {}, html("tr", {}, html("td"), product, factor, heads)),
-    html("tbody", {}, rows, html("tr", { class: "lf-sum" }, sums)));
+  const factor = columnHead();
+  const steps = table("", ["", "q·k", factor, "mask", "exp", "weight"], [...rows, html("tr", { class: "lf-sum" }, sums)], { class: "lf-steps" });
   const parts = TOKENS.map((i) => html("i", { style: hue(i) }));
   const one = html("b");
-  const node = html("div", {}, table, html("div", { class: "lf-budget", "aria-hidden": "true" }, parts, one));
+  const node = html("div", {}, steps, html("div", { class: "lf-budget", "aria-hidden": "true" }, parts, one));
   function show({ visible, mistake, many, causal, chosen }, name, scale, { products, scores, exponentials, weights }) {
-    const [most, total] = [Math.max(...[...products, ...scores].map(Math.abs)), sum(weights)];
-    table.caption.textContent = `From products to weights, for ${name}`;
+    const [most, whole] = [Math.max(...[...products, ...scores].map(Math.abs)), sum(weights)];
+    steps.caption.textContent = `From products to weights, for ${name}`;
     factor.textContent = `× ${format(scale)}`;
     TOKENS.forEach((i) => {
       const seen = visible[i] && !(many && causal && i > chosen);
-      boxes[i].checked = visible[i];
+      boxes[i].value = visible[i];
       signs[i].textContent = seen ? "" : HIDING[mistake];
       rows[i].classList.toggle("lf-unseen", !seen);
       [[products, most], [scores, most], [exponentials, 1], [weights, 1]].forEach(([row, limit], j) => cells[i][j].show(row[i], limit));
-      parts[i].style.width = `${(100 * weights[i]) / Math.max(1, total)}%`;
+      parts[i].style.width = `${(100 * weights[i]) / Math.max(1, whole)}%`;
     });
-    one.style.left = `${100 / Math.max(1, total)}%`;
+    one.style.left = `${100 / Math.max(1, whole)}%`;
     sums[4].textContent = mistake === "axis" ? "by column" : format(sum(exponentials));
-    sums[5].textContent = format(total);
-    sums[5].className = isOne(total);
+    sums[5].textContent = format(whole);
+    sums[5].className = isOne(whole);
   }
   return { node, show };
 }
@@ -156,7 +154,7 @@ function verdict({ mistake, many, chosen }, mask, scale, now, right) {
   if (mistake === "after") return `What is hidden took its share of the softmax before it was struck out: the weights of ${name} sum to ${total}.`;
   if (mistake === "sign") return `The hidden keys get all the weight, and what ${name} may see gets none; the output is ${pair(now.output)}.`;
   if (!mask.some(Boolean)) return "Every token is hidden: all weights are 0, and the output is the zero vector.";
-  return `${many ? name : "The query"} gives token ${now.weights.indexOf(most) + 1} the largest weight, ${format(most)}; the output is ${pair(now.output)}.`;
+  return `${many ? name : "The query"} gives token ${largest(now.weights) + 1} the largest weight, ${format(most)}; the output is ${pair(now.output)}.`;
 }
 
 /** The tables in which all numbers can be typed. */
@@ -181,7 +179,7 @@ function settings(set, get) {
   const factor = ({ position, mistake }) => 2 ** position * (mistake === "scale" ? 1 : USUAL);
   const many = choice({ legend: "Queries", options: [["one", "one"], ["five", "five"]],
     onchange: (value) => set({ many: value === "five", mistake: value === "one" && get().mistake === "axis" ? "none" : get().mistake }) });
-  const scale = slider({ label: "Score multiplier", min: -4, max: 4, step: 0.25, ticks: [0], oninput: (position) => set({ position }),
+  const scale = slider({ label: "Score multiplier", min: -4, max: 4, step: 0.25, ticks: [0], onchange: (position) => set({ position }),
     show: () => `${format(factor(get()))}${factor(get()) === USUAL ? " = 1/√d_k" : ""}` });
   const mistake = picker({ label: "Mistake", options: Object.entries(MISTAKES),
     onchange: (value) => set({ mistake: value, many: value === "axis" || get().many }) }); // a column needs several queries
@@ -189,7 +187,7 @@ function settings(set, get) {
   const causal = checkbox({ label: "causal mask", onchange: (on) => set({ causal: on }) });
   function show(state) {
     [many.value, scale.value, mistake.value, which.value] = [state.many ? "five" : "one", state.position, state.mistake, state.chosen];
-    [causal.checked, which.node.hidden, causal.node.hidden] = [state.causal, !state.many, !state.many];
+    [causal.value, which.node.hidden, causal.node.hidden] = [state.causal, !state.many, !state.many];
   }
   return { nodes: [many, scale, mistake, which, causal].map(({ node }) => node), show, factor };
 }
@@ -199,24 +197,25 @@ const rowOf = ({ products, scores, exponentials, weights, outputs }, n) =>
   ({ products: products[n], scores: scores[n], exponentials: exponentials[n], weights: weights[n], output: outputs[n] });
 
 export function mount(element) {
-  let state = START;
-  const set = (change) => { state = { ...state, ...change }; render(); };
-  const { controls, stage, publish } = frame(element, { label: "Live figure: attention of queries over five tokens, by hand",
+  const figure = frame(element, { label: "Live figure: attention of queries over five tokens, by hand", start: START, draw,
     reset: () => { typed.folded.open = false; set(START); } });
-  const knobs = settings(set, () => state);
-  const left = keyPlane((point) => set({ queries: put(state.queries, state.chosen, point) }), (i, point) => set({ keys: put(state.keys, i, point) }));
-  const right = valuePlane((i, point) => set({ values: put(state.values, i, point) }));
-  const steps = stepTable((i, on) => set({ visible: put(state.visible, i, on) }));
+  const { controls, stage, publish, set } = figure;
+  const get = () => figure.settings;
+  const change = (kind) => (i, value) => set({ [kind]: put(get()[kind], i, value) });
+  const knobs = settings(set, get);
+  const left = keyPlane((point) => change("queries")(get().chosen, point), change("keys"));
+  const right = valuePlane(change("values"));
+  const steps = stepTable(change("visible"));
   const map = weightTable((chosen) => set({ chosen }));
-  const typed = numbers(set, () => state, (words) => publish(JSON.parse(element.dataset.state), words));
-  const titled = (title, { node }) => html("div", {}, html("p", { class: "lf-title" }, title), node);
+  const typed = numbers(set, get, (words) => publish(JSON.parse(element.dataset.state), words));
+  const titled = (words, { node }) => html("div", {}, title(words), node);
   controls.append(...knobs.nodes);
   stage.append(html("div", { class: "lf-wide lf-planes" }, titled("Keys and query", left), titled("Values and output", right)),
-    html("p", { class: "lf-note lf-wide" }, "Drag q, a key or a value, or use the arrow keys. " +
+    wideNote("Drag q, a key or a value, or use the arrow keys. " +
       "Dotted lines: how far a key reaches along q. Arrows to the output y: each value, times its weight."),
     html("div", { class: "lf-wide lf-pair" }, steps.node, map.node), typed.folded.node);
 
-  function render() {
+  function draw(state) {
     const [n, scale] = [state.chosen, knobs.factor(state)];
     const masks = TOKENS.map((i) => TOKENS.map((m) => state.visible[m] && !(state.many && state.causal && m > i)));
     const all = attend(state, masks, scale, state.mistake);
@@ -231,5 +230,5 @@ export function mount(element) {
     publish({ ...state, query: state.queries[n], scale, mask: masks[n], masks, matrix: all.weights, outputs: all.outputs, ...now },
       verdict(state, masks[n], scale, now, correct));
   }
-  render();
+  set(START);
 }

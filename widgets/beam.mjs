@@ -1,37 +1,36 @@
 // Beam search in the page (chapter 07), as `beam_search` of the package does it, and the tree that it looks at.
-import { format, html, slider, svg } from "./common.mjs";
+import { button, clamp, format, html, note, ranked, slider, svg, total, wide } from "./common.mjs";
 import { threeFigures } from "./chart.mjs";
 import { visible } from "./texts.mjs";
 
 const [ROW, MARGIN, RADIUS] = [28, 18, 11];
 
 /** The logarithms of the softmax of logits. */
-export function logSoftmax(logits) {
+function logSoftmax(logits) {
   const largest = Math.max(...logits);
-  const norm = largest + Math.log(logits.reduce((sum, logit) => sum + Math.exp(logit - largest), 0));
+  const norm = largest + Math.log(total(logits.map((logit) => Math.exp(logit - largest))));
   return logits.map((logit) => logit - norm);
 }
 
-const likeliest = (logProbs, number) => logProbs.map((_, token) => token).sort((a, b) => logProbs[b] - logProbs[a]).slice(0, number);
+const byProbability = (texts) => [...texts].sort((a, b) => b.logProb - a.logProb);
 
 /**
  * Every step of a beam search: the texts that extend one of the beam, each with its newest `token`, the place of its
  * `parent` in the step before, the `share` of the token after that, and `kept` if it is among the best. `next(ids)`
  * gives logits; of each text the likeliest tokens, as many as the beam holds, are enough to choose from.
  */
-export async function* beamSearch(prompt, width, depth, next) {
+async function* beamSearch(prompt, width, depth, next) {
   let beam = [{ ids: prompt, logProb: 0, place: -1 }];
   for (let step = 0; step < depth; step++) {
     const longer = [];
     for (const text of beam) {
       const logProbs = logSoftmax(await next(text.ids));
-      for (const token of likeliest(logProbs, width)) {
+      for (const token of ranked(logProbs).slice(0, width)) {
         const logProb = text.logProb + logProbs[token];
         longer.push({ ids: [...text.ids, token], token, parent: text.place, share: Math.exp(logProbs[token]), logProb, place: longer.length, kept: false });
       }
     }
-    const best = [...longer].sort((a, b) => b.logProb - a.logProb).slice(0, width);
-    for (const text of best) text.kept = true;
+    for (const text of byProbability(longer).slice(0, width)) text.kept = true;
     beam = longer.filter(({ kept }) => kept);
     yield longer;
   }
@@ -48,7 +47,7 @@ function wayTo(steps, { step, place }) {
 }
 
 /** The likeliest texts of the last step, best first. */
-const bestTexts = (steps) => steps.at(-1).filter(({ kept }) => kept).sort((a, b) => b.logProb - a.logProb);
+const bestTexts = (steps) => byProbability(steps.at(-1).filter(({ kept }) => kept));
 const bestOf = (steps) => ({ step: steps.length - 1, place: bestTexts(steps)[0].place });
 
 /** Draw the tree into `node`: a column for each step, what is kept filled, lines as wide as a token is likely. */
@@ -78,7 +77,7 @@ function draw(node, { steps, depth, beams, chosen, tokens, width, choose }) {
 /** The place that an arrow key leads to, from `chosen`, in the tree. */
 function moved(steps, { step, place }, key) {
   const texts = steps[step];
-  if (key === "ArrowUp" || key === "ArrowDown") return { step, place: Math.min(texts.length - 1, Math.max(0, place + (key === "ArrowUp" ? -1 : 1))) };
+  if (key === "ArrowUp" || key === "ArrowDown") return { step, place: clamp(place + (key === "ArrowUp" ? -1 : 1), 0, texts.length - 1) };
   if (key === "ArrowLeft") return step > 0 ? { step: step - 1, place: texts[place].parent } : null;
   const child = steps[step + 1]?.findIndex(({ parent }) => parent === place) ?? -1;
   return key === "ArrowRight" && child >= 0 ? { step: step + 1, place: child } : null;
@@ -116,17 +115,17 @@ export function beamView(model, { set, append, changed }) {
   const { tokens } = model.tokenizer;
   let chosen = null;
   const search = new Search(model, changed);
-  const beams = slider({ label: "Beams", min: 2, max: 4, ticks: [2, 3, 4], oninput: (value) => set({ beams: value }) });
+  const beams = slider({ label: "Beams", min: 2, max: 4, ticks: [2, 3, 4], onchange: (value) => set({ beams: value }) });
   const depth = slider({ label: "Depth", min: 1, max: 8, show: (value) => `${value} letter${value === 1 ? "" : "s"}`,
-    oninput: (value) => set({ depth: value }) });
+    onchange: (value) => set({ depth: value }) });
   const tree = svg("svg", { "aria-hidden": "true" });
   const holder = html("div", { class: "lf-tree", tabindex: 0, role: "application",
     "aria-label": "The tree of the search; arrow keys go from letter to letter" }, tree);
   const way = html("p", { class: "lf-way" });
   const write = () => append(wayTo(search.steps, bestOf(search.steps)).map(({ token, share }) => ({ token, probability: share })));
-  const take = html("button", { type: "button", class: "lf-button", onclick: () => search.steps.length && write() }, "Write the best");
-  const node = html("div", { class: "lf-wide" }, html("div", { class: "lf-controls" }, beams.node, depth.node, take), holder, way,
-    html("p", { class: "lf-note" }, "A column for each step: every text of the beam with its likeliest next letters. Filled: kept, the likeliest as whole texts. Dashed: " +
+  const take = button("Write the best", () => search.steps.length && write());
+  const node = wide(html("div", { class: "lf-controls" }, beams.node, depth.node, take), holder, way,
+    note("A column for each step: every text of the beam with its likeliest next letters. Filled: kept, the likeliest as whole texts. Dashed: " +
       "given up. The wider a line, the likelier the letter after what stands before it. Choose a letter to read its text and probability."));
   const choose = (place) => { chosen = place; changed(); };
   holder.addEventListener("keydown", (event) => {
@@ -147,7 +146,7 @@ export function beamView(model, { set, append, changed }) {
     if (search.name !== before) chosen = null;
     const { steps } = search;
     const place = chosen ?? (steps.length ? bestOf(steps) : null);
-    draw(tree, { steps, ...settings, chosen: place, tokens, choose, width: Math.max(280, Math.min(900, holder.clientWidth)) });
+    draw(tree, { steps, ...settings, chosen: place, tokens, choose, width: clamp(holder.clientWidth, 280, 900) });
     const texts = place ? wayTo(steps, place) : [];
     const product = texts.map(({ share }) => threeFigures(share)).join(" · ");
     way.textContent = texts.length ? `“${spelt(texts)}” has the probability ${threeFigures(Math.exp(texts.at(-1).logProb))} = ${product}` : "";

@@ -1,5 +1,5 @@
 // A small line chart: axes with ticks, and curves that are named at their right ends.
-import { svg } from "./common.mjs";
+import { clamp, ranked, svg, times } from "./common.mjs";
 
 const [WIDTH, HEIGHT] = [346, 260];
 const [LEFT, RIGHT, TOP, BOTTOM] = [46, 92, 24, 42];
@@ -21,12 +21,12 @@ export function threeFigures(value) {
 export function ticksBetween(low, high, most, steps = [1, 2, 4, 5, 10, 20, 50]) {
   const step = steps.find((size) => Math.floor(high / size) - Math.ceil(low / size) < most) ?? high - low;
   const first = Math.ceil(low / step);
-  return Array.from({ length: Math.floor(high / step) - first + 1 }, (_, i) => (first + i) * step);
+  return times(Math.floor(high / step) - first + 1, (i) => (first + i) * step);
 }
 
 /** Heights for names: each as near to its own as it can be, none on another, all inside the drawing. */
 function spread(heights) {
-  const order = heights.map((_, i) => i).sort((i, j) => heights[i] - heights[j]);
+  const order = ranked(heights.map((height) => -height));
   const placed = [];
   for (const i of order) placed.push(Math.max(heights[i], (placed.at(-1) ?? TOP) + (placed.length ? LINE : 0)));
   let limit = HEIGHT - BOTTOM;
@@ -62,13 +62,13 @@ export function chart() {
       curve.mark ? svg("circle", { class: "lf-spot", cx: across(curve.mark[0]), cy: down(curve.mark[1]), r: 5 }) : []));
     const names = named.map(({ name, colour, strong }, i) => text(name, { class: "lf-halo", x: across(ends[i][0]) + 7,
       y: heights[i] + 4, style: `fill: ${colour}`, "font-weight": strong ? 700 : 400 }));
-    const order = curves.map((_, i) => i).sort((i, j) => Boolean(curves[i].strong) - Boolean(curves[j].strong));
+    const order = ranked(curves.map(({ strong }) => (strong ? 0 : 1))); // the strong ones above the others
     node.setAttribute("aria-label", label);
     node.replaceChildren(...grid.flat(), ...foot.flat(),
       svg("path", { class: "lf-frame", d: `M${LEFT} ${TOP}V${HEIGHT - BOTTOM}H${WIDTH - RIGHT}` }),
       ...(here === null ? [] : [svg("path", { class: "lf-here", d: `M${across(here.at)} ${TOP}V${HEIGHT - BOTTOM}` }),
         text(here.name, { style: "fill: var(--lf-mark)", "font-weight": 700, y: TOP - 9, "text-anchor": "middle",
-          x: Math.max(LEFT + 40, Math.min(WIDTH - RIGHT - 40, across(here.at))) })]),
+          x: clamp(across(here.at), LEFT + 40, WIDTH - RIGHT - 40) })]),
       text(x.name, { x: (LEFT + WIDTH - RIGHT) / 2, y: HEIGHT - 6, "text-anchor": "middle" }),
       ...order.map((i) => lines[i]), ...names);
   }

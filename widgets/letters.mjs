@@ -1,8 +1,5 @@
 // Rows of letters that can be pointed at, and curves between them: what the figures of chapters 08 and 09 share.
-import { html, svg, uniqueId } from "./common.mjs";
-
-/** A token for the eye. */
-export const visible = (token) => ({ " ": "␣", "\n": "↵" })[token] ?? token;
+import { button, html, mean, placeAfter, svg } from "./common.mjs";
 
 /**
  * A text as a model is to read it: at most so many letters, their ids, and which of them are `strange` to its vocabulary.
@@ -24,17 +21,9 @@ export function complaint({ letters, strange, left, cut }) {
   return (strangers && ` The vocabulary lacks “${strangers}”: ${left.length ? "that is left out" : "the model reads <other> there"}.`) + (cut ? ` Only the first ${letters.length} characters are read.` : "");
 }
 
-/** A field to type a text into. */
-export function textField({ label, oninput }) {
-  const id = uniqueId("text");
-  const input = html("input", { type: "text", id, autocomplete: "off", autocapitalize: "off", spellcheck: "false", oninput: () => oninput(input.value) });
-  const name = html("label", { for: id }, label);
-  return { node: html("div", { class: "lf-field" }, name, input), name, input };
-}
-
 /** Texts to start from, as buttons with their names. */
 export function examples({ label, texts, name = String, onchoose }) {
-  const buttons = texts.map((text) => html("button", { type: "button", class: "lf-button lf-small", onclick: () => onchoose(text) }, name(text)));
+  const buttons = texts.map((text) => button(name(text), () => onchoose(text), { class: "lf-button lf-small" }));
   return html("div", { class: "lf-examples lf-wide", role: "group", "aria-label": label }, buttons);
 }
 
@@ -66,12 +55,12 @@ export function letterRow({ label, onchoose = null, follows = () => true, onhove
   const made = () => [html("b"), html("span", { class: "lf-likely" })];
   const place = (tile) => [...node.children].indexOf(tile);
 
-  function button() {
+  function pressable() {
     const choose = (event) => onchoose(place(tile), event.shiftKey || event.ctrlKey || event.metaKey);
     const tile = html("button", { type: "button", onclick: choose, onpointerenter: (event) => { if (event.pointerType === "mouse") onhover?.(place(tile)); },
       onfocus: () => { for (const other of node.children) other.tabIndex = other === tile ? 0 : -1; },
       onkeydown: (event) => {
-        const to = { ArrowLeft: place(tile) - 1, ArrowRight: place(tile) + 1, Home: 0, End: node.children.length - 1 }[event.key];
+        const to = placeAfter(event.key, place(tile), node.children.length);
         if (!node.children[to]) return;
         event.preventDefault();
         node.children[to].focus();
@@ -83,7 +72,7 @@ export function letterRow({ label, onchoose = null, follows = () => true, onhove
   /** Letters stay where they are while others come and go, so that none loses the focus. */
   function update(letters, current = 0) {
     while (node.children.length > letters.length) node.lastChild.remove();
-    while (node.children.length < letters.length) node.append(onchoose ? button() : html("span", {}, made()));
+    while (node.children.length < letters.length) node.append(onchoose ? pressable() : html("span", {}, made()));
     letters.forEach((letter, n) => {
       const tile = node.children[n];
       dress(tile, letter);
@@ -125,11 +114,11 @@ export function curves(box, { across = false } = {}) {
 /** Rows of weights: of one head, counted from 1, or, with 0, the mean of all. */
 export function readBy(rows, head) {
   const chosen = head === 0 ? rows : [rows[head - 1]];
-  return Array.from(chosen[0], (_, m) => chosen.reduce((sum, row) => sum + row[m], 0) / chosen.length);
+  return Array.from(chosen[0], (_, m) => mean(chosen.map((row) => row[m])));
 }
 
-/** Row `n` of a matrix that the engine hands over. */
-export const rowOf = ({ columns, data }, n) => data.subarray(n * columns, (n + 1) * columns);
+/** What a full bar may stand for: the least that holds all of these probabilities. */
+export const fullBar = (probabilities) => [0.25, 0.5, 0.75].find((limit) => limit >= Math.max(...probabilities)) ?? 1;
 
 /** What the slider of heads calls them, and the sentence. */
 export const headName = (head, numHeads) => (head === 0 ? "mean of all" : `block ${Math.ceil(head / numHeads)}, head ${((head - 1) % numHeads) + 1}`);

@@ -35,7 +35,7 @@ const networkCode = (config) => NETWORK[gated(config) ? "gated" : "plain"];
 const networkLink = (config) => (gated(config) ? ["04_blocks.html#equation-eq-blocks-swiglu", "A gate"]
   : ["04_blocks.html#sec-blocks-feed-forward", "A network for every token"]);
 
-export const BEFORE = [
+const BEFORE = [
   { key: "ids", label: "ids", name: "ids", kind: "plain", values: ofModel("ids"), axes: ["seq"],
     rule: () => "s_{n} is the number of letter n in the vocabulary", file: "tokens/vocabulary.py",
     code: () => "number = self._ids.get(token, unknown)",
@@ -46,7 +46,7 @@ export const BEFORE = [
     link: ["01_tokens.html#equation-eq-tokens-look-up", "From ids to rows"] },
 ];
 
-export const INSIDE = [
+const INSIDE = [
   aNorm("norm1", "norm", "norm before attention", inBlock("attention_norm.output"), "X, normalised"),
   projected("queries", "Q", "queries = self.query_norm(split_heads(self.query(x), self.num_heads))"),
   projected("keys", "K", "keys = self.key_norm(split_heads(self.key(context), self.num_kv_heads))"),
@@ -80,11 +80,11 @@ export const INSIDE = [
 ];
 
 /** A block that is shut: what leaves it. */
-export const SHUT = { key: "block", kind: "weights", values: inBlock("output"), axes: ["seq", "d_model"],
+const SHUT = { key: "block", kind: "weights", values: inBlock("output"), axes: ["seq", "d_model"],
   rule: () => "X^{(ℓ)} = Block_{ℓ}(X^{(ℓ−1)}): what the stream holds when it leaves this block", file: "models/stack.py",
   code: () => "stream.append(step(layer, block, stream[-1]))", link: ["04_blocks.html#sec-blocks-block", "The block"] };
 
-export const AFTER = [
+const AFTER = [
   aNorm("final", "final norm", "final norm", ofModel("stack.normalised"), "X^{(L)}, normalised"),
   { key: "logits", label: "logits", name: "logits", kind: "weights", values: ofModel("returned"), axes: ["seq", "vocab_size"],
     rule: (config) => (config.tied_embedding ? "o = Norm(X^{(L)}) E^{T}: each row compared with the row of every letter"

@@ -1,12 +1,14 @@
 // Hidden letters (chapter 08): what the stored encoder, run in the page, believes that they are, from both sides and
 // from the left alone. From the left means that every letter after the hole is hidden, too.
-import { checkbox, format, frame, html, slider, softmax } from "./common.mjs";
+import {
+  checkbox, format, frame, html, largest, mean, ranked, rowHead, slider, softmax, table, textField, times, total, visible, wideNote,
+} from "./common.mjs";
+import { row as rowOf } from "./engine/arrays.mjs";
 import { newest } from "./engine/client.mjs";
 import { start } from "./engine/start.mjs";
-import { complaint, curves, examples, headName, letterRow, readBy, reading, rowOf, textField, visible } from "./letters.mjs";
+import { complaint, curves, examples, fullBar, headName, letterRow, readBy, reading } from "./letters.mjs";
 
 const [SHOWN, EACH] = [8, 3]; // letters with a row of their own, and how many of them are the likeliest of either view
-const WIDEST = [0.25, 0.5, 0.75, 1]; // what a full bar may stand for
 const PAUSE = 250; // so long, in milliseconds, the reader must rest before every letter is hidden by itself
 const ENDING = ", "; // in training a name was followed by this, and by another name
 const NAMES = ["Tschechisch", "arabiska", "Mikronezja", "Thailandia", "North Korea", "franska, sven_ka"];
@@ -15,12 +17,10 @@ const LABEL = "Live figure: hidden letters of a name, guessed from both sides an
 const WORDS = "Above each letter: how much it is read from the hole, in hundredths; “class” is the class token. Below: how likely the right letter is if it alone is hidden, " +
   "hatched from the left alone, blue from both sides. From the left all letters with a dashed edge are hidden, too. ␣ is a space, □ a hole; type _ for a letter that you do not know.";
 
-const total = (numbers) => numbers.reduce((sum, value) => sum + value, 0);
-const best = (numbers) => numbers.indexOf(Math.max(...numbers));
 const quoted = (token) => `“${visible(token)}”`;
 
 /** A name as the model is to read it, with the ending if it is told to put one; `blank` where the reader typed a gap. */
-export function lineOf(text, tokenizer, most, hasEnding) {
+function lineOf(text, tokenizer, most, hasEnding) {
   const ending = hasEnding && text && !text.trimEnd().endsWith(",") ? ENDING : "";
   const line = reading(text, tokenizer, most, { ending, gap: "_" });
   const blank = line.letters.map((letter, n) => letter === "_" && line.strange[n]);
@@ -35,30 +35,27 @@ function questionOf(line, { holes, asked: wish }) {
 }
 
 /** Which tokens get a row: the right one, the likeliest of either distribution, then of both; ordered as seen from both sides. */
-export function rowsOf(both, left, right) {
-  const likeliest = (numbers) => numbers.map((_, i) => i).sort((a, b) => numbers[b] - numbers[a]);
-  const [ofBoth, ofLeft, ofEither] = [both, left, both.map((value, i) => Math.max(value, left[i]))].map(likeliest);
+function rowsOf(both, left, right) {
+  const [ofBoth, ofLeft, ofEither] = [both, left, both.map((value, i) => Math.max(value, left[i]))].map(ranked);
   const chosen = new Set([...(right === null ? [] : [right]), ...ofBoth.slice(0, EACH), ...ofLeft.slice(0, EACH), ...ofEither]);
   return [...chosen].slice(0, SHOWN).sort((a, b) => both[b] - both[a]);
 }
 
 /** Bars back to back: leftwards what each letter has from the left, rightwards what it has from both sides. */
 function beliefs() {
-  const scale = html("caption");
-  const rows = Array.from({ length: SHOWN + 1 }, () => ({
-    head: html("th", { scope: "row" }), numbers: [html("td"), html("td")],
+  const rows = times(SHOWN + 1, () => ({
+    head: rowHead(), numbers: [html("td"), html("td")],
     bars: ["lf-bar lf-removed", "lf-bar lf-blue"].map((kind) => html("span", { class: kind })),
   }));
   const lines = rows.map(({ head, numbers, bars }) => html("tr", {}, html("td", { class: "lf-bar-cell lf-mirrored" }, bars[0]), numbers[0], head, numbers[1],
     html("td", { class: "lf-bar-cell" }, bars[1])));
   const top = (words, kind) => html("th", { scope: "colgroup", colspan: 2, class: kind }, words);
-  const node = html("table", { class: "lf-beliefs" }, scale,
-    html("thead", {}, html("tr", {}, top("left alone", "lf-mirrored"), html("th", { scope: "col" }, "letter"), top("both sides", "lf-bar-cell"))), html("tbody", {}, lines));
+  const node = table("", [top("left alone", "lf-mirrored"), "letter", top("both sides", "lf-bar-cell")], lines, { class: "lf-beliefs" });
 
   /** `shown` are texts of tokens, `kinds` their probabilities from the left and from both sides; all others come last. */
   function update(shown, right, kinds) {
-    const full = WIDEST.find((limit) => limit >= Math.max(...kinds.flat())) ?? 1;
-    scale.textContent = `What stands in the hole? A full bar is ${format(full)}`;
+    const full = fullBar(kinds.flat());
+    node.caption.textContent = `What stands in the hole? A full bar is ${format(full)}`;
     rows.forEach(({ head, numbers, bars }, i) => {
       lines[i].hidden = i > shown.length;
       if (i > shown.length) return;
@@ -110,7 +107,7 @@ function tilesOf({ line, hidden, asked }, read) {
 
 /** What the figure says of the hole that is asked about. */
 function sentenceOf({ line, asked, both, left }, { tokens }) {
-  const guess = (numbers) => `${quoted(tokens[best(numbers)])} (${format(Math.max(...numbers), 3)})`;
+  const guess = (numbers) => `${quoted(tokens[largest(numbers)])} (${format(Math.max(...numbers), 3)})`;
   const has = (numbers) => format(numbers[line.ids[asked]], 3);
   const letter = `Letter ${asked + 1} is ${quoted(line.letters[asked])}`;
   const of = line.blank[asked] ? "" : line.strange[asked] ? `${letter}, which the model cannot write. ` : `${letter}: it has ${has(both)} seen from both sides, ${has(left)} from the left alone. `;
@@ -122,28 +119,27 @@ function lesson({ known, own, letters }) {
   if (known.length < letters.length) return "Hiding each letter by itself …";
   const asked = known.slice(0, own).filter(Boolean);
   if (!asked.length) return "";
-  const [left, both] = [0, 1].map((kind) => total(asked.map((values) => values[kind])) / asked.length);
+  const [left, both] = [0, 1].map((kind) => mean(asked.map((values) => values[kind])));
   const better = asked.filter((values) => values[1] > values[0]).length;
   return `Each letter hidden by itself: the right one has ${format(both)} in the mean from both sides, ${format(left)} from the left alone; it is likelier from both at ${better} of ${asked.length}.`;
 }
 
 /** The parts of the figure: a field and examples, the letters with curves over them, and the beliefs. */
 function build({ controls, stage }, { heads, names, edit, tell, choose, follows }) {
-  const field = textField({ label: "Name", oninput: (text) => edit(text) });
+  const field = textField({ label: "Name", onchange: (text) => edit(text) });
   const several = checkbox({ label: "several holes", onchange: (value) => tell({ several: value }) });
-  const head = slider({ label: "Head", min: 0, max: heads.length - 1, show: (value) => heads[value], oninput: (value) => tell({ head: value }) });
+  const head = slider({ label: "Head", min: 0, max: heads.length - 1, show: (value) => heads[value], onchange: (value) => tell({ head: value }) });
   const row = letterRow({ label: "The letters; choose the one to hide", onchoose: choose, follows });
   const token = letterRow({ label: "The class token" });
   const box = html("div", { class: "lf-wide lf-arched" }, token.node, row.node);
-  const note = html("p", { class: "lf-note lf-wide" });
-  const table = beliefs();
+  const [said, sides] = [wideNote(), beliefs()];
   controls.append(field.node, names.length ? examples({ label: "Names to start from", texts: names, onchoose: (text) => edit(text, OPENING.asked) }) : [], several.node, head.node);
-  stage.append(box, note, table.node, html("p", { class: "lf-note lf-wide" }, WORDS));
-  return { field, several, head, row, token, box, note, table, arcs: curves(box) };
+  stage.append(box, said, sides.node, wideNote(WORDS));
+  return { field, several, head, row, token, box, said, sides, arcs: curves(box) };
 }
 
 /** Draw an answer of the model: the letters, the curves from the hole, the beliefs. Returns what a test may want to see. */
-function draw({ row, token, table, arcs }, answer, { head, hasClass, tokens }) {
+function draw({ row, token, sides, arcs }, answer, { head, hasClass, tokens }) {
   const { line, asked, both, left, heads } = answer;
   const read = readBy(heads, head);
   const first = Number(hasClass);
@@ -154,7 +150,7 @@ function draw({ row, token, table, arcs }, answer, { head, hasClass, tokens }) {
   const right = line.blank[asked] || line.strange[asked] ? null : line.ids[asked];
   const chosen = rowsOf(both, left, right);
   const kinds = [left, both].map((numbers) => { const some = chosen.map((i) => numbers[i]); return [...some, Math.max(0, 1 - total(some))]; });
-  table.update(chosen.map((i) => tokens[i]), chosen.indexOf(right), kinds);
+  sides.update(chosen.map((i) => tokens[i]), chosen.indexOf(right), kinds);
   return { read, shown: chosen.map((i) => tokens[i]), both: kinds[1], left: kinds[0], right: right === null ? null : tokens[right] };
 }
 
@@ -162,7 +158,7 @@ export async function mount(element, given = null) {
   const model = await start(element, { label: LABEL, given });
   const { tokenizer, config: { context_len: most, use_class_token: hasClass, stack: { num_layers: layers, num_heads: numHeads } } } = model;
   const { look, surprise } = asker(model);
-  const heads = Array.from({ length: layers * numHeads + 1 }, (_, head) => headName(head, numHeads));
+  const heads = times(layers * numHeads + 1, (head) => headName(head, numHeads));
   const [lines, answers] = [new Map(), new Map()]; // what was read and found already
   const read = (text) => lines.get(text) ?? lines.set(text, lineOf(text, tokenizer, most, !given)).get(text);
   const opening = tokenizer.strangers(OPENING.text).length ? { ...OPENING, text: "" } : OPENING;
@@ -170,7 +166,7 @@ export async function mount(element, given = null) {
 
   const figure = frame(element, { label: LABEL, reset: () => tell(opening) });
   const names = NAMES.filter((name) => !tokenizer.strangers(name.replace("_", "")).length); // a reader's vocabulary may lack them
-  const parts = build(figure, { heads, names, edit, choose, tell: (change) => tell(change), follows: () => !state.several });
+  const parts = build(figure, { heads, names, edit, choose, tell, follows: () => !state.several });
 
   /** Another text, with its own hole; or else the holes stay where they are, unless there is a gap to ask about. */
   function edit(text, hole = null) {
@@ -192,11 +188,9 @@ export async function mount(element, given = null) {
     if (lines.size > 200) lines.clear();
     question = questionOf(read(state.text), state);
     if (change.text !== undefined) delete element.dataset.survey;
-    if (parts.field.input.value !== state.text) parts.field.input.value = state.text;
-    parts.several.checked = state.several;
-    parts.head.value = state.head;
+    for (const [name, control] of Object.entries({ text: parts.field, several: parts.several, head: parts.head })) control.value = state[name];
     const isEmpty = question.line.letters.length === 0;
-    for (const node of [parts.box, parts.table.node]) node.hidden = isEmpty;
+    for (const node of [parts.box, parts.sides.node]) node.hidden = isEmpty;
     if (isEmpty) return say({}, "There is no letter to hide yet: type a name.");
     const answer = answers.get(question.key);
     if (answer) return show(answer);
@@ -221,12 +215,12 @@ export async function mount(element, given = null) {
   /** Hide each letter by itself, one after the other, for as long as the text stays as it is. */
   const survey = newest(async (line) => {
     for (let n = line.known.length; n < line.letters.length && line === question.line; n++) {
-      parts.note.textContent = lesson(line);
+      parts.said.textContent = lesson(line);
       line.known[n] = await surprise(line, n);
       if (line === question.line) parts.row.bars(line.known);
     }
     if (line !== question.line) return;
-    parts.note.textContent = lesson(line);
+    parts.said.textContent = lesson(line);
     element.dataset.survey = JSON.stringify(line.known);
   }, () => {}, () => {}); // should the model stop, the reader's next question says so
 

@@ -1,5 +1,7 @@
 // Four ways to tell attention where the tokens stand (chapter 05): the reader's sentence, a query at n, a key at m.
-import { choice, dot, format, frame, html, playButton, slider, svg, textField, uniqueId } from "./common.mjs";
+import {
+  choice, clamp, dot, format, frame, html, note, panel, playButton, slider, svg, textField, times, title, uniqueId, wideNote,
+} from "./common.mjs";
 import { clock, hand } from "./clocks.mjs";
 import { chart, threeFigures, ticksBetween } from "./chart.mjs";
 import { matrix, rowsOf } from "./engine/arrays.mjs";
@@ -14,8 +16,8 @@ const START = {
   first: 12, chosen: 9, wanted: 5, power: 4,
 };
 
-const PAIRS = Array.from({ length: WIDTH / 2 }, (_, i) => i);
-const OFFSETS = Array.from({ length: 2 * LAST + 1 }, (_, i) => i - LAST); // n − m
+const PAIRS = times(WIDTH / 2, (i) => i);
+const OFFSETS = times(2 * LAST + 1, (i) => i - LAST); // n − m
 const ratesOf = (base) => PAIRS.map((i) => base ** ((-2 * i) / WIDTH)); // radians per position
 
 // Random numbers, rounded to one decimal; the query is about the key with each pair turned back by five positions, at base
@@ -23,7 +25,7 @@ const ratesOf = (base) => PAIRS.map((i) => base ** ((-2 * i) / WIDTH)); // radia
 const QUERY = [1.1, -1.2, 0.1, -1.1, 1.3, 0.8, -0.6, -0.3, 0.8, 0.4, -1.3, -0.8, 0.5, 0.1, -0.6, -0.8];
 const KEY = [0.8, -0.4, 0.7, -0.8, 1.2, 0.8, -0.6, -0.3, -0.6, -1.3, -1.1, -0.8, 0.5, 0.1, -0.6, -0.8];
 
-const SLOPES = Array.from({ length: HEADS }, (_, h) => 2 ** ((-8 * (h + 1)) / HEADS));
+const SLOPES = times(HEADS, (h) => 2 ** ((-8 * (h + 1)) / HEADS));
 
 /** T5's bucket, two-way: half of them for keys after the query; up to distance 7 one each, then ever wider up to 128. */
 function bucket(offset) {
@@ -79,7 +81,7 @@ const SCHEMES = {
 /** What a scheme gives to each offset. */
 function seriesOf({ rows, given }, base) {
   if (given) return OFFSETS.map(given);
-  const [queries, keys] = rows(Array.from({ length: LAST + 1 }, (_, i) => i), base);
+  const [queries, keys] = rows(times(LAST + 1, (i) => i), base);
   return OFFSETS.map((offset) => [dot(queries[Math.max(offset, 0)], keys[Math.max(-offset, 0)])]);
 }
 
@@ -92,38 +94,38 @@ function tokensOf(text, unit) {
 }
 
 /** The clocks of a scheme that turns pairs, or a few lines about one that does not. */
-function panel() {
+function schemePanel() {
   const keys = ["lf-n", "lf-m"].map((name) => { const swatch = hand(name, 24); swatch.show(0, 1); return [swatch.node, html("span")]; });
-  const [clocks, total, lines] = [PAIRS.map(clock), html("p", { class: "lf-total" }), html("div")];
+  const [clocks, sum, lines] = [PAIRS.map(clock), html("p", { class: "lf-total" }), html("div")];
   const drawn = html("div", {}, html("div", { class: "lf-key" }, keys.map(([node, words]) =>
     html("span", {}, svg("svg", { viewBox: "0 -6 30 12", "aria-hidden": "true" }, node), words))),
-  html("div", { class: "lf-clocks" }, clocks.map(({ node }) => node)), total);
-  const title = html("p", { class: "lf-title" });
+  html("div", { class: "lf-clocks" }, clocks.map(({ node }) => node)), sum);
+  const head = title();
   function show(scheme, places, base, now) {
     const rates = ratesOf(base);
-    [drawn.hidden, title.textContent] = [!scheme.rows, scheme.rows ? "Pair by pair" : "At the present offset"];
-    lines.replaceChildren(...(scheme.lines ? scheme.lines(now) : [scheme.note]).map((words) => html("p", { class: "lf-note" }, words)));
+    [drawn.hidden, head.textContent] = [!scheme.rows, scheme.rows ? "Pair by pair" : "At the present offset"];
+    lines.replaceChildren(...(scheme.lines ? scheme.lines(now) : [scheme.note]).map((words) => note(words)));
     if (!scheme.rows) return {};
     const rows = scheme.rows(places, base).map((each, k) => each[k]);
     const products = PAIRS.map((i) => dot(scheme.pair(rows[0], i), scheme.pair(rows[1], i)));
     keys.forEach(([, words], k) => { words.textContent = scheme.hands[k]; });
     clocks.forEach((each, i) => each.show(scheme, rows, places, rates[i], products[i]));
-    total.textContent = `Sum over the pairs: ${format(dot(...rows))}`;
+    sum.textContent = `Sum over the pairs: ${format(dot(...rows))}`;
     return { rows, products, score: dot(...rows) };
   }
-  return { node: html("div", { class: "lf-panel" }, title, drawn, lines), show };
+  return { node: panel(head, drawn, lines), show };
 }
 
 /** The tokens at their places, with bars for what the scheme gives to each; whoever chooses one, makes it the query. */
 function strip(choose) {
-  const [title, row, name] = [html("p", { class: "lf-title" }), html("div", { class: "lf-places" }), uniqueId("token")];
-  const node = html("fieldset", { class: "lf-choice lf-wide", "aria-label": "Token that asks" }, title, row);
+  const [head, row, name] = [title(), html("div", { class: "lf-places" }), uniqueId("token")];
+  const node = html("fieldset", { class: "lf-choice lf-wide", "aria-label": "Token that asks" }, head, row);
   let tiles = [];
   function build(tokens, heads) {
     tiles = tokens.map((token, i) => {
       const input = html("input", { type: "radio", name, onchange: () => choose(i) });
       const [place, value] = [html("span"), html("span")];
-      const bars = Array.from({ length: heads }, (_, h) => html("i", { style: `color: ${hue(heads > 1 ? h : 2)}` }));
+      const bars = times(heads, (h) => html("i", { style: `color: ${hue(heads > 1 ? h : 2)}` }));
       const tile = html("label", { class: "lf-tile" }, input, place, html("bdi", {}, token), html("span", { class: "lf-heights" }, bars), value);
       return { token, input, place, value, bars, node: tile };
     });
@@ -131,7 +133,7 @@ function strip(choose) {
     row.replaceChildren(...tiles.map((tile) => tile.node));
   }
   function show(words, tokens, values, digits, first, { query, key }) {
-    title.textContent = words;
+    head.textContent = words;
     const all = values.flat();
     const [low, high] = [Math.min(0, ...all), Math.max(0.01, ...all)];
     if (tiles.length !== tokens.length || tiles.some(({ token, bars }, i) => token !== tokens[i] || bars.length !== values[i].length)) {
@@ -157,10 +159,10 @@ function strip(choose) {
 function settings(set, get) {
   const schemes = Object.entries(SCHEMES).map(([key, { name }]) => [key, name]);
   const scheme = choice({ legend: "Scheme", options: schemes, onchange: (value) => set({ scheme: value }) });
-  const first = slider({ label: "First token at", min: 0, max: LAST, oninput: (value) => { player.run(false); set({ first: value }); } });
-  const offset = slider({ label: "Offset n − m", min: -LAST, max: LAST, show: sign, oninput: (wanted) => set({ wanted }) });
-  const base = slider({ label: "Base", min: 1, max: 6, step: 0.25, show: (power) => grouped(baseOf(power)), oninput: (power) => set({ power }) });
-  const text = textField({ label: "Your sentence", oninput: (value) => set({ text: value }) });
+  const first = slider({ label: "First token at", max: LAST, onchange: (value) => { player.run(false); set({ first: value }); } });
+  const offset = slider({ label: "Offset n − m", min: -LAST, max: LAST, show: sign, onchange: (wanted) => set({ wanted }) });
+  const base = slider({ label: "Base", min: 1, max: 6, step: 0.25, show: (power) => grouped(baseOf(power)), onchange: (power) => set({ power }) });
+  const text = textField({ label: "Your sentence", maxlength: 400, onchange: (value) => set({ text: value }) });
   const unit = choice({ legend: "Tokens", options: [["words", "words"], ["letters", "letters"]], onchange: (value) => set({ unit: value }) });
   const player = playButton(() => {
     const next = get().first < LAST ? get().first + 1 : 0;
@@ -196,7 +198,7 @@ function plot(curve, isSteps, curves, offset) {
 function places({ first, chosen, wanted }, count) {
   const last = Math.max(0, count - 1);
   const query = Math.min(chosen, last);
-  const offset = Math.min(query, Math.max(query - last, wanted));
+  const offset = clamp(wanted, query - last, query);
   return { query, key: query - offset, offset, n: first + query, m: first + query - offset, low: query - last };
 }
 
@@ -211,19 +213,17 @@ function sentence({ name, what, rows }, { tokens, count }, { query, key, offset,
 }
 
 export function mount(element) {
-  let state = START;
-  const set = (change) => { state = { ...state, ...change }; render(); };
-  const { controls, stage, publish } = frame(element, {
-    label: "Live figure: four ways to tell attention the positions of query and key", reset: () => { knobs.player.run(false); set(START); },
-  });
-  const knobs = settings(set, () => state);
-  const [tiles, left, curve] = [strip((chosen) => set({ chosen })), panel(), chart()];
-  const [title, about] = [html("p", { class: "lf-title" }), html("p", { class: "lf-note lf-wide" })];
+  const figure = frame(element, { label: "Live figure: four ways to tell attention the positions of query and key", start: START, draw,
+    reset: () => { knobs.player.run(false); set(START); } });
+  const { controls, stage, publish, set } = figure;
+  const knobs = settings(set, () => figure.settings);
+  const [tiles, left, curve] = [strip((chosen) => set({ chosen })), schemePanel(), chart()];
+  const [head, about] = [title(), wideNote()];
   controls.append(...knobs.nodes);
-  stage.append(tiles.node, left.node, html("div", { class: "lf-panel" }, title, curve.node,
-    html("p", { class: "lf-note" }, "The dashed line marks the present offset. Let the tokens run: nothing changes here.")), about);
+  stage.append(tiles.node, left.node, panel(head, curve.node,
+    note("The dashed line marks the present offset. Let the tokens run: nothing changes here.")), about);
 
-  function render() {
+  function draw(state) {
     const [scheme, base, text] = [SCHEMES[state.scheme], baseOf(state.power), tokensOf(state.text, state.unit)];
     const at = places(state, text.tokens.length);
     const series = seriesOf(scheme, base);
@@ -233,12 +233,12 @@ export function mount(element) {
     knobs.show(state, at);
     tiles.show(`Seen from “${text.tokens[at.query] ?? ""}”: ${scheme.what}`, text.tokens, bars, scheme.rows ? 1 : 0, state.first, at);
     const numbers = left.show(scheme, [at.n, at.m], base, now);
-    title.textContent = { alibi: "Bias added to the scores", relative: "Bucket of each offset" }[state.scheme] ?? capital(scheme.what);
+    head.textContent = { alibi: "Bias added to the scores", relative: "Bucket of each offset" }[state.scheme] ?? capital(scheme.what);
     plot(curve, state.scheme === "relative", curves, at.offset);
     const rounds = ratesOf(base).map((rate) => grouped((2 * Math.PI) / rate)).join(", ");
     about.textContent = `${scheme.rows ? `Width 16, so eight pairs, turning once round in ${rounds} positions.` : ""}${scheme.about}`;
     publish({ ...state, ...at, ...numbers, base, tokens: text.tokens, bars, now, curves, vectors: [QUERY, KEY] },
       sentence(scheme, text, at, now, knobs.player.isRunning));
   }
-  render();
+  set(START);
 }

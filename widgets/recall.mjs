@@ -1,6 +1,8 @@
 // A head learns to look things up (chapter 02): the page trains the model, and shows what changes while it does.
 import { chart, ticksBetween } from "./chart.mjs";
-import { checkbox, format, frame, heat, html, slider, svg, uniqueId } from "./common.mjs";
+import {
+  button, checkbox, clamp, format, frame, heat, html, isCalm, largest, note, onArrows, panel, rowHead, slider, svg, table, times, title, uniqueId, wideNote,
+} from "./common.mjs";
 import { newLearner } from "./engine/client.mjs";
 
 const LETTERS = [..."ABCDEFGHIJKLMNOP"];
@@ -19,15 +21,15 @@ function testAfter(step) {
 
 /** The step to show next: 40 a second at first, later every fifth. Who wants no motion sees those with a test. */
 function lookAfter(step, milliseconds) {
-  if (matchMedia("(prefers-reduced-motion: reduce)").matches) return testAfter(step);
-  return step + (step < STOPS[0] ? Math.max(1, Math.min(5, Math.round(milliseconds / 25))) : 5);
+  if (isCalm()) return testAfter(step);
+  return step + (step < STOPS[0] ? clamp(Math.round(milliseconds / 25), 1, 5) : 5);
 }
 
 /** Two charts that grow with every look: loss and share of right answers, of attention and of equal weights. */
 function curves() {
   const [loss, accuracy] = [chart(), chart()];
-  const titles = [0, 1].map(() => html("p", { class: "lf-title" }));
-  const nodes = [loss, accuracy].map(({ node }, i) => html("div", { class: "lf-panel" }, titles[i], node));
+  const titles = [title(), title()];
+  const nodes = [loss, accuracy].map(({ node }, i) => panel(titles[i], node));
   let points = [];
   function draw({ step, losses, accuracies }) {
     const wide = STOPS.find((stop) => step <= stop);
@@ -59,11 +61,9 @@ function write(node, words) { if (node.textContent !== words) node.textContent =
 
 /** Six examples, a row each: the pairs and how much of each is read, the question's own share, and the answer. */
 function examplesTable() {
-  const rows = Array.from({ length: 6 }, () => ({ head: html("th", { scope: "row" }), answer: html("td"),
-    cells: Array.from({ length: 9 }, () => html("td", { class: "lf-cell" }, html("b"), " ")) }));
-  const heads = ["asked", ..."12345678", "?", "says"].map((name) => html("th", { scope: "col" }, name));
-  const node = html("table", { class: "lf-tight" }, html("caption", {}, "Where the question looks, in %"), html("thead", {}, html("tr", {}, heads)),
-    html("tbody", {}, rows.map(({ head, cells, answer }) => html("tr", {}, head, cells, answer))));
+  const rows = times(6, () => ({ head: rowHead(), answer: html("td"), cells: times(9, () => html("td", { class: "lf-cell" }, html("b"), " ")) }));
+  const node = table("Where the question looks, in %", ["asked", ..."12345678", "?", "says"],
+    rows.map(({ head, cells, answer }) => [head, ...cells, answer]), { class: "lf-tight" });
   function update({ examples: { names, numbers, place, answer: wanted }, weights, answers }) {
     rows.forEach(({ head, cells, answer }, n) => {
       head.textContent = `${LETTERS[names[n][place[n]]]}?`;
@@ -94,37 +94,31 @@ function namesMap() {
     svg("path", { class: "lf-frame", d: `M${left} ${top}h${16 * side}v${16 * side}h${-16 * side}z` }), rects.flat(),
     name("key of", left + 8 * side, 14), name("query of", 14, top + 8 * side, { transform: `rotate(-90 14 ${top + 8 * side})` }),
     LETTERS.flatMap((letter, i) => [name(letter, place(i, left) + side / 2, 32), name(letter, 30, place(i, top) + 14)]), cursor);
-  const note = html("p", { class: "lf-note" });
+  const readout = note();
   let [at, matches] = [[0, 0], null];
   function say() {
     cursor.setAttribute("x", place(at[1], left));
     cursor.setAttribute("y", place(at[0], top));
-    note.textContent = `Query of ${LETTERS[at[0]]}, key of ${LETTERS[at[1]]}: weight ${format(matches[at[0]][at[1]], 3)}`;
+    readout.textContent = `Query of ${LETTERS[at[0]]}, key of ${LETTERS[at[1]]}: weight ${format(matches[at[0]][at[1]], 3)}`;
   }
-  const clamp = (value) => Math.max(0, Math.min(15, value));
-  function move(i, j) { at = [clamp(i), clamp(j)]; say(); }
+  function move(i, j) { at = [clamp(i, 0, 15), clamp(j, 0, 15)]; say(); }
   node.addEventListener("pointermove", ({ clientX, clientY }) => {
     const box = node.getBoundingClientRect();
     const scale = 346 / box.width;
     move(Math.floor(((clientY - box.top) * scale - top) / side), Math.floor(((clientX - box.left) * scale - left) / side));
   });
-  const STEPS = { ArrowUp: [-1, 0], ArrowDown: [1, 0], ArrowLeft: [0, -1], ArrowRight: [0, 1] };
-  node.addEventListener("keydown", (event) => {
-    if (!(event.key in STEPS)) return;
-    event.preventDefault();
-    move(at[0] + STEPS[event.key][0], at[1] + STEPS[event.key][1]);
-  });
+  onArrows(node, (down, right) => move(at[0] + down, at[1] + right));
   function update(look) {
     matches = look.matches;
     rects.forEach((row, i) => row.forEach((rect, j) => rect.setAttribute("fill-opacity", matches[i][j].toFixed(3))));
     node.setAttribute("aria-label", `Sixteen names against sixteen: ${matched(look)} of 16 look for themselves. Arrow keys read off a weight.`);
     say();
   }
-  return { nodes: [html("p", { class: "lf-title" }, "Does each name look for itself?"), node, note], update };
+  return { node: panel(title("Does each name look for itself?"), node, readout), update };
 }
 
 /** How many names have their best score with themselves. */
-const matched = ({ matches }) => matches.filter((row, i) => row.indexOf(Math.max(...row)) === i).length;
+const matched = ({ matches }) => matches.filter((row, i) => largest(row) === i).length;
 
 function sentence({ step, target, accuracies, ready, dK }) {
   const [attention, equal, bet] = accuracies.map(percent);
@@ -183,20 +177,17 @@ function learning(show, fail) {
 }
 
 /** The buttons and sliders: `on.train()`, `on.step()`, `on.rate(value)`, and `on.renew({ dK: 3 })` for what begins anew. */
-function panel(on) {
-  const button = (words, onclick) => html("button", { type: "button", class: "lf-button", onclick }, words);
+function settings(on) {
   const [train, one] = [button("Train", () => on.train()), button("One step", () => on.step())];
-  const choose = (label, values, oninput) => slider({ label, min: 0, max: values.length - 1, show: (n) => String(values[n]),
-    oninput: (n) => oninput(values[n]) });
-  const rate = choose("Learning rate", RATES, (value) => on.rate(value));
-  const width = choose("Width of keys d_k", WIDTHS, (dK) => on.renew({ dK }));
-  const seed = slider({ label: "Seed", min: 0, max: 9, oninput: (value) => on.renew({ seed: value }) });
+  const rate = slider({ label: "Learning rate", values: RATES, onchange: (value) => on.rate(value) });
+  const width = slider({ label: "Width of keys d_k", values: WIDTHS, onchange: (dK) => on.renew({ dK }) });
+  const seed = slider({ label: "Seed", max: 9, onchange: (value) => on.renew({ seed: value }) });
   const scaled = checkbox({ label: "scores divided by √d_k", onchange: (value) => on.renew({ scaled: value }) });
   function update({ step, target, ...state }) {
     const stop = STOPS.find((each) => each > step);
     train.textContent = target > step ? "Pause" : step === 0 ? `Train ${stop} steps` : stop ? `Go on to ${stop}` : "Trained";
     for (const each of [train, one]) each.setAttribute("aria-disabled", !stop);
-    [rate.value, width.value, seed.value, scaled.checked] = [RATES.indexOf(state.rate), WIDTHS.indexOf(state.dK), state.seed, state.scaled];
+    [rate.value, width.value, seed.value, scaled.value] = [state.rate, state.dK, state.seed, state.scaled];
   }
   return { nodes: [train, one, scaled.node, rate.node, width.node, seed.node], update };
 }
@@ -205,13 +196,13 @@ export async function mount(element) {
   const start = { seed: 0, dK: 32, scaled: true, rate: 0.005, target: 0, ready: true, error: null };
   let [state, look] = [start, null];
   const { controls, stage, publish } = frame(element, { label: "Live figure: a head learns to look things up", reset: () => renew(start) });
-  const [lines, table, names] = [curves(), examplesTable(), namesMap()];
+  const [lines, examples, names] = [curves(), examplesTable(), namesMap()];
   const model = learning(show, (error) => {
     if (!look) throw error; // then the picture stays
     state = { ...state, target: look.step, error: error.message };
     render();
   });
-  const buttons = panel({
+  const buttons = settings({
     // A pause lasts from the next test on, so that the numbers shown belong together.
     train: () => aim(state.target > look.step ? testAfter(look.step) : STOPS.find((stop) => stop > look.step)),
     step: () => aim(look.step + 1),
@@ -219,8 +210,8 @@ export async function mount(element) {
     renew: (change) => renew({ ...state, ...change }),
   });
   controls.append(...buttons.nodes);
-  stage.append(...lines.nodes, html("div", { class: "lf-panel lf-table" }, table.node), html("div", { class: "lf-panel" }, names.nodes),
-    html("p", { class: "lf-note lf-wide" }, "Outlined: the pair that holds the name asked for. Best bet: what is possible, on average, " +
+  stage.append(...lines.nodes, html("div", { class: "lf-panel lf-table" }, examples.node), names.node,
+    wideNote("Outlined: the pair that holds the name asked for. Best bet: what is possible, on average, " +
       "without knowing which number belongs to which name. Another learning rate counts from the next step; all else begins anew."));
 
   function renew(settings) {
@@ -239,7 +230,7 @@ export async function mount(element) {
     look = { ...look, ...seen };
     state.ready = true;
     lines.add(seen);
-    table.update(look);
+    examples.update(look);
     names.update(look);
     render(Boolean(seen.losses));
   }

@@ -2,7 +2,7 @@
 // letter by letter or at full speed; the tree of a beam search; and what the key–value caches hold meanwhile.
 import { beamView } from "./beam.mjs";
 import { cacheView } from "./caches.mjs";
-import { checkbox, choice, format, frame, html, slider } from "./common.mjs";
+import { bar, button, checkbox, choice, columnHead, format, frame, html, note, ranked, rowHead, slider, times, total, wide } from "./common.mjs";
 import { start } from "./engine/start.mjs";
 import { ownText, visible } from "./texts.mjs";
 import { Writing } from "./writing.mjs";
@@ -16,20 +16,19 @@ const DEEPEST = 6; // nats at which a letter has the full colour
 
 /** The sliders of a distribution over `size` tokens. */
 function settingsOf(size, set) {
-  const widths = [...Array.from({ length: 12 }, (_, i) => i + 1), 15, 20, 30, 50].filter((k) => k < size).concat(size);
+  const widths = [...times(12, (i) => i + 1), 15, 20, 30, 50].filter((k) => k < size).concat(size);
   const temperature = slider({ label: "Temperature", min: 0, max: 2, step: 0.05, ticks: [1],
     show: (value) => `${format(value)}${value === 0 ? ", greedy" : value === 1 ? ", unchanged" : ""}`,
-    oninput: (value) => set({ temperature: value }) });
-  const topK = slider({ label: "Top-k", min: 0, max: widths.length - 1,
-    show: (place) => (widths[place] === size ? `all ${size}` : String(widths[place])), oninput: (place) => set({ topK: widths[place] }) });
+    onchange: (value) => set({ temperature: value }) });
+  const topK = slider({ label: "Top-k", values: widths, show: (k) => (k === size ? `all ${size}` : String(k)), onchange: (k) => set({ topK: k }) });
   const topP = slider({ label: "Top-p", min: 0.05, max: 1, step: 0.05, show: (value) => (value === 1 ? "1, all" : format(value)),
-    oninput: (value) => set({ topP: value }) });
+    onchange: (value) => set({ topP: value }) });
   const greedy = checkbox({ label: "greedy: always the likeliest", onchange: (on) => set({ temperature: on ? 0 : 1 }) });
   function show(settings) {
     temperature.value = settings.temperature;
-    topK.value = widths.indexOf(settings.topK);
+    topK.value = settings.topK;
     topP.value = settings.topP;
-    greedy.checked = settings.temperature === 0;
+    greedy.value = settings.temperature === 0;
   }
   return { node: html("div", { class: "lf-controls" }, temperature.node, greedy.node, topK.node, topP.node), show };
 }
@@ -38,23 +37,23 @@ function settingsOf(size, set) {
 function letterRow(write) {
   const part = { token: null, others: html("span"), cells: [html("td"), html("td")], own: html("span", { class: "lf-own" }),
     pick: html("button", { type: "button", class: "lf-take", onclick: () => write(part.token) }),
-    stay: html("span", { class: "lf-bar", style: "color: var(--lf-hue-1)" }), out: html("span", { class: "lf-bar lf-removed" }) };
-  part.row = html("tr", {}, html("th", { scope: "row" }, part.pick, part.others), part.cells,
+    stay: bar(), out: html("span", { class: "lf-bar lf-removed" }) };
+  part.row = html("tr", {}, rowHead(part.pick, part.others), part.cells,
     html("td", { class: "lf-bar-cell" }, html("div", { class: "lf-lane" }, part.stay, part.out, part.own)));
   return part;
 }
 
 /** The likeliest letters with their bars; `show` fills the table. Whichever is pressed is handed to `write`. */
 function letterTable(tokens, write) {
-  const rows = Array.from({ length: Math.min(SHOWN, tokens.length) + 1 }, () => letterRow(write));
+  const rows = times(Math.min(SHOWN, tokens.length) + 1, () => letterRow(write));
   const scale = html("th", { scope: "col", style: "text-align: left; white-space: normal" });
-  const heads = ["letter", "model", "now"].map((name) => html("th", { scope: "col" }, name));
+  const heads = ["letter", "model", "now"].map((name) => columnHead(name));
   const node = html("div", { class: "lf-table" }, html("table", {}, html("thead", {}, html("tr", {}, heads, scale)),
     html("tbody", {}, rows.map(({ row }) => row))));
 
   function show({ model, tempered, kept, probabilities }, order) {
     const groups = [...order.slice(0, rows.length - 1).map((token) => [token]), order.slice(rows.length - 1)];
-    const sums = (numbers, only = () => true) => groups.map((group) => group.filter(only).reduce((sum, token) => sum + numbers[token], 0));
+    const sums = (numbers, only = () => true) => groups.map((group) => total(group.filter(only).map((token) => numbers[token])));
     const [owns, stays, goes] = [sums(model), sums(probabilities), sums(tempered, (token) => !kept[token])];
     const full = WIDEST.find((limit) => limit >= Math.max(...owns, ...stays.map((value, i) => value + goes[i]))) ?? 1;
     scale.textContent = `a full bar is ${format(full)}`;
@@ -67,9 +66,9 @@ function letterTable(tokens, write) {
       others.textContent = isOne ? "" : `${group.length} others`;
       cells[0].textContent = format(owns[i], 3);
       cells[1].textContent = group.some((token) => kept[token]) ? format(stays[i], 3) : "out";
-      for (const [bar, value] of [[stay, stays[i]], [out, goes[i]]]) {
-        bar.hidden = value === 0;
-        bar.style.width = `${Math.min(100, (100 * value) / full)}%`;
+      for (const [part, value] of [[stay, stays[i]], [out, goes[i]]]) {
+        part.hidden = value === 0;
+        part.style.width = `${Math.min(100, (100 * value) / full)}%`;
       }
       own.style.left = `${Math.min(100, (100 * owns[i]) / full)}%`;
     });
@@ -113,17 +112,16 @@ function sentence({ settings: { written }, rate, running }, { kept, probabilitie
 function build(element, model, { caches, beam }, { set, begin, reset, write, one, toggle, again }) {
   const { controls, stage, publish } = frame(element, { label: LABEL, reset });
   const { tokens } = model.tokenizer;
-  const button = (words, onclick) => html("button", { type: "button", class: "lf-button", onclick }, words);
   const prompt = ownText({ label: "Prompt", texts: TEXTS, choose: (text) => begin({ prompt: text }) });
   const [run, seed] = [button("Run", toggle), button("", again)];
   const views = [["letter", "next letter"], ["beam", "beam search"], ["cache", "the cache"]];
   const view = choice({ legend: "Show", options: views, onchange: (name) => set({ view: name }) });
   const [text, sliders, table] = [page(), settingsOf(tokens.length, set), letterTable(tokens, write)];
-  const letter = html("div", { class: "lf-wide" }, sliders.node, table.node, html("p", { class: "lf-note" }, NOTE));
+  const letter = wide(sliders.node, table.node, note(NOTE));
   const panels = { letter, beam: beam.node, cache: caches.node };
   controls.append(...prompt.nodes);
   const buttons = [button("Write one", one), run, button("Clear", () => begin({})), seed];
-  stage.append(text.node, html("div", { class: "lf-row lf-wide" }, buttons), html("div", { class: "lf-wide" }, view.node), ...Object.values(panels));
+  stage.append(text.node, html("div", { class: "lf-row lf-wide" }, buttons), wide(view.node), ...Object.values(panels));
 
   function show({ settings, running, isKnown, read: { ids, cut } }, shaped, order, anew) {
     prompt.value = settings.prompt;
@@ -165,7 +163,7 @@ export async function mount(element, given = null) {
   function render() {
     const { settings, found, read, running, rate, problem, isKnown } = writing;
     const shaped = found && writing.shaped;
-    const order = found?.logits.map((_, token) => token).sort((a, b) => found.logits[b] - found.logits[a]);
+    const order = found && ranked(found.logits);
     figure.show(writing, shaped, order, read.cut + (isKnown ? found.known : caches.seen(read.ids)));
     const searched = settings.view === "beam" && isKnown ? beam.result(settings) : null;
     const held = settings.view === "cache" ? caches.result() : null;

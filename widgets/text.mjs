@@ -1,16 +1,6 @@
 // What figures share in which a reader types a text for a model: the field, what the model reads, its tokens in a row.
-import { html, uniqueId } from "./common.mjs";
-
-/** A letter for the eye. */
-export const visible = (letter) => ({ " ": "␣", "\n": "↵", "\t": "⇥" })[letter] ?? letter;
-
-/** A labelled field for a text, which may have several lines. */
-export function textField({ label, oninput }) {
-  const id = uniqueId("text");
-  const input = html("textarea", { id, rows: 1, autocomplete: "off", autocapitalize: "off", spellcheck: "false",
-    oninput: () => oninput(input.value) });
-  return { node: html("div", { class: "lf-field" }, html("label", { for: id }, label), input), input };
-}
+import { html, placeAfter, textField, uniqueId, visible } from "./common.mjs";
+import { newest } from "./engine/client.mjs";
 
 /**
  * What a model reads of a text: the `ids` of at most `most` tokens, the last ones; `letters`, each token for the eye; and
@@ -45,11 +35,11 @@ export function strip({ label, onchoose }) {
   let chosen = 0;
   const choose = (n) => { if (n >= 0 && n < node.children.length && n !== chosen) onchoose(n); };
   node.addEventListener("keydown", (event) => {
-    const [before, after, last] = [chosen - 1, chosen + 1, node.children.length - 1];
-    const steps = { ArrowLeft: before, ArrowUp: before, ArrowRight: after, ArrowDown: after, Home: 0, End: last };
-    if (!(event.key in steps)) return;
+    const key = { ArrowUp: "ArrowLeft", ArrowDown: "ArrowRight" }[event.key] ?? event.key;
+    const to = placeAfter(key, chosen, node.children.length);
+    if (to === undefined) return;
     event.preventDefault();
-    choose(steps[event.key]);
+    choose(to);
   });
   const follow = (event) => {
     const under = node.getRootNode().elementFromPoint(event.clientX, event.clientY);
@@ -69,4 +59,34 @@ export function strip({ label, onchoose }) {
     node.setAttribute("aria-activedescendant", `${prefix}-${now}`);
   }
   return { node, show };
+}
+
+/**
+ * A field whose text a model reads: `read(text)` says what of it, and what `ask(ids)` answers goes to `show(answer, read)`.
+ * `type(change)` puts other settings, with a text, in place of those of the figure, by `settings(change)`; `again(first)`
+ * goes back to the first, whose answer is remembered.
+ */
+export function typing({ stage, publish }, { settings, typed, read, ask, show }) {
+  let first = null;
+  const field = textField({ label: "Your text", tag: "textarea", onchange: (text) => type({ text, ...typed }) });
+  const compute = newest(({ ids }) => ask(ids), (answer, text) => {
+    if (text.text !== settings().text) return; // meanwhile it was reset
+    first ??= [answer, text];
+    show(answer, text);
+  }, ({ message }) => publish({ ...settings(), error: message }, message));
+  function type(change) {
+    const state = settings(change);
+    field.value = state.text;
+    const text = { ...read(state.text), text: state.text };
+    const isEmpty = text.ids.length === 0;
+    stage.classList.toggle("lf-stale", isEmpty);
+    publish({ ...state, busy: !isEmpty }, text.said);
+    return isEmpty ? null : compute(text);
+  }
+  function again(start) {
+    const asked = type(start);
+    if (first) show(...first);
+    return asked;
+  }
+  return { node: field.node, type, again };
 }

@@ -1,11 +1,11 @@
 // What the figures of the decoder share (chapters 06 and 07): a field for the reader's own text, with texts to begin
 // with, and what a model of a limited context reads of it.
+import { frame, textField, visible as plainly } from "./common.mjs";
 import { newest } from "./engine/client.mjs";
-import { examples, textField, visible as plainly } from "./letters.mjs";
+import { examples } from "./letters.mjs";
 
 /** A token for the eye; ◦ stands for every sign that the vocabulary has not. */
 export const visible = (token) => (token === "<other>" ? "◦" : plainly(token));
-export const mean = (numbers) => numbers.reduce((sum, value) => sum + value, 0) / numbers.length;
 
 /** How many tokens of a text longer than the context are left out: a quarter of it at once, not one with each step. */
 function leftOut(length, contextLen) {
@@ -29,43 +29,56 @@ const shorten = (text) => (text.length > 26 ? `${text.slice(0, 24).trimEnd()} �
 
 /** A field for the reader's text and buttons with texts to begin with; `choose(text)` gets what is typed or pressed. */
 export function ownText({ label, texts, choose }) {
-  const field = textField({ label, oninput: choose });
+  const field = textField({ label, onchange: choose });
   return {
     nodes: [field.node, examples({ label: "Texts to begin with", texts, name: shorten, onchoose: choose })],
-    set value(text) { if (field.input.value !== text) field.input.value = text; },
+    set value(text) { field.value = text; },
   };
 }
 
 /**
  * What a model makes of a text, as the text changes: `read(text)` has it answered by a method of the model, of which
- * `digest(answer, ids)` makes what a figure shows; `again(text)` is back at the first text, whose answer is remembered.
+ * `digest(answer, ids)` makes what a figure shows; if it is `again` the first text, its answer is remembered.
  */
-export function reader(model, method, digest, changed) {
-  const now = { text: null, known: null, problem: "" };
-  let first = null;
-  const isCurrent = (ids) => ids?.join() === now.text.ids.join();
+function reader(model, { method, digest }, changed) {
+  let [text, known, problem, first] = [null, null, "", null];
+  const isCurrent = (ids) => ids?.join() === text.ids.join();
   const think = newest((ids) => model.ask(method, ids), (answer, ids) => {
-    const known = { ids, ...digest(answer, ids) };
-    first ??= known;
+    const found = { ids, ...digest(answer, ids) };
+    first ??= found;
     if (!isCurrent(ids)) return; // a text was left before its answer came
-    Object.assign(now, { known, problem: "" });
+    [known, problem] = [found, ""];
     changed();
-  }, (error) => { now.problem = error.message; changed(); });
+  }, (error) => { problem = error.message; changed(); });
   return {
-    read(text) {
-      now.text = readOf(model.tokenizer.encode(text), text, model);
-      return now.text.ids.length ? think(now.text.ids) : null;
-    },
-    again(text) {
-      if (!first) return this.read(text);
-      Object.assign(now, { text: readOf(model.tokenizer.encode(text), text, model), known: first, problem: "" });
+    read(words, again = false) {
+      text = readOf(model.tokenizer.encode(words), words, model);
+      if (again && first) [known, problem] = [first, ""];
+      else if (text.ids.length) return think(text.ids);
       return null;
     },
     /** The text as it is read, and what the model says of it, or null as long as it has not. */
-    get text() { return now.text; },
-    get known() { return isCurrent(now.known?.ids) ? now.known : null; },
-    get problem() { return now.problem; },
+    get text() { return text; },
+    get known() { return isCurrent(known?.ids) ? known : null; },
+    get problem() { return problem; },
     /** What every figure that reads tells of it. */
-    get state() { return { read: now.text.ids, cut: now.text.cut, isKnown: Boolean(this.known), busy: !this.known && !now.problem && now.text.ids.length > 0 }; },
+    get state() { return { read: text.ids, cut: text.cut, isKnown: Boolean(this.known), busy: !this.known && !problem && text.ids.length > 0 }; },
   };
+}
+
+/** A figure in which a model reads a text, and `draw(settings)` shows what it says; `begin()` has it read the first. */
+export function readingFigure(element, model, { label, texts, start, draw, ...asked }) {
+  const reading = reader(model, asked, () => figure.set({}));
+  function choose(text, again) {
+    const answered = reading.read(text, again);
+    figure.set(again ? start : { text });
+    return answered;
+  }
+  const field = ownText({ label: "Text", texts, choose: (text) => choose(text) });
+  const figure = frame(element, { label, start, reset: () => choose(start.text, true), draw: (settings) => {
+    field.value = settings.text;
+    draw({ ...settings, ...reading.state });
+  } });
+  figure.controls.append(...field.nodes);
+  return { ...figure, reading, begin: () => choose(start.text, true) };
 }

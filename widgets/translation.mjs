@@ -1,12 +1,13 @@
 // An encoder–decoder at work (chapter 09): what is typed, what the stored model writes for it, letter by letter, and
 // which letters it reads for each. The page may name a second model; it is fetched once the reader asks for it.
-import { choice, format, frame, html, slider, softmax } from "./common.mjs";
+import { letterBars } from "./bars.mjs";
+import { button, choice, format, frame, html, largest, ranked, slider, softmax, textField, visible, wide, wideNote } from "./common.mjs";
+import { row as rowOf } from "./engine/arrays.mjs";
 import { loadModel, newest } from "./engine/client.mjs";
 import { megabytes, modelsOf, start } from "./engine/start.mjs";
-import { complaint, curves, examples, headName, letterRow, readBy, reading, rowOf, textField, visible } from "./letters.mjs";
+import { complaint, curves, examples, fullBar, headName, letterRow, readBy, reading } from "./letters.mjs";
 
 const LIKELIEST = 5; // letters of a step with a row of their own
-const WIDEST = [0.25, 0.5, 0.75, 1]; // what a full bar may stand for
 const STOP = "■";
 // What the stored models are for: texts to start from, with what is right, and the step to begin with.
 const TASKS = {
@@ -20,10 +21,8 @@ const LABEL = "Live figure: a text is translated letter by letter, and what is r
 const WORDS = "Above: what is read; the number and the colour of a letter say how much it is read at this step, in hundredths. Below: what is written; the bar in a letter is the probability that " +
   "the model gave it. The curves lead from the red letter to what is read for it, the thicker the more; grey ones belong to the letters before. ␣ is a space, ■ the stop token.";
 
-const indexOfMost = (numbers) => numbers.indexOf(Math.max(...numbers));
-
 /** Whether a text is the date of a day that there is. */
-export function isDay(text) {
+function isDay(text) {
   const [, year, month, day] = /^(\d{4})-(\d\d)-(\d\d)$/.exec(text) ?? [];
   const date = new Date(Date.UTC(year, month - 1, day));
   return year !== undefined && date.getUTCMonth() === month - 1 && date.getUTCDate() === Number(day);
@@ -31,7 +30,7 @@ export function isDay(text) {
 
 /** What can be said of a whole answer: whether it is right, where that is known, and how sure the model is of it. */
 function verdict({ task, text, answer, ends, sure, all, signs }) {
-  const doubt = indexOfMost(sure.map((value) => -value));
+  const doubt = sure.indexOf(Math.min(...sure));
   const known = TASKS[task]?.texts.find(([given]) => given === text)?.[1];
   const judged = known === undefined ? (task === "seq2seq" && !isDay(answer) ? "; there is no such day" : "") : known === answer ? ", which is right" : `; right is “${known}”`;
   const words = `It writes “${answer}”${ends ? "" : ", and does not come to an end"}${judged}.`;
@@ -40,32 +39,21 @@ function verdict({ task, text, answer, ends, sure, all, signs }) {
 
 /** The likeliest letters of a step, with bars. */
 function likeliest() {
-  const [caption, scale] = [html("caption"), html("th", { scope: "col", class: "lf-bar-cell" })];
-  const rows = Array.from({ length: LIKELIEST }, () => ({ name: html("th", { scope: "row" }), cell: html("td"), bar: html("span", { class: "lf-bar lf-blue" }) }));
-  const lines = rows.map(({ name, cell, bar }) => html("tr", {}, name, cell, html("td", { class: "lf-bar-cell" }, bar)));
-  const node = html("div", { class: "lf-wide lf-table" }, html("table", {}, caption,
-    html("thead", {}, html("tr", {}, ["next", "probability"].map((words) => html("th", { scope: "col" }, words)), scale)), html("tbody", {}, lines)));
+  const scale = html("th", { scope: "col", class: "lf-bar-cell" });
+  const table = letterBars({ count: LIKELIEST, heads: ["next", "probability", scale] });
   function update(before, signs, numbers) {
-    const full = WIDEST.find((limit) => limit >= numbers[0]) ?? 1;
-    caption.textContent = before ? `What comes after “${before}”` : "What comes first";
+    const full = fullBar(numbers);
     scale.textContent = `a full bar is ${format(full)}`;
-    rows.forEach(({ name, cell, bar }, i) => {
-      lines[i].hidden = i >= signs.length;
-      if (i >= signs.length) return;
-      name.textContent = signs[i];
-      name.classList.toggle("lf-chosen", i === 0);
-      cell.textContent = format(numbers[i], 3);
-      bar.style.width = `${Math.min(100, (100 * numbers[i]) / full)}%`;
-    });
+    table.show(before ? `What comes after “${before}”` : "What comes first", signs.map((sign, i) => [sign, numbers[i]]), 0, full);
   }
-  return { node, update };
+  return { node: html("div", { class: "lf-wide lf-table" }, table.node), update };
 }
 
 /** Buttons that write letter by letter: `at()` says how far it has come, and `go(step)` takes it further. */
 function writer({ at, last, go, onrun }) {
   let timer = null;
-  const run = html("button", { type: "button", class: "lf-button", onclick: () => (timer ? pause() : begin()) }, "Write it");
-  const step = html("button", { type: "button", class: "lf-button", onclick: () => { pause(); go(Math.min(last(), at() + 1)); } }, "Next letter");
+  const run = button("Write it", () => (timer ? pause() : begin()));
+  const step = button("Next letter", () => { pause(); go(Math.min(last(), at() + 1)); });
   function show(isRunning) {
     run.textContent = isRunning ? "Pause" : "Write it";
     onrun(isRunning);
@@ -89,17 +77,17 @@ function writer({ at, last, go, onrun }) {
 function build({ controls, stage }, { models, act, writing }) {
   const task = choice({ legend: "Model", onchange: act.switchTo, options: models.map(({ name, bytes }, i) => [name, `${TASKS[name]?.name}${i ? ` (${megabytes(bytes)} MB)` : ""}`]) });
   const bar = html("progress", { "aria-label": "How much of the model has arrived", hidden: true });
-  const field = textField({ label: "Text", oninput: act.edit });
-  const offers = html("div", { class: "lf-wide" });
-  const step = slider({ label: "Step", min: 1, max: 2, show: act.nameStep, oninput: (value) => act.go(value - 1) });
-  const head = slider({ label: "Head", min: 0, max: 1, show: act.nameHead, oninput: act.chooseHead });
+  const field = textField({ label: "Text", onchange: act.edit });
+  const offers = wide();
+  const step = slider({ label: "Step", min: 1, max: 2, show: act.nameStep, onchange: (value) => act.go(value - 1) });
+  const head = slider({ label: "Head", min: 0, max: 1, show: act.nameHead, onchange: act.chooseHead });
   const source = letterRow({ label: "What is read" });
   const written = letterRow({ label: "What is written; choose a step", onchoose: act.go, onhover: act.go });
   const box = html("div", { class: "lf-wide lf-bridge" }, source.node, written.node);
   const [judged, next] = [html("p", { class: "lf-wide" }), likeliest()];
   if (models.length > 1) controls.append(task.node, bar);
-  controls.append(field.node, offers, writing.buttons[0], writing.buttons[1], step.node, head.node);
-  stage.append(box, judged, next.node, html("p", { class: "lf-note lf-wide" }, WORDS));
+  controls.append(field.node, offers, ...writing.buttons, step.node, head.node);
+  stage.append(box, judged, next.node, wideNote(WORDS));
   return { task, bar, field, offers, step, head, source, written, box, judged, next, links: curves(box, { across: true }) };
 }
 
@@ -107,7 +95,7 @@ function build({ controls, stage }, { models, act, writing }) {
 function draw(parts, { source, written, probabilities, heads, signs, sure }, { step, head, tokens }) {
   const weightsAt = (n) => readBy(heads.map((weights) => rowOf(weights, n)), head);
   const weights = weightsAt(step);
-  const most = indexOfMost(weights);
+  const most = largest(weights);
   parts.source.update(source.letters.map((letter, n) => ({ text: source.strange[n] ? "<other>" : visible(letter), share: weights[n], kind: n === most ? "lf-most" : "" })));
   parts.source.node.setAttribute("aria-label", `What is read: ${source.letters.map((letter, n) => `${visible(letter)} ${Math.round(100 * weights[n])}`).join(", ")} hundredths`);
   parts.written.update(signs.map((sign, n) => ({ text: sign, name: `Step ${n + 1}, ${sign}`, bars: [sure[n]],
@@ -115,7 +103,7 @@ function draw(parts, { source, written, probabilities, heads, signs, sure }, { s
   const [from, to] = [parts.written.node.children, parts.source.node.children];
   const links = (n, numbers, least) => numbers.map((share, m) => ({ from: from[n], to: to[m], share, faint: n !== step })).filter(({ share }) => share >= least);
   parts.links.draw([...written.slice(0, step).flatMap((_, n) => links(n, weightsAt(n), 0.15)), ...links(step, weights, 0.03)]);
-  const order = probabilities[step].map((_, token) => token).sort((a, b) => probabilities[step][b] - probabilities[step][a]).slice(0, LIKELIEST);
+  const order = ranked(probabilities[step]).slice(0, LIKELIEST);
   const [next, numbers] = [order.map((token) => tokens(token)), order.map((token) => probabilities[step][token])];
   parts.next.update(signs.slice(0, step).map((sign) => (sign === "␣" ? " " : sign)).join(""), next, numbers);
   return { weights, most, next, probabilities: numbers };
@@ -184,7 +172,7 @@ export async function mount(element, given = null) {
     offered = state.task;
     parts.task.value = state.task;
     parts.field.name.textContent = label;
-    if (parts.field.input.value !== state.text) parts.field.input.value = state.text;
+    parts.field.value = state.text;
     parts.head.max = layers * numHeads;
     parts.head.value = state.head;
   }

@@ -47,7 +47,7 @@ class Norm extends Module {
   }
 }
 
-export class LayerNorm extends Norm {
+class LayerNorm extends Norm {
   normalise(token) {
     const centre = mean(token);
     const variance = mean(token.map((value) => (value - centre) ** 2));
@@ -55,7 +55,7 @@ export class LayerNorm extends Norm {
   }
 }
 
-export class RMSNorm extends Norm {
+class RMSNorm extends Norm {
   normalise(token) {
     const meanSquare = mean(token.map((value) => value ** 2));
     return token.map((value) => value / Math.sqrt(meanSquare + this.eps));
@@ -63,7 +63,7 @@ export class RMSNorm extends Norm {
 }
 
 /** The error function, to within 1.5e-7 (Abramowitz and Stegun, 1964, formula 7.1.26). */
-export function erf(x) {
+function erf(x) {
   const t = 1 / (1 + 0.3275911 * Math.abs(x));
   const series = [1.061405429, -1.453152027, 1.421413741, -0.284496736, 0.254829592].reduce((sum, a) => sum * t + a, 0);
   return Math.sign(x) * (1 - series * t * Math.exp(-x * x));
@@ -83,7 +83,7 @@ const GATES = { swiglu: "silu", geglu: "gelu", geglu_tanh: "gelu_tanh" };
 /** The activation of a configuration; of a network with a gate, that of the gate. */
 export const activationOf = ({ activation }) => ACTIVATIONS[GATES[activation] ?? activation];
 
-export class FeedForward extends Module {
+class FeedForward extends Module {
   constructor(weights, config) {
     super(weights);
     this.up = new Linear(weights.at("up"));
@@ -93,7 +93,7 @@ export class FeedForward extends Module {
   call(x) { return this.see("output", this.down.call(this.see("hidden", map(this.up.call(x), this.activation)))); }
 }
 
-export class SwiGLU extends FeedForward {
+class SwiGLU extends FeedForward {
   constructor(weights, config) {
     super(weights, config);
     this.gate = new Linear(weights.at("gate"));
@@ -131,7 +131,7 @@ export function sinusoidalPositions(positions, dModel, base = 10000) {
   return out;
 }
 
-export const splitHeads = (x, numHeads) => {
+const splitHeads = (x, numHeads) => {
   const width = x.columns / numHeads;
   return Array.from({ length: numHeads }, (_, h) => columns(x, h * width, width));
 };
@@ -146,7 +146,7 @@ export function mergeHeads(heads) {
 /** Query n of a text may attend to position m; `first` is the position of the first query. */
 export const causalMask = (first = 0) => (n, m) => m <= first + n;
 
-export class MultiHeadAttention extends Module {
+class MultiHeadAttention extends Module {
   constructor(weights, { num_heads: numHeads, num_kv_heads: numKvHeads, rope_theta: base, position_scheme: scheme }) {
     super(weights);
     for (const name of ["query", "key", "value", "output"]) this[name] = new Linear(weights.at(name));
@@ -205,7 +205,7 @@ const postNorm = (x, norm, sublayer) => norm.call(add(x, sublayer(x)));
 
 export const makeNorm = (weights, { norm, norm_eps: eps }) => new (norm === "rms" ? RMSNorm : LayerNorm)(weights, eps);
 
-export class TransformerBlock extends Module {
+class TransformerBlock extends Module {
   constructor(weights, config) {
     super(weights);
     this.attentionNorm = makeNorm(weights.at("attention_norm"), config);

@@ -67,7 +67,7 @@ class Reading {
   }
 }
 
-export class Decoder extends Model {
+class Decoder extends Model {
   constructor(file) {
     super(file);
     this.embedding = this.weights.get("embedding.weight");
@@ -155,7 +155,7 @@ class Encoder {
   }
 }
 
-export class MaskedLanguageModel extends Model {
+class MaskedLanguageModel extends Model {
   constructor(file) {
     super(file);
     const sizes = this.config.stack;
@@ -181,7 +181,7 @@ export class MaskedLanguageModel extends Model {
   attentionWeights(ids) { return this.weightsOf(this.encoder.stack, "attention", "residualStream", ids); }
 }
 
-export class Seq2Seq extends Model {
+class Seq2Seq extends Model {
   constructor(file) {
     super(file);
     this.encoder = new Encoder(this.weights.at("encoder"), this.config.encoder);
@@ -250,7 +250,7 @@ function sinusoidalPositions2d(height, width, dModel) {
   return mergeHeads(codes.map((coordinates) => sinusoidalPositions(coordinates, dModel / 2)));
 }
 
-export class ViT extends Model {
+class ViT extends Model {
   constructor(file) {
     super(file);
     const { image_size: [height, width], patch_size: [high, wide], stack: sizes } = this.config;
