@@ -4,7 +4,8 @@ import { clamp, format, frame, html, largest, onArrows, ranked, svg, times, titl
 import { row } from "./engine/arrays.mjs";
 import { start as startModel } from "./engine/start.mjs";
 import { heatMap, paint, palette } from "./heat.mjs";
-import { reading, strip, typing } from "./text.mjs";
+import { strip } from "./letters.mjs";
+import { lastTokens, typing } from "./texts.mjs";
 
 const MOST = 64; // tokens that are read: so many letters still stand side by side on a phone
 const START = { text: "The names of the modules in the list", layer: 0, head: 1, token: 27, column: null };
@@ -93,7 +94,7 @@ async function sourceOf(element, label, given) {
   }
   const model = await startModel(element, { label, given });
   const first = given ? { ...START, head: 0, token: null } : START; // the head is one of the stored model
-  return { model, first, read: (text) => reading(model, text, MOST), ask: (ids) => model.ask("attentionWeights", ids) };
+  return { model, first, read: (text) => lastTokens(model, text, MOST), ask: (ids) => model.ask("attentionWeights", ids) };
 }
 
 export async function mount(element, given = null) {

@@ -1,30 +1,37 @@
-// Rows of letters that can be pointed at, and curves between them: what the figures of chapters 08 and 09 share.
-import { button, html, mean, placeAfter, svg } from "./common.mjs";
+// Letters to point at: rows of them, curves between them, and tables of those that a model finds likely.
+import { bar, format, html, mean, placeAfter, rowHead, svg, table, times, uniqueId } from "./common.mjs";
 
-/**
- * A text as a model is to read it: at most so many letters, their ids, and which of them are `strange` to its vocabulary.
- * If that has no token for strange ones, as a reader's own may not, they are left out, except a `gap` that will be hidden.
- */
-export function reading(text, tokenizer, most, { ending = "", gap = "" } = {}) {
-  const isRead = (letter) => tokenizer.unknown !== null || letter === gap || tokenizer.ids.has(letter);
-  const all = [...text.normalize("NFC")];
-  const typed = all.filter(isRead);
-  const letters = [...typed, ...ending].slice(0, most);
-  const strange = letters.map((letter) => !tokenizer.ids.has(letter));
-  const left = all.filter((letter) => !isRead(letter));
-  return { text, letters, strange, left, own: Math.min(typed.length, most), cut: typed.length > most, ids: letters.map((letter) => tokenizer.encode(letter)[0]) };
-}
-
-/** What of a text the model cannot read, in words. */
-export function complaint({ letters, strange, left, cut }) {
-  const strangers = [...new Set([...letters.filter((_, n) => strange[n]), ...left])].slice(0, 5).join("");
-  return (strangers && ` The vocabulary lacks “${strangers}”: ${left.length ? "that is left out" : "the model reads <other> there"}.`) + (cut ? ` Only the first ${letters.length} characters are read.` : "");
-}
-
-/** Texts to start from, as buttons with their names. */
-export function examples({ label, texts, name = String, onchoose }) {
-  const buttons = texts.map((text) => button(name(text), () => onchoose(text), { class: "lf-button lf-small" }));
-  return html("div", { class: "lf-examples lf-wide", role: "group", "aria-label": label }, buttons);
+/** The tokens of a text in a row, one of them chosen by pointer, touch or arrow keys. */
+export function strip({ label, onchoose }) {
+  const prefix = uniqueId("letter");
+  const node = html("div", { class: "lf-strip", role: "listbox", tabindex: 0, "aria-label": label });
+  let chosen = 0;
+  const choose = (n) => { if (n >= 0 && n < node.children.length && n !== chosen) onchoose(n); };
+  node.addEventListener("keydown", (event) => {
+    const key = { ArrowUp: "ArrowLeft", ArrowDown: "ArrowRight" }[event.key] ?? event.key;
+    const to = placeAfter(key, chosen, node.children.length);
+    if (to === undefined) return;
+    event.preventDefault();
+    choose(to);
+  });
+  const follow = (event) => {
+    const under = node.getRootNode().elementFromPoint(event.clientX, event.clientY);
+    choose([...node.children].findIndex((option) => option.contains(under)));
+  };
+  node.addEventListener("pointerdown", follow);
+  node.addEventListener("pointermove", (event) => { if (event.buttons) follow(event); });
+  function show(letters, now, share = () => 0) {
+    chosen = now;
+    while (node.children.length > letters.length) node.lastChild.remove();
+    letters.forEach((letter, n) => {
+      const option = node.children[n] ?? node.appendChild(html("span", { role: "option", id: `${prefix}-${n}` }));
+      if (option.textContent !== letter) option.textContent = letter;
+      option.setAttribute("aria-selected", n === now);
+      option.style.setProperty("--share", `${Math.round(100 * share(n))}%`);
+    });
+    node.setAttribute("aria-activedescendant", `${prefix}-${now}`);
+  }
+  return { node, show };
 }
 
 /** Bars in the foot of a letter, for probabilities. */
@@ -122,3 +129,26 @@ export const fullBar = (probabilities) => [0.25, 0.5, 0.75].find((limit) => limi
 
 /** What the slider of heads calls them, and the sentence. */
 export const headName = (head, numHeads) => (head === 0 ? "mean of all" : `block ${Math.ceil(head / numHeads)}, head ${((head - 1) % numHeads) + 1}`);
+
+/** A table of letters, each with a bar: `show(caption, letters, chosen)` fills the table with pairs of a letter and its probability; a full bar stands for `full`. */
+export function letterBars({ count, heads = [], colour, barFirst = false }) {
+  const rows = times(count, () => {
+    const [head, number, drawn] = [rowHead(), html("td"), bar(colour)];
+    const cells = [number, html("td", { class: "lf-bar-cell" }, drawn)];
+    return { head, number, drawn, node: html("tr", {}, head, barFirst ? cells.reverse() : cells) };
+  });
+  const node = table("", heads, rows.map((row) => row.node));
+  function show(caption, letters, chosen, full = 1) {
+    node.caption.textContent = caption;
+    rows.forEach((row, i) => {
+      row.node.hidden = i >= letters.length;
+      if (row.node.hidden) return;
+      const [letter, probability] = letters[i];
+      row.head.textContent = letter;
+      row.head.classList.toggle("lf-chosen", i === chosen);
+      row.number.textContent = format(probability, 3);
+      row.drawn.style.width = `${Math.min(100, (100 * probability) / full)}%`;
+    });
+  }
+  return { node, show };
+}

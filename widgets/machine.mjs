@@ -1,12 +1,12 @@
 // The whole machine (chapter 06): every array of a decoder between the reader's text and the next letter, as the package
 // names them. `machine_boxes.mjs` says what each box is; this module draws, follows and opens them.
-import { letterBars } from "./bars.mjs";
 import { button, choice, format, frame, html, isCalm, largest, note, ranked, svg, title, uniqueId, whenThemeChanges } from "./common.mjs";
 import { row, softmax } from "./engine/arrays.mjs";
 import { start as startModel } from "./engine/start.mjs";
 import { heatMap, limitOf, paint, palette } from "./heat.mjs";
+import { letterBars, strip } from "./letters.mjs";
 import { boxesOf } from "./machine_boxes.mjs";
-import { letterOf, reading, strip, typing } from "./text.mjs";
+import { letterOf, lastTokens, typing } from "./texts.mjs";
 
 const MOST = 64; // tokens that are read: rows of a heat map that can still be told apart
 const BEAT = 850; // milliseconds at each box while it plays
@@ -261,7 +261,7 @@ class Machine {
     this.vocabulary = tokenizer.tokens.map((_, id) => letterOf(tokenizer, id));
     this.figure = frame(element, { label, reset: () => { this.path.forget(); this.text.again(start); } });
     this.text = typing(this.figure, { settings: (change) => (this.state = { ...this.state, ...change }), typed: { token: null },
-      read: (text) => reading(model, text, MOST), ask: (ids) => model.ask("intermediates", "call", ids),
+      read: (text) => lastTokens(model, text, MOST), ask: (ids) => model.ask("intermediates", "call", ids),
       show: (arrays, text) => this.take(arrays, text) });
     Object.assign(this, partsOf(this.figure, this.text, { write: () => this.write(), choose: (box) => this.choose(box),
       set: (change) => { Object.assign(this.state, change); this.render(); },

@@ -6,7 +6,8 @@ import {
 import { row as rowOf } from "./engine/arrays.mjs";
 import { newest } from "./engine/client.mjs";
 import { start } from "./engine/start.mjs";
-import { complaint, curves, examples, fullBar, headName, letterRow, readBy, reading } from "./letters.mjs";
+import { curves, fullBar, headName, letterRow, readBy } from "./letters.mjs";
+import { complaint, examples, firstLetters } from "./texts.mjs";
 
 const [SHOWN, EACH] = [8, 3]; // letters with a row of their own, and how many of them are the likeliest of either view
 const PAUSE = 250; // so long, in milliseconds, the reader must rest before every letter is hidden by itself
@@ -22,7 +23,7 @@ const quoted = (token) => `“${visible(token)}”`;
 /** A name as the model is to read it, with the ending if it is told to put one; `blank` where the reader typed a gap. */
 function lineOf(text, tokenizer, most, hasEnding) {
   const ending = hasEnding && text && !text.trimEnd().endsWith(",") ? ENDING : "";
-  const line = reading(text, tokenizer, most, { ending, gap: "_" });
+  const line = firstLetters(text, tokenizer, most, { ending, gap: "_" });
   const blank = line.letters.map((letter, n) => letter === "_" && line.strange[n]);
   return { ...line, blank, strange: line.strange.map((isStrange, n) => isStrange && !blank[n]), known: [] };
 }

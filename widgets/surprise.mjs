@@ -1,8 +1,8 @@
 // How much each letter of the reader's own text surprises the book's own decoder (chapter 06), and what it had expected.
-import { letterBars } from "./bars.mjs";
 import { format, html, mean, ranked, slider, softmax, wideNote } from "./common.mjs";
 import { rowsOf } from "./engine/arrays.mjs";
 import { start } from "./engine/start.mjs";
+import { letterBars } from "./letters.mjs";
 import { readingFigure, visible } from "./texts.mjs";
 
 const LABEL = "Live figure: a language model's surprise at each letter of your own text";

@@ -1,8 +1,88 @@
-// What the figures of the decoder share (chapters 06 and 07): a field for the reader's own text, with texts to begin
-// with, and what a model of a limited context reads of it.
-import { frame, textField, visible as plainly } from "./common.mjs";
+// A reader's own text: fields to type it into, texts to begin with, and what a model reads of it.
+import { button, frame, html, textField, visible as plainly } from "./common.mjs";
 import { newest } from "./engine/client.mjs";
-import { examples } from "./letters.mjs";
+
+/** Texts to start from, as buttons with their names. */
+export function examples({ label, texts, name = String, onchoose }) {
+  const buttons = texts.map((text) => button(name(text), () => onchoose(text), { class: "lf-button lf-small" }));
+  return html("div", { class: "lf-examples lf-wide", role: "group", "aria-label": label }, buttons);
+}
+
+/**
+ * A text as a model is to read it: at most so many letters, their ids, and which of them are `strange` to its vocabulary.
+ * If that has no token for strange ones, as a reader's own may not, they are left out, except a `gap` that will be hidden.
+ */
+export function firstLetters(text, tokenizer, most, { ending = "", gap = "" } = {}) {
+  const isRead = (letter) => tokenizer.unknown !== null || letter === gap || tokenizer.ids.has(letter);
+  const all = [...text.normalize("NFC")];
+  const typed = all.filter(isRead);
+  const letters = [...typed, ...ending].slice(0, most);
+  const strange = letters.map((letter) => !tokenizer.ids.has(letter));
+  const left = all.filter((letter) => !isRead(letter));
+  return { text, letters, strange, left, own: Math.min(typed.length, most), cut: typed.length > most, ids: letters.map((letter) => tokenizer.encode(letter)[0]) };
+}
+
+/** What of a text the model cannot read, in words. */
+export function complaint({ letters, strange, left, cut }) {
+  const strangers = [...new Set([...letters.filter((_, n) => strange[n]), ...left])].slice(0, 5).join("");
+  return (strangers && ` The vocabulary lacks “${strangers}”: ${left.length ? "that is left out" : "the model reads <other> there"}.`) + (cut ? ` Only the first ${letters.length} characters are read.` : "");
+}
+
+/**
+ * What a model reads of a text: the `ids` of at most `most` tokens, the last ones; `letters`, each token for the eye; and
+ * `said`, words for the reader if the text was changed. A model that learned with a start token gets one.
+ */
+export function lastTokens({ tokenizer, config }, text, most) {
+  const start = "<start>" in tokenizer.special ? [tokenizer.special["<start>"]] : [];
+  const room = Math.min(most, config.context_len) - start.length;
+  const known = tokenizer.encode(text);
+  const ids = [...start, ...known.slice(-room)];
+  const strangers = tokenizer.strangers(text).length;
+  const others = tokenizer.special[tokenizer.unknown] === undefined ? "left out" : "read as □, the token for all others";
+  const said = [
+    strangers ? `${strangers === 1 ? "One character is" : `${strangers} characters are`} not in the model's vocabulary and ${others}.` : "",
+    known.length > room ? `Of ${known.length} letters the last ${room} are read.` : "",
+    ids.length ? "" : "There is nothing to read yet: type a letter.",
+  ].filter(Boolean).join(" ");
+  return { ids, said, letters: ids.map((id) => letterOf(tokenizer, id)) };
+}
+
+/** A token of a vocabulary for the eye: special ones have signs of their own. */
+export function letterOf(tokenizer, id) {
+  const token = tokenizer.tokens[id];
+  if (!Object.hasOwn(tokenizer.special, token)) return plainly(token);
+  return token === "<start>" ? "⊢" : token === tokenizer.unknown ? "□" : token;
+}
+
+/**
+ * A field whose text a model reads: `read(text)` says what of it, and what `ask(ids)` answers goes to `show(answer, read)`.
+ * `type(change)` puts other settings, with a text, in place of those of the figure, by `settings(change)`; `again(first)`
+ * goes back to the first, whose answer is remembered.
+ */
+export function typing({ stage, publish }, { settings, typed, read, ask, show }) {
+  let first = null;
+  const field = textField({ label: "Your text", tag: "textarea", onchange: (text) => type({ text, ...typed }) });
+  const compute = newest(({ ids }) => ask(ids), (answer, text) => {
+    if (text.text !== settings().text) return; // meanwhile it was reset
+    first ??= [answer, text];
+    show(answer, text);
+  }, ({ message }) => publish({ ...settings(), error: message }, message));
+  function type(change) {
+    const state = settings(change);
+    field.value = state.text;
+    const text = { ...read(state.text), text: state.text };
+    const isEmpty = text.ids.length === 0;
+    stage.classList.toggle("lf-stale", isEmpty);
+    publish({ ...state, busy: !isEmpty }, text.said);
+    return isEmpty ? null : compute(text);
+  }
+  function again(start) {
+    const asked = type(start);
+    if (first) show(...first);
+    return asked;
+  }
+  return { node: field.node, type, again };
+}
 
 /** A token for the eye; ◦ stands for every sign that the vocabulary has not. */
 export const visible = (token) => (token === "<other>" ? "◦" : plainly(token));

@@ -1,11 +1,11 @@
 // An encoder–decoder at work (chapter 09): what is typed, what the stored model writes for it, letter by letter, and
 // which letters it reads for each. The page may name a second model; it is fetched once the reader asks for it.
-import { letterBars } from "./bars.mjs";
 import { button, choice, format, frame, html, largest, ranked, slider, softmax, textField, visible, wide, wideNote } from "./common.mjs";
 import { row as rowOf } from "./engine/arrays.mjs";
 import { loadModel, newest } from "./engine/client.mjs";
 import { megabytes, modelsOf, start } from "./engine/start.mjs";
-import { complaint, curves, examples, fullBar, headName, letterRow, readBy, reading } from "./letters.mjs";
+import { curves, fullBar, headName, letterBars, letterRow, readBy } from "./letters.mjs";
+import { complaint, examples, firstLetters } from "./texts.mjs";
 
 const LIKELIEST = 5; // letters of a step with a row of their own
 const STOP = "■";
@@ -153,7 +153,7 @@ export async function mount(element, given = null) {
     state = { ...state, ...change };
     const model = loaded.get(state.task);
     if (question?.text !== state.text || question.model !== model) {
-      question = { text: state.text, model, source: reading(state.text, model.tokenizer, model.config.source_len), key: `${state.task}\n${state.text}` };
+      question = { text: state.text, model, source: firstLetters(state.text, model.tokenizer, model.config.source_len), key: `${state.task}\n${state.text}` };
       answer = null;
     }
     set(model.config.decoder);

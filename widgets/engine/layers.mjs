@@ -1,14 +1,15 @@
 // The layers of the book, by the names and in the order of `plainformer`: attention, norms, token-wise networks, blocks.
-import { add, columns, linear, map, matrix, row, rowsAt, softmax, stack, transpose, zip } from "./arrays.mjs";
+import { add, columns, linear, map, matrix, mean, range, row, rowsAt, slice, softmax, stack, transpose, zip } from "./arrays.mjs";
 
 /** The tensors whose names begin with a path such as `stack.blocks.0.`, and who wants to see what happens there. */
 export class Weights {
   constructor(tensors, path = "", spy = {}) { Object.assign(this, { tensors, path, spy }); }
   at(name) { return new Weights(this.tensors, `${this.path}${name}.`, this.spy); }
   has(name) { return this.tensors.has(this.path + name); }
+  find(name) { return this.tensors.get(this.path + name) ?? null; }
   get(name) {
     if (!this.has(name)) throw new Error(`The model's file has no ${this.path}${name}: it does not fit its configuration.`);
-    return this.tensors.get(this.path + name);
+    return this.find(name);
   }
 }
 
@@ -22,19 +23,17 @@ export class Linear extends Module {
   constructor(weights) {
     super(weights);
     this.weight = weights.get("weight");
-    this.bias = weights.has("bias") ? weights.get("bias").data : null;
+    this.bias = weights.find("bias")?.data;
   }
   call(x) { return linear(x, this.weight, this.bias); }
 }
-
-const mean = (values) => values.reduce((total, value) => total + value, 0) / values.length;
 
 /** Normalise each row by `change(row)`, then scale and shift every column. */
 class Norm extends Module {
   constructor(weights, eps) {
     super(weights);
     this.scale = weights.get("scale").data;
-    this.bias = weights.has("bias") ? weights.get("bias").data : null;
+    this.bias = weights.find("bias")?.data;
     this.eps = eps;
   }
   call(x) {
@@ -133,7 +132,7 @@ export function sinusoidalPositions(positions, dModel, base = 10000) {
 
 const splitHeads = (x, numHeads) => {
   const width = x.columns / numHeads;
-  return Array.from({ length: numHeads }, (_, h) => columns(x, h * width, width));
+  return range(numHeads).map((h) => columns(x, h * width, width));
 };
 
 export function mergeHeads(heads) {
@@ -196,7 +195,7 @@ export class KeyValueCache {
   }
   /** Forget all but the first `length` tokens. */
   rewind(length) {
-    for (const part of ["keys", "values"]) this[part] = length ? this[part].map((head) => matrix(length, head.columns, head.data.slice(0, length * head.columns))) : [];
+    for (const part of ["keys", "values"]) this[part] = length ? this[part].map((head) => slice(head, 0, length)) : [];
   }
 }
 
@@ -231,9 +230,9 @@ class TransformerBlock extends Module {
 export class Stack extends Module {
   constructor(weights, config) {
     super(weights);
-    this.blocks = Array.from({ length: config.num_layers }, (_, i) => new TransformerBlock(weights.at(`blocks.${i}`), config));
+    this.blocks = range(config.num_layers).map((i) => new TransformerBlock(weights.at(`blocks.${i}`), config));
     this.finalNorm = config.norm_placement === "pre" ? makeNorm(weights.at("final_norm"), config) : null;
-    this.table = weights.has("scheme.table") ? weights.get("scheme.table") : null;
+    this.table = weights.find("scheme.table");
     this.scheme = config.position_scheme;
   }
 
