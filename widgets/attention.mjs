@@ -1,7 +1,7 @@
 // Attention by hand (chapter 02): queries, keys and values in the plane, each step to the output, and the usual mistakes.
 import {
-  checkbox, choice, columnHead, fold, format, frame, gauge, html, largest, matmul, matrixTable, numberTable, picker, rowSums, scaled, slider,
-  softmax, svg, table, title, total as sum, transpose, wideNote,
+  capital, checkbox, choice, columnHead, fold, format, frame, gauge, html, largest, matmul, matrixTable, numberTable, picker, rowSums,
+  scaled, slider, softmax, stroke, svg, table, title, total as sum, transpose, wideNote,
 } from "./common.mjs";
 import { arrow, convexHull, handle, label, line, nameAt, pair, plane } from "./drag.mjs";
 
@@ -41,9 +41,9 @@ function attend({ queries, keys, values }, mask, scale, mistake = "none") {
 function keyPlane(onquery, onkey) {
   const keys = TOKENS.map((i) => handle({ name: named("k", i), title: `Key ${i + 1}`, limit: LIMIT, style: hue(i), onmove: (point) => onkey(i, point) }));
   const query = handle({ name: "q", title: "Query q", limit: LIMIT, class: "lf-query", onmove: onquery });
-  const axis = svg("path", { class: "lf-axis" });
-  const falls = TOKENS.map((i) => svg("path", { class: "lf-fall", style: hue(i) }));
-  const others = TOKENS.map((i) => svg("g", { class: "lf-other" }, svg("path", { class: "lf-arrow", stroke: "currentColor" }), label(named("q", i))));
+  const axis = stroke("lf-axis");
+  const falls = TOKENS.map((i) => stroke("lf-fall", null, { style: hue(i) }));
+  const others = TOKENS.map((i) => svg("g", { class: "lf-other" }, stroke("lf-arrow", null, { stroke: "currentColor" }), label(named("q", i))));
   const node = plane({ title: "Keys and query", limit: LIMIT, handles: [...keys, query] }, axis, others, falls);
   function show({ queries, chosen, many, keys: points }, mask, products) {
     const [x, y] = queries[chosen];
@@ -68,9 +68,9 @@ function keyPlane(onquery, onkey) {
 function valuePlane(onvalue) {
   const values = TOKENS.map((i) => handle({ name: named("v", i), title: `Value ${i + 1}`, limit: LIMIT, style: hue(i), shaft: false,
     onmove: (point) => onvalue(i, point) }));
-  const hull = svg("path", { class: "lf-hull" });
-  const steps = TOKENS.map((i) => svg("path", { class: "lf-arrow", stroke: "currentColor", style: hue(i) }));
-  const [output, right] = ["lf-mark", "lf-right"].map((name) => svg("path", { class: name, d: "M0 -8L8 0L0 8L-8 0Z" }));
+  const hull = stroke("lf-hull");
+  const steps = TOKENS.map((i) => stroke("lf-arrow", null, { stroke: "currentColor", style: hue(i) }));
+  const [output, right] = ["lf-mark", "lf-right"].map((name) => stroke(name, "M0 -8L8 0L0 8L-8 0Z"));
   const called = label("y", { "font-weight": 700 });
   const node = plane({ title: "Values and output", limit: LIMIT, handles: values }, hull, steps);
   node.append(right, output, called); // above the values, which may lie there
@@ -160,7 +160,7 @@ function verdict({ mistake, many, chosen }, mask, scale, now, right) {
 /** The tables in which all numbers can be typed. */
 function numbers(set, get, onfault) {
   const tables = [["queries", "q"], ["keys", "k"], ["values", "v"]].map(([kind, letter]) => [kind, numberTable({
-    caption: `${kind[0].toUpperCase()}${kind.slice(1)}`, limit: LIMIT, onfault,
+    caption: capital(kind), limit: LIMIT, onfault,
     rows: TOKENS.map((i) => named(letter, i)), columns: ["right", "up"],
     onchange: (i, j, value) => set({ [kind]: put(get()[kind], i, put(get()[kind][i], j, value)) }) })]);
   const folded = fold("Type the numbers", html("div", { class: "lf-beside" }, tables.map(([, { table }]) => table)));

@@ -1,5 +1,5 @@
 // Beam search in the page (chapter 07), as `beam_search` of the package does it, and the tree that it looks at.
-import { button, clamp, format, html, note, ranked, slider, svg, total, wide } from "./common.mjs";
+import { button, clamp, counted, format, html, note, ranked, slider, stroke, svg, total, wide, words } from "./common.mjs";
 import { threeFigures } from "./chart.mjs";
 import { visible } from "./texts.mjs";
 
@@ -68,7 +68,7 @@ function draw(node, { steps, depth, beams, chosen, tokens, width, choose }) {
   const nodes = steps.map((texts, step) => texts.map((text, place) => svg("g", { class: kind(text, step), onclick: () => choose({ step, place }) },
     svg("rect", { x: x(step) - Math.max(14, gap / 2), y: y(step, place) - ROW / 2, width: Math.max(28, gap), height: ROW }),
     svg("circle", { cx: x(step), cy: y(step, place), r: RADIUS }),
-    svg("text", { x: x(step), y: y(step, place) + 4.5, "text-anchor": "middle" }, visible(tokens[text.token])),
+    words(visible(tokens[text.token]), x(step), y(step, place) + 4.5),
     isWide && text.kept ? svg("text", { class: "lf-times", x: x(step) + RADIUS + 4, y: y(step, place) - 6 }, format(text.share)) : [])));
   node.setAttribute("viewBox", `0 0 ${width} ${height}`);
   node.replaceChildren(...lines.flat(), ...nodes.flat(), svg("circle", { class: "lf-root", cx: MARGIN, cy: height / 2, r: 5 }));
@@ -116,7 +116,7 @@ export function beamView(model, { set, append, changed }) {
   let chosen = null;
   const search = new Search(model, changed);
   const beams = slider({ label: "Beams", min: 2, max: 4, ticks: [2, 3, 4], onchange: (value) => set({ beams: value }) });
-  const depth = slider({ label: "Depth", min: 1, max: 8, show: (value) => `${value} letter${value === 1 ? "" : "s"}`,
+  const depth = slider({ label: "Depth", min: 1, max: 8, show: (value) => counted(value, "letter"),
     onchange: (value) => set({ depth: value }) });
   const tree = svg("svg", { "aria-hidden": "true" });
   const holder = html("div", { class: "lf-tree", tabindex: 0, role: "application",

@@ -1,6 +1,7 @@
 // What a stack of layers does to the size of the tokens, and to the gradient, with and without skips (chapter 04).
 import {
-  add, choice, format, frame, html, matmul, mean as meanOf, panel, parkMiller, rowHead, scaled, slider, table, times, title, transpose, wideNote,
+  add, capital, choice, counted, format, frame, html, matmul, mean as meanOf, panel, parkMiller, rowHead, scaled, slider, table, times,
+  title, transpose, wideNote, words,
 } from "./common.mjs";
 import { chart, powerOfTen, threeFigures, ticksBetween } from "./chart.mjs";
 
@@ -120,7 +121,7 @@ export function mount(element) {
 
   function show(state) {
     const scale = 2 ** state.power;
-    const layers = `${state.depth} ${state.depth === 1 ? "layer" : "layers"}`;
+    const layers = counted(state.depth, "layer");
     const results = NAMES.map((name) => run(data, name, state.depth, scale));
     const chosen = NAMES.indexOf(state.wiring);
     const last = results.map(({ sizes, gradients, skips }) => [sizes.at(-1), gradients.at(-1), skips.at(-1)]);
@@ -143,7 +144,7 @@ export function mount(element) {
     });
     const [{ name }, [out, gradient]] = [WIRINGS[state.wiring], last[chosen].map(threeFigures)];
     publish({ ...state, scale, ...Object.fromEntries(NAMES.map((name, i) => [name, results[i]])) },
-      `${name[0].toUpperCase()}${name.slice(1)}, ${layers}, weight scale ${format(scale)}: ` +
+      `${capital(name)}, ${layers}, weight scale ${format(scale)}: ` +
       `the tokens leave with size ${out}, the gradient reaches the input with size ${gradient}.`);
   }
   set(START);

@@ -1,9 +1,9 @@
 // Pairs of columns as the hands of clocks (chapter 05): one hand for the query's position, one for the key's.
-import { format, html, svg } from "./common.mjs";
+import { format, html, stroke, svg } from "./common.mjs";
 
 /** One hand and its tip: of n, thick, or of m, thin and dashed, so that each can be seen behind or before the other. */
 export function hand(name, long = 44) {
-  const [line, tip] = [svg("path", { class: `lf-hand ${name}` }), svg("circle", { class: `lf-tip ${name}`, r: name === "lf-n" ? 5 : 3 })];
+  const [line, tip] = [stroke(`lf-hand ${name}`), svg("circle", { class: `lf-tip ${name}`, r: name === "lf-n" ? 5 : 3 })];
   const node = svg("g", { class: "lf-turn" }, line, tip);
   function show(angle, length) {
     line.setAttribute("d", `M0 0H${long * length}`);
@@ -16,9 +16,9 @@ export function hand(name, long = 44) {
 /** A clock face with the hands of n and m, the angle between them, and a number below it. */
 export function clock(i) {
   const hands = ["lf-n", "lf-m"].map((name) => hand(name));
-  const between = svg("path", { class: "lf-turn lf-between" });
+  const between = stroke("lf-turn lf-between");
   const face = svg("svg", { viewBox: "-50 -50 100 100", role: "img" }, svg("circle", { class: "lf-face", r: 46 }),
-    svg("path", { class: "lf-axis", d: "M-46 0H46M0 -46V46" }), between, hands.map(({ node }) => node));
+    stroke("lf-axis", "M-46 0H46M0 -46V46"), between, hands.map(({ node }) => node));
   const number = html("div");
   function show({ angle, pair, reach, hands: names }, rows, places, rate, product) {
     const [n, m] = rows.map((row, k) => {

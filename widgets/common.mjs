@@ -97,6 +97,16 @@ export function onDrag(node, begin, move) {
   node.addEventListener("pointermove", (event) => { if (node.hasPointerCapture(event.pointerId)) move(event); });
 }
 
+/** A line of a drawing, by its class and its path. */
+export const stroke = (kind, d, more = {}) => svg("path", { class: kind, d, ...more });
+/** Words in a drawing, their middle at a place. */
+export const words = (text, x, y, more = {}) => svg("text", { x, y, "text-anchor": "middle", ...more }, text);
+/** How much of its colour a node has, as the style sheet reads it. */
+export const tint = (node, share) => node.style.setProperty("--share", `${Math.round(100 * clamp(share, 0, 1))}%`);
+
+export const capital = (text) => `${text[0].toUpperCase()}${text.slice(1)}`;
+export const counted = (number, noun) => `${number} ${noun}${number === 1 ? "" : "s"}`;
+
 let count = 0;
 /** An id that no other figure on the page uses. */
 export const uniqueId = (stem) => `lf-${stem}-${++count}`;
@@ -289,7 +299,7 @@ export function numberTable({ caption, rows, columns, limit, onchange, onfault }
  * the ink in both themes (widgets.css), so the number in the cell can always be read.
  */
 export function heat(cell, value, limit = 1) {
-  cell.style.setProperty("--share", `${Math.round(100 * Math.min(1, Math.abs(value) / limit))}%`);
+  tint(cell, Math.abs(value) / limit);
   cell.classList.toggle("lf-negative", value < 0);
 }
 

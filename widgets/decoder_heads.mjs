@@ -1,6 +1,6 @@
 // Where every head of the trained decoder looks (chapter 06), on the reader's own sentence; in a notebook, on weights of
 // the reader's own: `given = { weights: [layer][head][n][m], tokens }`.
-import { clamp, format, frame, html, largest, onArrows, ranked, svg, times, title, visible, whenThemeChanges } from "./common.mjs";
+import { clamp, format, frame, html, largest, onArrows, ranked, stroke, svg, times, title, visible, whenThemeChanges } from "./common.mjs";
 import { row } from "./engine/arrays.mjs";
 import { start as startModel } from "./engine/start.mjs";
 import { heatMap, paint, palette } from "./heat.mjs";

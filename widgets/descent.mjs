@@ -1,6 +1,6 @@
 // Gradient descent on three logits (the primer): the mean surprise at what came, one step after the other.
 import { chart, ticksBetween } from "./chart.mjs";
-import { button, format, frame, heat, html, note, panel, rowHead, slider, softmax, table } from "./common.mjs";
+import { button, counted, format, frame, heat, html, note, panel, rowHead, slider, softmax, table } from "./common.mjs";
 
 const DISHES = ["bread", "soup", "rice"];
 const SHARES = [5 / 8, 2 / 8, 1 / 8];
@@ -47,9 +47,10 @@ export function mount(element) {
   function draw(state) {
     const { logits, losses } = descend(state.rate, state.steps);
     const { probabilities, gradient, loss } = surprise(logits);
+    const steps = counted(state.steps, "step");
     rate.value = state.rate;
     for (const each of buttons) each.setAttribute("aria-disabled", state.steps === MOST);
-    numbers.caption.textContent = `After ${state.steps} ${state.steps === 1 ? "step" : "steps"}, loss ${format(loss, 3)} nats`;
+    numbers.caption.textContent = `After ${steps}, loss ${format(loss, 3)} nats`;
     cells.forEach((row, w) => {
       [SHARES[w], logits[w], probabilities[w], gradient[w]].forEach((value, i) => { row[i].textContent = format(value, 3); });
       heat(row[3], gradient[w]);
@@ -62,7 +63,7 @@ export function mount(element) {
       curves: [{ name: "smallest", colour: "var(--lf-soft)", dash: "4 3", points: [[0, SMALLEST], [MOST, SMALLEST]] },
         { name: "", colour: "var(--lf-hue-1)", strong: true, dots: true, points: losses.map((value, step) => [step, value]) }] });
     figure.publish({ ...state, logits, probabilities, gradient, losses },
-      `${state.steps} ${state.steps === 1 ? "step" : "steps"} at a learning rate of ${state.rate}: the loss is ${format(loss, 3)} nats` +
+      `${steps} at a learning rate of ${state.rate}: the loss is ${format(loss, 3)} nats` +
       `${loss > losses[0] ? ", more than at the start" : loss - SMALLEST < 0.005 ? ", hardly above the smallest there is" : ""}.`);
   }
   set(start);

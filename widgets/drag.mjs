@@ -1,5 +1,5 @@
 // A plane of mathematics, x to the right and y up, with points that a mouse, a finger or the arrow keys move.
-import { clamp, format, onArrows, svg, times } from "./common.mjs";
+import { clamp, format, onArrows, stroke, svg, times } from "./common.mjs";
 
 const UNIT = 60; // pixels of the drawing for one unit of the plane
 const NEAR = 24; // a pointer takes hold of the nearest point within so many pixels of the screen
@@ -51,7 +51,7 @@ export const label = (words, attributes = {}) => svg("text", { class: "lf-halo",
  * of an arrow from the origin. Arrow keys move it by a tenth, with Shift by a half; no coordinate leaves −limit to limit.
  */
 export function handle({ name, title, limit, onmove, shaft = true, ...look }) {
-  const [stem, dot, text] = [svg("path", { class: "lf-arrow", stroke: "currentColor" }), svg("circle", { r: 5, fill: "currentColor" }), label(name)];
+  const [stem, dot, text] = [stroke("lf-arrow", null, { stroke: "currentColor" }), svg("circle", { r: 5, fill: "currentColor" }), label(name)];
   const rings = [svg("circle", { class: "lf-ring", r: 13 }), svg("circle", { r: 30, fill: "transparent" })];
   const node = svg("g", { role: "slider", tabindex: 0, "aria-label": `${title}: a point, moved with the arrow keys`,
     "aria-valuemin": -limit, "aria-valuemax": limit, ...look, class: `lf-handle ${look.class ?? ""}` }, shaft ? stem : [], rings, dot, text);
@@ -80,8 +80,8 @@ export function plane({ title, limit, handles }, ...drawn) {
   const ticks = times(Math.floor(limit), (i) => [i + 1, -i - 1]).flat();
   // On a group inside the drawing browsers ignore touch-action: it stands on the drawing, in the style sheet.
   const node = svg("svg", { class: "lf-plane", viewBox: `${-half} ${-half} ${2 * half} ${2 * half}`, role: "group", "aria-label": title },
-    svg("path", { class: "lf-axis", d: `M${-half} 0H${half}M0 ${-half}V${half}` }),
-    ticks.map((n) => svg("path", { class: "lf-axis", d: `M${n * UNIT} -3v6M-3 ${n * UNIT}h6` })), ...drawn, handles.map((each) => each.node));
+    stroke("lf-axis", `M${-half} 0H${half}M0 ${-half}V${half}`),
+    ticks.map((n) => stroke("lf-axis", `M${n * UNIT} -3v6M-3 ${n * UNIT}h6`)), ...drawn, handles.map((each) => each.node));
   let held = null;
   const at = (event) => {
     const { x, y } = new DOMPoint(event.clientX, event.clientY).matrixTransform(node.getScreenCTM().inverse());

@@ -1,7 +1,8 @@
 // A rigid body that turns, followed by the implicit midpoint rule and by a trained model, in three dimensions (chapter 13).
 // `dynamics.json` holds the weights of the book's own models; tools/models/dynamics_figure.py writes it.
 import {
-  add, choice, clamp, dot, format, frame, html, matmul, note, onArrows, onDrag, panel, rowHead, scaled, slider, softmax, svg, table, times, transpose,
+  add, capital, choice, clamp, dot, format, frame, html, matmul, note, onArrows, onDrag, panel, rowHead, scaled, slider, softmax, stroke,
+  svg, table, times, transpose, words,
 } from "./common.mjs";
 import { threeFigures } from "./chart.mjs";
 
@@ -84,10 +85,10 @@ function globe(view) {
   const circles = [(t) => [Math.cos(t), Math.sin(t), 0], (t) => [Math.cos(t), 0, Math.sin(t)], (t) => [0, Math.cos(t), Math.sin(t)]];
   const ends = [[1.15, 0, 0], [0, 1.15, 0], [0, 0, 1.15]].map((end, i) => {
     const [x, y] = place(end, view);
-    return svg("text", { x, y: y + 4, "text-anchor": "middle" }, `y${"₁₂₃"[i]}`);
+    return words(`y${"₁₂₃"[i]}`, x, y + 4);
   });
   return [svg("circle", { class: "lf-frame", cx: SIZE / 2, cy: SIZE / 2, r: SIZE / 2 / REACH }),
-    ...circles.map((circle) => svg("path", { class: "lf-axis", d: path(turns.map(circle), view) })), ...ends];
+    ...circles.map((circle) => stroke("lf-axis", path(turns.map(circle), view))), ...ends];
 }
 
 export async function mount(element) {
@@ -131,18 +132,18 @@ export async function mount(element) {
     const [end, other] = [rule.at(-1), model.at(-1)];
     const distance = Math.sqrt(length(end.map((value, i) => value - other[i])));
     const numbers = [[length(end), length(other)], [energy(end), energy(other)], [0, distance]];
-    const words = (value) => (Number.isFinite(value) && value < 100 ? format(value, 3) : Number.isFinite(value) ? threeFigures(value) : "beyond bounds");
-    cells.forEach((row, i) => row.forEach((cell, j) => { cell.textContent = i === 2 && j === 0 ? "" : words(numbers[i][j]); }));
+    const spelt = (value) => (Number.isFinite(value) && value < 100 ? format(value, 3) : Number.isFinite(value) ? threeFigures(value) : "beyond bounds");
+    cells.forEach((row, i) => row.forEach((cell, j) => { cell.textContent = i === 2 && j === 0 ? "" : spelt(numbers[i][j]); }));
     picture.setAttribute("aria-label", `A sphere seen from a turn of ${format(state.turn, 1)} and a tilt of ${format(state.tilt, 1)}, with two curves: ` +
-      `the rule's, which stays on it, and the model's, which ends at a distance of ${words(distance)} from it.`);
+      `the rule's, which stays on it, and the model's, which ends at a distance of ${spelt(distance)} from it.`);
     const [cx, cy] = place(first, state);
     picture.replaceChildren(...globe(state),
-      svg("path", { class: "lf-curve lf-strong", style: "color: var(--lf-hue-2)", d: path(shown(model), state) }),
-      svg("path", { class: "lf-curve", style: "color: var(--lf-ink)", "stroke-dasharray": "3 3", d: path(rule, state) }),
+      stroke("lf-curve lf-strong", path(shown(model), state), { style: "color: var(--lf-hue-2)" }),
+      stroke("lf-curve", path(rule, state), { style: "color: var(--lf-ink)", "stroke-dasharray": "3 3" }),
       svg("circle", { cx, cy, r: 4, fill: "var(--lf-hue-1)" }));
     figure.publish({ ...state, rule: end, model: other, lengths: numbers[0], energies: numbers[1], distance },
-      `${LABELS[state.kind][0].toUpperCase()}${LABELS[state.kind].slice(1)}, ${state.steps} points after the first three: length squared ` +
-      `${words(length(other))}, energy ${words(energy(other))} where the rule has ${words(energy(end))}, distance ${words(distance)}.`);
+      `${capital(LABELS[state.kind])}, ${state.steps} points after the first three: length squared ` +
+      `${spelt(length(other))}, energy ${spelt(energy(other))} where the rule has ${spelt(energy(end))}, distance ${spelt(distance)}.`);
   }
   set(START);
 }

@@ -1,5 +1,7 @@
 // Kernel smoothing (chapter 12): data points that can be moved, a query, and the width of the kernel.
-import { choice, clamp, dot, format, frame, html, largest, note, onDrag, rowHead, slider, softmax, svg, table, times } from "./common.mjs";
+import {
+  choice, clamp, dot, format, frame, html, largest, note, onDrag, rowHead, slider, softmax, stroke, svg, table, times, tint, words,
+} from "./common.mjs";
 
 const START = { query: 4.5, width: 0.6, chosen: 0, points: [[0.5, 1], [1.5, 2.5], [2.5, 2], [3.5, 0], [5, -1.5], [6, -1], [7.5, 1], [9, 2]] };
 const [WIDTH, HEIGHT, LEFT, RIGHT, TOP, BOTTOM] = [420, 300, 36, 12, 12, 40];
@@ -18,13 +20,13 @@ const estimate = (query, points, width) => dot(weightsOf(query, points, width), 
 /** The drawing: the curve, the query's line, and points that can be dragged; `move(i, place, value)` hears of it. */
 function plane(move, ask) {
   const node = svg("svg", { viewBox: `0 0 ${WIDTH} ${HEIGHT}`, role: "img", style: "touch-action: pan-y; width: 100%" });
-  const axes = [svg("path", { class: "lf-frame", d: `M${LEFT} ${TOP}V${HEIGHT - BOTTOM}H${WIDTH - RIGHT}` }),
-    svg("path", { class: "lf-axis", d: `M${LEFT} ${down(0)}H${WIDTH - RIGHT}` }),
-    ...[0, 2, 4, 6, 8, 10].map((place) => svg("text", { x: across(place), y: HEIGHT - BOTTOM + 18, "text-anchor": "middle" }, String(place))),
-    ...[-2, 0, 2].map((value) => svg("text", { x: LEFT - 6, y: down(value) + 4, "text-anchor": "end" }, format(value, 0))),
-    svg("text", { x: (LEFT + WIDTH - RIGHT) / 2, y: HEIGHT - 6, "text-anchor": "middle" }, "place")];
-  const here = svg("path", { class: "lf-here" });
-  const curve = svg("path", { class: "lf-curve lf-strong", style: "color: var(--lf-hue-1)" });
+  const axes = [stroke("lf-frame", `M${LEFT} ${TOP}V${HEIGHT - BOTTOM}H${WIDTH - RIGHT}`),
+    stroke("lf-axis", `M${LEFT} ${down(0)}H${WIDTH - RIGHT}`),
+    ...[0, 2, 4, 6, 8, 10].map((place) => words(String(place), across(place), HEIGHT - BOTTOM + 18)),
+    ...[-2, 0, 2].map((value) => words(format(value, 0), LEFT - 6, down(value) + 4, { "text-anchor": "end" })),
+    words("place", (LEFT + WIDTH - RIGHT) / 2, HEIGHT - 6)];
+  const here = stroke("lf-here");
+  const curve = stroke("lf-curve lf-strong", null, { style: "color: var(--lf-hue-1)" });
   const dots = START.points.map(() => svg("circle", { style: "cursor: grab; touch-action: none; color: var(--lf-hue-2)", fill: "currentColor" }));
   const found = svg("circle", { class: "lf-spot", r: 6, style: "color: var(--lf-hue-1)" });
   node.append(...axes, here, curve, found, ...dots);
@@ -85,8 +87,8 @@ export function mount(element) {
     [place.value, height.value] = state.points[state.chosen];
     drawing.draw(state, curve, weights, value);
     rows.forEach((cells, i) => {
-      [format(state.points[i][0], 1), format(state.points[i][1], 1), format(weights[i], 3)].forEach((words, j) => { cells[j].textContent = words; });
-      cells[2].style.setProperty("--share", `${Math.round(100 * weights[i])}%`);
+      [format(state.points[i][0], 1), format(state.points[i][1], 1), format(weights[i], 3)].forEach((value, j) => { cells[j].textContent = value; });
+      tint(cells[2], weights[i]);
     });
     const most = largest(weights);
     figure.publish({ ...state, weights, value, curve },

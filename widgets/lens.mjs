@@ -1,6 +1,6 @@
 // The residual stream by depth on the reader's own text (chapter 06): what the book's own decoder would say if it
 // stopped after 0, 1, … blocks (the logit lens), how large the stream is, and how much each block adds.
-import { bar, format, html, largest, mean, placeAfter, ranked, softmax, times, title, wide, wideNote } from "./common.mjs";
+import { bar, format, html, largest, mean, placeAfter, ranked, softmax, times, tint, title, wide, wideNote } from "./common.mjs";
 import { rowsOf } from "./engine/arrays.mjs";
 import { start } from "./engine/start.mjs";
 import { readingFigure, visible } from "./texts.mjs";
@@ -53,7 +53,7 @@ function letterColumns(depths, choose) {
       guesses.forEach((guess, depth) => {
         cells[depth].textContent = visible(tokens[guess]);
         cells[depth].className = guess === ids[n + 1] ? "lf-comes" : "";
-        cells[depth].style.setProperty("--share", `${Math.round(100 * said[depth].probabilities[n][guess])}%`);
+        tint(cells[depth], said[depth].probabilities[n][guess]);
       });
     });
   }

@@ -1,5 +1,5 @@
 // Letters to point at: rows of them, curves between them, and tables of those that a model finds likely.
-import { bar, format, html, mean, placeAfter, rowHead, svg, table, times, uniqueId } from "./common.mjs";
+import { bar, format, html, mean, placeAfter, rowHead, svg, table, times, tint, uniqueId } from "./common.mjs";
 
 /** The tokens of a text in a row, one of them chosen by pointer, touch or arrow keys. */
 export function strip({ label, onchoose }) {
@@ -27,7 +27,7 @@ export function strip({ label, onchoose }) {
       const option = node.children[n] ?? node.appendChild(html("span", { role: "option", id: `${prefix}-${n}` }));
       if (option.textContent !== letter) option.textContent = letter;
       option.setAttribute("aria-selected", n === now);
-      option.style.setProperty("--share", `${Math.round(100 * share(n))}%`);
+      tint(option, share(n));
     });
     node.setAttribute("aria-activedescendant", `${prefix}-${now}`);
   }

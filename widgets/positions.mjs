@@ -1,6 +1,6 @@
 // Four ways to tell attention where the tokens stand (chapter 05): the reader's sentence, a query at n, a key at m.
 import {
-  choice, clamp, dot, format, frame, html, note, panel, playButton, slider, svg, textField, times, title, uniqueId, wideNote,
+  capital, choice, clamp, dot, format, frame, html, note, panel, playButton, slider, svg, textField, times, title, uniqueId, wideNote,
 } from "./common.mjs";
 import { clock, hand } from "./clocks.mjs";
 import { chart, threeFigures, ticksBetween } from "./chart.mjs";
@@ -40,7 +40,6 @@ const baseOf = (power) => Math.round(10 ** power);
 const grouped = (value) => (value < 10 ? format(value, 1) : String(Math.round(value)).replace(/\B(?=(\d{3})+$)/g, "\u202f"));
 const hue = (i) => `var(--lf-hue-${i + 1})`;
 const sign = (number) => format(number, 0);
-const capital = (words) => `${words[0].toUpperCase()}${words.slice(1)}`;
 
 // What each scheme makes of positions: rows for queries and keys at each of them, whose products are the scores; or else what
 // it gives to an offset, a number or one for each head.

@@ -1,7 +1,8 @@
 // A head learns to look things up (chapter 02): the page trains the model, and shows what changes while it does.
 import { chart, ticksBetween } from "./chart.mjs";
 import {
-  button, checkbox, clamp, format, frame, heat, html, isCalm, largest, note, onArrows, panel, rowHead, slider, svg, table, times, title, uniqueId, wideNote,
+  button, checkbox, clamp, counted, format, frame, heat, html, isCalm, largest, note, onArrows, panel, rowHead, slider, stroke, svg, table,
+  times, title, uniqueId, wideNote, words,
 } from "./common.mjs";
 import { newLearner } from "./engine/client.mjs";
 
@@ -57,7 +58,7 @@ function curves() {
 }
 
 /** Change the words of a node only if they are others: a page as long as a chapter is slow to lay out. */
-function write(node, words) { if (node.textContent !== words) node.textContent = words; }
+function write(node, text) { if (node.textContent !== text) node.textContent = text; }
 
 /** Six examples, a row each: the pairs and how much of each is read, the question's own share, and the answer. */
 function examplesTable() {
@@ -68,8 +69,7 @@ function examplesTable() {
     rows.forEach(({ head, cells, answer }, n) => {
       head.textContent = `${LETTERS[names[n][place[n]]]}?`;
       cells.forEach((cell, m) => {
-        const words = m < 8 ? LETTERS[names[n][m]] + numbers[n][m] : "?";
-        write(cell.firstChild, words);
+        write(cell.firstChild, m < 8 ? LETTERS[names[n][m]] + numbers[n][m] : "?");
         write(cell.lastChild, format(100 * weights[n][m], 0));
         cell.classList.toggle("lf-chosen", m === place[n]);
         heat(cell, weights[n][m]);
@@ -89,11 +89,10 @@ function namesMap() {
   const square = (i, j) => svg("rect", { x: place(j, left), y: place(i, top), width: side, height: side, class: "lf-share" });
   const rects = LETTERS.map((_, i) => LETTERS.map((_, j) => square(i, j)));
   const cursor = svg("rect", { width: side, height: side, class: "lf-cursor" });
-  const name = (letter, x, y, more = {}) => svg("text", { x, y, "text-anchor": "middle", ...more }, letter);
   const node = svg("svg", { viewBox: "0 0 346 334", role: "img", tabindex: 0 },
-    svg("path", { class: "lf-frame", d: `M${left} ${top}h${16 * side}v${16 * side}h${-16 * side}z` }), rects.flat(),
-    name("key of", left + 8 * side, 14), name("query of", 14, top + 8 * side, { transform: `rotate(-90 14 ${top + 8 * side})` }),
-    LETTERS.flatMap((letter, i) => [name(letter, place(i, left) + side / 2, 32), name(letter, 30, place(i, top) + 14)]), cursor);
+    stroke("lf-frame", `M${left} ${top}h${16 * side}v${16 * side}h${-16 * side}z`), rects.flat(),
+    words("key of", left + 8 * side, 14), words("query of", 14, top + 8 * side, { transform: `rotate(-90 14 ${top + 8 * side})` }),
+    LETTERS.flatMap((letter, i) => [words(letter, place(i, left) + side / 2, 32), words(letter, 30, place(i, top) + 14)]), cursor);
   const readout = note();
   let [at, matches] = [[0, 0], null];
   function say() {
@@ -125,7 +124,7 @@ function sentence({ step, target, accuracies, ready, dK }) {
   if (!ready) return "A new model is drawn.";
   if (step < target) return "The head learns. Its numbers are read out when it rests.";
   if (step === 0) return `Nothing is learned yet: with d_k = ${dK} attention has ${attention} of 2,000 fresh examples right, equal weights ${equal}.`;
-  return `After ${step} ${step === 1 ? "step" : "steps"} attention has ${attention} of 2,000 fresh examples right, equal weights ${equal}; ` +
+  return `After ${counted(step, "step")} attention has ${attention} of 2,000 fresh examples right, equal weights ${equal}; ` +
     `a bet on the commonest number gets ${bet} on average.`;
 }
 

@@ -2,7 +2,9 @@
 // letter by letter or at full speed; the tree of a beam search; and what the key–value caches hold meanwhile.
 import { beamView } from "./beam.mjs";
 import { cacheView } from "./caches.mjs";
-import { bar, button, checkbox, choice, columnHead, format, frame, html, note, ranked, rowHead, slider, times, total, wide } from "./common.mjs";
+import {
+  bar, button, checkbox, choice, columnHead, format, frame, html, note, ranked, rowHead, slider, times, tint, total, wide,
+} from "./common.mjs";
 import { start } from "./engine/start.mjs";
 import { ownText, visible } from "./texts.mjs";
 import { Writing } from "./writing.mjs";
@@ -87,7 +89,7 @@ function page() {
       const isWritten = probability !== undefined;
       const kinds = [n < cut && "lf-cut", isWritten && "lf-written", n >= anew && "lf-anew"].filter(Boolean).join(" ");
       const span = html("span", { class: kinds, title: isWritten ? `probability ${format(probability, 3)}` : null }, { "↵": "↵\n", "␣": " " }[letter] ?? letter);
-      if (isWritten) span.style.setProperty("--share", `${Math.round(Math.min(100, (-100 * Math.log(probability)) / DEEPEST))}%`);
+      if (isWritten) tint(span, -Math.log(probability) / DEEPEST);
       return span;
     }), html("span", { class: "lf-caret" }));
     node.scrollTop = node.scrollHeight;

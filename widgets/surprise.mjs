@@ -1,5 +1,5 @@
 // How much each letter of the reader's own text surprises the book's own decoder (chapter 06), and what it had expected.
-import { format, html, mean, ranked, slider, softmax, wideNote } from "./common.mjs";
+import { format, html, mean, ranked, slider, softmax, tint, wideNote } from "./common.mjs";
 import { rowsOf } from "./engine/arrays.mjs";
 import { start } from "./engine/start.mjs";
 import { letterBars } from "./letters.mjs";
@@ -31,7 +31,7 @@ function colouredLetters(choose) {
     node.replaceChildren(...letters.map((letter, i) => {
       const tile = html("span", { class: `lf-read${i === place ? " lf-most" : ""}`, title: i ? `${format(surprises[i - 1])} nats` : null,
         onclick: () => i > 0 && choose(i) }, html("b", {}, letter));
-      tile.style.setProperty("--share", `${i === 0 ? 0 : Math.round(100 * Math.min(1, surprises[i - 1] / WIDEST))}%`);
+      tint(tile, i && surprises[i - 1] / WIDEST);
       return tile;
     }));
   }
