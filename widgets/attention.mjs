@@ -197,7 +197,7 @@ const rowOf = ({ products, scores, exponentials, weights, outputs }, n) =>
   ({ products: products[n], scores: scores[n], exponentials: exponentials[n], weights: weights[n], output: outputs[n] });
 
 export function mount(element) {
-  const figure = frame(element, { label: "Live figure: attention of queries over five tokens, by hand", start: START, draw,
+  const figure = frame(element, { label: "attention of queries over five tokens, by hand", start: START, draw,
     reset: () => { typed.folded.open = false; set(START); } });
   const { controls, stage, publish, set } = figure;
   const get = () => figure.settings;

@@ -1,5 +1,5 @@
 // Beam search in the page (chapter 07), as `beam_search` of the package does it, and the tree that it looks at.
-import { button, clamp, counted, format, html, note, ranked, slider, stroke, svg, total, wide, words } from "./common.mjs";
+import { button, clamp, counted, format, html, note, ranked, slider, svg, total, wide, words } from "./common.mjs";
 import { threeFigures } from "./chart.mjs";
 import { visible } from "./texts.mjs";
 

@@ -101,7 +101,7 @@ export function mount(element) {
   // At scale 1 these variances make f keep the mean square of what enters it, on average.
   data.weights = times(DEPTH, () => [draw(WIDTH, INNER, 2 / WIDTH), draw(INNER, WIDTH, 1 / INNER)]);
 
-  const { stage, publish, set, bind } = frame(element, { label: "Live figure: a stack of layers with and without residuals and norms",
+  const { stage, publish, set, bind } = frame(element, { label: "a stack of layers with and without residuals and norms",
     start: START, draw: show });
   bind({
     wiring: choice({ legend: "Each layer", options: NAMES.map((name) => [name, WIRINGS[name].label]) }),

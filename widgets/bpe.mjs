@@ -2,7 +2,7 @@
 // from the Python reference; other vocabularies beside it; and what other languages pay. `vocabularies.json` is what
 // tools/models/tokens_figure.py learned from the reference.
 import {
-  bar, button, checkbox, choice, clamp, factList, format, frame, html, playButton, rowHead, slider, stored as storedIn, table, textField, title, total, wide,
+  bar, button, checkbox, choice, clamp, factList, format, frame, html, playButton, rowHead, slider, stored, table, textField, title, total, wide,
   wideNote,
 } from "./common.mjs";
 import { applying, bytesOf, idsOf, learn, piecesOf, readable } from "./merges.mjs";
@@ -71,13 +71,10 @@ function chipsOf(pieces, best, made, word) {
 }
 
 /** What the Python reference taught, and lists of countries cut by it; null if it cannot be had. */
-async function fetchVocabularies() {
-  const found = await storedIn("vocabularies.json").catch(() => null);
-  if (!found) return null;
-  const { merges, languages, ...rest } = found;
-  const stored = { ...rest, manual: applying(merges) };
-  return { ...stored, languages: languages.map((language) => ({ ...language, cut: cuts(stored, language.text) })) };
-}
+const fetchVocabularies = () => stored("vocabularies.json").then(({ merges, languages, ...rest }) => {
+  const taught = { ...rest, manual: applying(merges) };
+  return { ...taught, languages: languages.map((language) => ({ ...language, cut: cuts(taught, language.text) })) };
+}, () => null);
 
 function build({ controls, stage }, { set, step, play: playOn }) {
   const field = textField({ label: "Text", maxlength: 300, onchange: (text) => set({ text }) });
@@ -111,85 +108,96 @@ const NOTES = {
   languages: "The same five countries, as Unicode's CLDR lists them; the vocabularies were learned from English. Press a language to see how its list is cut.",
 };
 
-export async function mount(element) {
-  const stored = await fetchVocabularies();
-  let [state, model, cuttings] = [FIRST, learn(START, MOST), stored && cuts(stored, START)];
-  const reset = () => { parts.play.run(false); set(FIRST); };
-  const { publish, ...places } = frame(element, { label: "Live figure: byte-pair encoding, one merge at a time", reset });
-  const isDone = () => state.applied === model.merges.length;
-  const play = () => { // at the end, from the beginning
-    set({ applied: isDone() ? 0 : state.applied + 1 });
-    if (state.view !== "merges" || isDone()) parts.play.run(false);
-  };
-  const parts = build(places, { set: (change) => set(change), step: (by) => set({ applied: state.applied + by }), play });
+/** The figure: its settings, the merges and the cuts of its text, and how each of its three views shows them. */
+class Encoding {
+  constructor(element, stored) {
+    Object.assign(this, { stored, state: {} });
+    const { publish, ...places } = frame(element, { label: "byte-pair encoding, one merge at a time", reset: () => { this.stop(); this.set(FIRST); } });
+    this.publish = publish;
+    this.parts = build(places, { set: (change) => this.set(change), step: (by) => this.set({ applied: this.state.applied + by }),
+      play: () => this.play() });
+    this.set(FIRST);
+  }
 
-  function set(change) {
-    const before = state;
-    state = { ...state, ...change };
-    if (state.text !== before.text || state.source !== before.source) model = state.source === "text" ? learn(state.text, MOST) : stored.manual(state.text);
-    if (state.text !== before.text && stored) cuttings = cuts(stored, state.text);
-    state.applied = clamp(state.applied, 0, model.merges.length);
-    const { field, view, source, gpt2, vocabulary, cut, said, of } = parts;
-    field.value = state.text;
-    [view.value, source.value, gpt2.value, vocabulary.value] = [state.view, state.source, state.gpt2, state.kind];
+  get isDone() { return this.state.applied === this.model.merges.length; }
+  stop() { this.parts.play.run(false); }
+
+  /** One more merge; at the end, from the beginning. */
+  play() {
+    this.set({ applied: this.isDone ? 0 : this.state.applied + 1 });
+    if (this.state.view !== "merges" || this.isDone) this.stop();
+  }
+
+  set(change) {
+    const [before, stored] = [this.state, this.stored];
+    const state = { ...before, ...change };
+    const isNew = state.text !== before.text;
+    if (isNew || state.source !== before.source) this.model = state.source === "text" ? learn(state.text, MOST) : stored.manual(state.text);
+    if (isNew && stored) this.cuttings = cuts(stored, state.text);
+    state.applied = clamp(state.applied, 0, this.model.merges.length);
+    this.state = state;
+    const { field, view, source, gpt2, vocabulary, cut, said, of } = this.parts;
+    [field.value, view.value, source.value, gpt2.value, vocabulary.value] = [state.text, state.view, state.source, state.gpt2, state.kind];
     for (const [name, nodes] of Object.entries(of)) for (const node of nodes) node.hidden = name !== state.view;
     vocabulary.node.hidden = state.view === "merges";
     cut.hidden = state.view === "languages";
     view.node.hidden = !stored;
     source.node.hidden ||= !stored;
     said.textContent = NOTES[state.view === "merges" && state.gpt2 ? "gpt2" : state.view];
-    const [numbers, sentence] = { merges: showMerges, vocabularies: showVocabularies, languages: showLanguages }[state.view]();
-    publish({ ...state, ...numbers }, state.text === "" && state.view !== "languages" ? "Type a text." : sentence);
+    const [numbers, sentence] = this[state.view]();
+    this.publish({ ...state, ...numbers }, state.text === "" && state.view !== "languages" ? "Type a text." : sentence);
   }
 
-  function showMerges() {
-    const { text, applied, gpt2 } = state;
-    const { merges, back, forward, log, head, chips } = parts;
+  merges() {
+    const { state: { text, applied, gpt2, source }, model, parts: { merges, back, forward, log, head, chips } } = this;
     const [pieces, best, last] = [model.steps[applied], model.merges[applied] ?? model.next, model.merges[applied - 1]];
     const word = (token) => (gpt2 ? model.spelled[token] : readable(model.bytes[token]));
     merges.max = model.merges.length;
     merges.value = applied;
     // A button that has the focus must keep it, so it is switched off for assistive technology and in looks only.
     back.setAttribute("aria-disabled", applied === 0);
-    forward.setAttribute("aria-disabled", applied === model.merges.length);
+    forward.setAttribute("aria-disabled", this.isDone);
     head.textContent = "The text as tokens";
     chips.replaceChildren(...chipsOf(pieces, best, last && 255 + last.number, word));
     const count = { bytes: bytesOf(text).length, tokens: pieces.flat().length, vocabulary: 256 + (last?.number ?? 0) };
-    const none = state.source === "text" ? "none: every piece is one token" : "none: no other fits";
+    const none = source === "text" ? "none: every piece is one token" : "none: no other fits";
     const next = best ? `${word(best.pair[0])} + ${word(best.pair[1])} (${best.times}×)` : none;
     log.show(model, applied, count, next, word);
-    const names = ([left, right]) => [model.spelled[left], model.spelled[right]];
+    const names = (pair) => pair.map((token) => model.spelled[token]);
     const shown = model.merges.slice(0, applied);
     return [{ ...count, merges: shown.map(({ pair }) => names(pair)), counts: shown.map(({ times }) => times), ids: pieces.flat(),
-      spelled: pieces.flat().map((token) => model.spelled[token]), next: best ? { pair: names(best.pair), count: best.times } : null },
+      spelled: names(pieces.flat()), next: best ? { pair: names(best.pair), count: best.times } : null },
     `After ${applied} merges: ${count.tokens} tokens for ${count.bytes} bytes. Next merge: ${next}.`];
   }
 
-  function showVocabularies() {
+  vocabularies() {
+    const { cuttings, state: { kind }, parts: { kinds, head, chips } } = this;
     const most = Math.max(1, ...Object.values(cuttings).map(({ tokens }) => tokens));
-    parts.kinds.show(VOCABULARIES.map(([key, name]) => ({ cells: [name.split(",")[0], cuttings[key].size.toLocaleString("en"), cuttings[key].tokens, cuttings[key].unknown],
-      share: cuttings[key].tokens / most, chosen: key === state.kind })));
-    const chosen = cuttings[state.kind];
-    const name = Object.fromEntries(VOCABULARIES)[state.kind];
-    parts.head.textContent = `The text as ${name}`;
-    parts.chips.replaceChildren(...chosen.pieces.map((piece) => html("li", { class: "lf-word" },
+    kinds.show(VOCABULARIES.map(([key, name]) => {
+      const { size, tokens, unknown } = cuttings[key];
+      return { cells: [name.split(",")[0], size.toLocaleString("en"), tokens, unknown], share: tokens / most, chosen: key === kind };
+    }));
+    const { pieces, tokens, unknown } = cuttings[kind];
+    const name = Object.fromEntries(VOCABULARIES)[kind];
+    head.textContent = `The text as ${name}`;
+    chips.replaceChildren(...pieces.map((piece) => html("li", { class: "lf-word" },
       piece.map((token) => chip(token.words, token.unknown ? "lf-next" : token.id > 255 ? "lf-merged" : "")))));
-    const counts = Object.fromEntries(Object.entries(cuttings).map(([key, { size, tokens, unknown }]) => [key, { size, tokens, unknown }]));
-    return [{ cut: counts, ids: chosen.pieces.flat().map(({ id }) => id) },
-      `As ${name}: ${chosen.tokens} tokens, ${chosen.unknown} of them unknown.`];
+    const counts = Object.fromEntries(Object.entries(cuttings).map(([key, { pieces: _, ...numbers }]) => [key, numbers]));
+    return [{ cut: counts, ids: pieces.flat().map(({ id }) => id) }, `As ${name}: ${tokens} tokens, ${unknown} of them unknown.`];
   }
 
-  function showLanguages() {
-    const rows = stored.languages.map(({ cut: all, ...language }) => ({ ...language, letters: [...language.text].length, ...all[state.kind] }));
-    const most = Math.max(...rows.map(({ tokens }) => tokens));
-    const cell = (name, text) => button(name, () => set({ text, view: "vocabularies" }));
-    parts.tongues.show(rows.map(({ code, name, text, letters, tokens }) => ({ share: tokens / most, over: html("span", { lang: code, dir: "auto" }, text),
-      cells: [cell(name, text), tokens, format(tokens / letters), format(tokens / rows[0].tokens, 1)] })));
-    const unknown = total(rows.map((row) => row.unknown));
+  languages() {
+    const rows = this.stored.languages.map(({ cut, ...language }) => ({ ...language, letters: [...language.text].length, ...cut[this.state.kind] }));
     const dearest = rows.reduce((a, b) => (b.tokens > a.tokens ? b : a));
+    const choose = (name, text) => button(name, () => this.set({ text, view: "vocabularies" }));
+    this.parts.tongues.show(rows.map(({ code, name, text, letters, tokens }) => ({
+      share: tokens / dearest.tokens, over: html("span", { lang: code, dir: "auto" }, text),
+      cells: [choose(name, text), tokens, format(tokens / letters), format(tokens / rows[0].tokens, 1)] })));
+    const unknown = total(rows.map((row) => row.unknown));
     return [{ languages: rows.map(({ code, tokens, unknown, letters }) => ({ code, tokens, unknown, letters })) },
-      `${dearest.name} pays most: ${dearest.tokens} tokens, where English pays ${rows[0].tokens}.${unknown ? ` Unknown, in all languages: ${unknown}.` : ""}`];
+      `${dearest.name} pays most: ${dearest.tokens} tokens, where English pays ${rows[0].tokens}.` +
+      `${unknown ? ` Unknown, in all languages: ${unknown}.` : ""}`];
   }
-
-  set({});
 }
+
+export async function mount(element) { new Encoding(element, await fetchVocabularies()); }

@@ -144,7 +144,7 @@ export function frame(element, { label, start, draw, reset = () => set(start) })
   let settings = start;
   element.classList.add("lf");
   element.setAttribute("role", "group");
-  element.setAttribute("aria-label", label);
+  element.setAttribute("aria-label", `Live figure: ${label}`);
   element.replaceChildren(controls, stage, html("div", { class: "lf-foot" }, summary, reset ? button("Reset", reset, { class: "lf-button lf-reset" }) : []));
   let waiting;
   function publish(state, sentence) {

@@ -31,7 +31,7 @@ function costs({ length, heads, kvHeads, window }) {
 
 export function mount(element) {
   const start = { length: 4096, heads: 8, kvHeads: 8, window: 512, shown: "operations" };
-  const { stage, publish, set, bind } = frame(element, { label: "Live figure: what a layer of attention costs", start, draw });
+  const { stage, publish, set, bind } = frame(element, { label: "what a layer of attention costs", start, draw });
   const places = (label, values) => slider({ label, values, show: (number) => number.toLocaleString("en") });
   bind({ length: places("Tokens", LENGTHS), heads: places("Heads", HEADS), kvHeads: places("KV heads", HEADS), window: places("Window", WINDOWS),
     shown: choice({ legend: "Chart of", options: Object.entries(SHOWN) }) });

@@ -1,6 +1,6 @@
 // Where every head of the trained decoder looks (chapter 06), on the reader's own sentence; in a notebook, on weights of
 // the reader's own: `given = { weights: [layer][head][n][m], tokens }`.
-import { clamp, format, frame, html, largest, onArrows, ranked, stroke, svg, times, title, visible, whenThemeChanges } from "./common.mjs";
+import { clamp, format, frame, html, largest, onArrows, ranked, svg, times, title, visible, whenThemeChanges } from "./common.mjs";
 import { row } from "./engine/arrays.mjs";
 import { start as startModel } from "./engine/start.mjs";
 import { heatMap, paint, palette } from "./heat.mjs";
@@ -98,7 +98,7 @@ async function sourceOf(element, label, given) {
 }
 
 export async function mount(element, given = null) {
-  const label = "Live figure: where every head of a decoder looks";
+  const label = "where every head of a decoder looks";
   const { model, first, read, ask } = await sourceOf(element, label, given);
   let [state, now] = [first, null];
   const set = (change) => { state = { ...state, ...change }; draw(false); };

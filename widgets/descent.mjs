@@ -29,7 +29,7 @@ function descend(rate, steps) {
 
 export function mount(element) {
   const start = { rate: 1, steps: 0 };
-  const figure = frame(element, { label: "Live figure: gradient descent on three logits", start, draw });
+  const figure = frame(element, { label: "gradient descent on three logits", start, draw });
   const { controls, stage, set } = figure;
   const rate = slider({ label: "Learning rate", values: RATES, onchange: (value) => set({ rate: value, steps: 0 }) });
   const go = (number) => { if (figure.settings.steps < MOST) set({ steps: Math.min(MOST, figure.settings.steps + number) }); };

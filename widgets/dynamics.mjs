@@ -95,7 +95,7 @@ export async function mount(element) {
   // The weights have single precision; their shortest decimals are read as what they stand for.
   const exact = (_, value) => (typeof value === "number" ? Math.fround(value) : value);
   const models = JSON.parse(await (await fetch(new URL("dynamics.json", import.meta.url))).text(), exact);
-  const figure = frame(element, { label: "Live figure: a turning body in three dimensions, followed by a rule and by a model", start: START, draw });
+  const figure = frame(element, { label: "a turning body in three dimensions, followed by a rule and by a model", start: START, draw });
   const { stage, set, bind } = figure;
   bind({
     kind: choice({ legend: "Model", options: Object.entries(LABELS) }),

@@ -68,7 +68,7 @@ function headPanel(h, weights, onswitch) {
 export function mount(element) {
   const heads = HEADS.map(runHead);
   const start = { on: HEADS.map(() => true), chosen: 1, form: "concat" };
-  const figure = frame(element, { label: "Live figure: three attention heads, concatenated or summed", start, draw });
+  const figure = frame(element, { label: "three attention heads, concatenated or summed", start, draw });
   const { stage, set, bind } = figure;
   bind({ chosen: choice({ legend: "Query token", options: MODEL.tokens.map((token, i) => [i, token]) }),
     form: choice({ legend: "Form", options: [["concat", "concatenate, then project"], ["sum", "project each head, then sum"]] }) });

@@ -61,7 +61,7 @@ function plane(move, ask) {
 }
 
 export function mount(element) {
-  const figure = frame(element, { label: "Live figure: kernel smoothing of eight data points", start: START, draw });
+  const figure = frame(element, { label: "kernel smoothing of eight data points", start: START, draw });
   const { controls, stage, set, bind } = figure;
   const moved = (i, place, value) => set({ chosen: i, points: figure.settings.points.map((point, m) => (m === i ? [place, value] : point)) });
   const tenths = (label, min, max, onchange) => slider({ label, min, max, step: 0.1, show: (value) => format(value, 1), onchange });

@@ -5,7 +5,7 @@ import { rowsOf } from "./engine/arrays.mjs";
 import { start } from "./engine/start.mjs";
 import { readingFigure, visible } from "./texts.mjs";
 
-const LABEL = "Live figure: what the residual stream says at each depth";
+const LABEL = "what the residual stream says at each depth";
 const TEXTS = ["If the object is a sequence, the method returns", "The cat sat on the wall and looked at the moon.",
   "You can use the function to return a list of str"];
 const START = { text: TEXTS[0], place: 10 };

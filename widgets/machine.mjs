@@ -331,7 +331,7 @@ class Machine {
 }
 
 export async function mount(element, given = null) {
-  const label = "Live figure: every array of the trained decoder, from a text to its next letter";
+  const label = "every array of the trained decoder, from a text to its next letter";
   const machine = new Machine(element, await startModel(element, { label, given }), { label, given });
   new ResizeObserver(() => { if (machine.found) machine.machine.wire(machine.boxes, machine.state.open, true); }).observe(machine.machine.node);
   whenThemeChanges(() => machine.draw());

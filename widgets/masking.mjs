@@ -4,7 +4,7 @@ import {
   checkbox, format, frame, html, largest, mean, ranked, rowHead, slider, softmax, table, textField, times, total, visible, wideNote,
 } from "./common.mjs";
 import { row as rowOf } from "./engine/arrays.mjs";
-import { newest } from "./engine/client.mjs";
+import { newest, remembering } from "./engine/client.mjs";
 import { start } from "./engine/start.mjs";
 import { curves, fullBar, headName, letterRow, readBy } from "./letters.mjs";
 import { complaint, examples, firstLetters } from "./texts.mjs";
@@ -14,7 +14,7 @@ const PAUSE = 250; // so long, in milliseconds, the reader must rest before ever
 const ENDING = ", "; // in training a name was followed by this, and by another name
 const NAMES = ["Tschechisch", "arabiska", "Mikronezja", "Thailandia", "North Korea", "franska, sven_ka"];
 const OPENING = { text: NAMES[0], holes: [5], asked: 5, several: false, head: 0 };
-const LABEL = "Live figure: hidden letters of a name, guessed from both sides and from the left alone";
+const LABEL = "hidden letters of a name, guessed from both sides and from the left alone";
 const WORDS = "Above each letter: how much it is read from the hole, in hundredths; “class” is the class token. Below: how likely the right letter is if it alone is hidden, " +
   "hatched from the left alone, blue from both sides. From the left all letters with a dashed edge are hidden, too. ␣ is a space, □ a hole; type _ for a letter that you do not know.";
 
@@ -160,7 +160,7 @@ export async function mount(element, given = null) {
   const { tokenizer, config: { context_len: most, use_class_token: hasClass, stack: { num_layers: layers, num_heads: numHeads } } } = model;
   const { look, surprise } = asker(model);
   const heads = times(layers * numHeads + 1, (head) => headName(head, numHeads));
-  const [lines, answers] = [new Map(), new Map()]; // what was read and found already
+  const lines = new Map(); // what was read already
   const read = (text) => lines.get(text) ?? lines.set(text, lineOf(text, tokenizer, most, !given)).get(text);
   const opening = tokenizer.strangers(OPENING.text).length ? { ...OPENING, text: "" } : OPENING;
   let [state, question, said, pause] = [opening, null, "", null];
@@ -193,18 +193,12 @@ export async function mount(element, given = null) {
     const isEmpty = question.line.letters.length === 0;
     for (const node of [parts.box, parts.sides.node]) node.hidden = isEmpty;
     if (isEmpty) return say({}, "There is no letter to hide yet: type a name.");
-    const answer = answers.get(question.key);
-    if (answer) return show(answer);
-    figure.publish({ ...state, busy: true }, said);
-    return find(question);
+    return ask(question);
   }
 
   const say = (found, sentence) => figure.publish({ ...state, ...found }, said = sentence);
-  const find = newest(look, (answer) => {
-    if (answers.size > 200) answers.clear();
-    answers.set(answer.key, answer);
-    if (answer.key === question.key) show(answer);
-  }, (error) => say({ error: error.message }, error.message));
+  const ask = remembering({ work: look, wait: () => figure.publish({ ...state, busy: true }, said), show,
+    fail: (error) => say({ error: error.message }, error.message) });
 
   function show(answer) {
     const { read: weights, ...found } = draw(parts, answer, { head: state.head, hasClass, tokens: tokenizer.tokens });

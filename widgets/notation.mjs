@@ -73,7 +73,7 @@ function convention(view, onpoint) {
 
 export function mount(element) {
   const start = { shown: "both", wrongAxis: false, chosen: 2 };
-  const { stage, publish, set, bind } = frame(element, { label: "Live figure: one self-attention in two conventions", start, draw });
+  const { stage, publish, set, bind } = frame(element, { label: "one self-attention in two conventions", start, draw });
   const query = choice({ legend: "Query token", options: TOKENS.map((token, i) => [i, token]) });
   query.labels.forEach((label, i) => label.addEventListener("pointerenter", () => set({ chosen: i })));
   bind({ shown: choice({ legend: "Convention", options: [["rows", "tokens as rows"], ["columns", "tokens as columns"], ["both", "both"]] }),

@@ -9,7 +9,7 @@ import { newest } from "./engine/client.mjs";
 import { start } from "./engine/start.mjs";
 import { BLOCK, between, bitmapOf, blank, counted, fitted, stamp } from "./ink.mjs";
 
-const LABEL = "Live figure: draw a digit, and see what a vision transformer makes of its patches";
+const LABEL = "draw a digit, and see what a vision transformer makes of its patches";
 const FULL = BLOCK ** 2; // a pixel of the image that is all ink,
 const INK = 2; // which the book's models read as this
 const PEN = 1 / 16; // radius of the pen, as a share of the paper

@@ -212,7 +212,7 @@ function sentence({ name, what, rows }, { tokens, count }, { query, key, offset,
 }
 
 export function mount(element) {
-  const figure = frame(element, { label: "Live figure: four ways to tell attention the positions of query and key", start: START, draw,
+  const figure = frame(element, { label: "four ways to tell attention the positions of query and key", start: START, draw,
     reset: () => { knobs.player.run(false); set(START); } });
   const { controls, stage, publish, set } = figure;
   const knobs = settings(set, () => figure.settings);

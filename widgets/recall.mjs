@@ -194,7 +194,7 @@ function settings(on) {
 export async function mount(element) {
   const start = { seed: 0, dK: 32, scaled: true, rate: 0.005, target: 0, ready: true, error: null };
   let [state, look] = [start, null];
-  const { controls, stage, publish } = frame(element, { label: "Live figure: a head learns to look things up", reset: () => renew(start) });
+  const { controls, stage, publish } = frame(element, { label: "a head learns to look things up", reset: () => renew(start) });
   const [lines, examples, names] = [curves(), examplesTable(), namesMap()];
   const model = learning(show, (error) => {
     if (!look) throw error; // then the picture stays

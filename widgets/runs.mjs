@@ -57,7 +57,7 @@ function sentence(shown, { step, seed }) {
 
 export async function mount(element) {
   const record = await stored("runs.json");
-  const figure = frame(element, { label: "Live figure: recorded training runs, replayed", start: START, draw });
+  const figure = frame(element, { label: "recorded training runs, replayed", start: START, draw });
   const { controls, stage, set, bind } = figure;
   const play = button("Play", player(() => figure.settings, set));
   const step = slider({ label: "Up to step", min: 10, max: STEPS, step: 10, onchange: (value) => set({ step: value, playing: false }) });

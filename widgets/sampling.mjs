@@ -9,7 +9,7 @@ import { start } from "./engine/start.mjs";
 import { ownText, visible } from "./texts.mjs";
 import { Writing } from "./writing.mjs";
 
-const LABEL = "Live figure: the model writes on from your own prompt";
+const LABEL = "the model writes on from your own prompt";
 const TEXTS = ["You can ", "The object is a", "A string is ", "The for statem"];
 const SHOWN = 12; // tokens with a row of their own, the likeliest
 const WIDEST = [0.25, 0.5, 1]; // what a full bar may stand for

@@ -5,7 +5,7 @@ import { start } from "./engine/start.mjs";
 import { letterBars } from "./letters.mjs";
 import { readingFigure, visible } from "./texts.mjs";
 
-const LABEL = "Live figure: a language model's surprise at each letter of your own text";
+const LABEL = "a language model's surprise at each letter of your own text";
 // Of the kind that the model has learned from; plain English about something else; the same words in another order; and
 // a passage that comes twice.
 const TEXTS = [

@@ -2,7 +2,7 @@
 // which letters it reads for each. The page may name a second model; it is fetched once the reader asks for it.
 import { button, choice, format, frame, html, largest, ranked, slider, softmax, textField, visible, wide, wideNote } from "./common.mjs";
 import { row as rowOf } from "./engine/arrays.mjs";
-import { loadModel, newest } from "./engine/client.mjs";
+import { loadModel, remembering } from "./engine/client.mjs";
 import { megabytes, modelsOf, start } from "./engine/start.mjs";
 import { curves, fullBar, headName, letterBars, letterRow, readBy } from "./letters.mjs";
 import { complaint, examples, firstLetters } from "./texts.mjs";
@@ -17,9 +17,13 @@ const TASKS = {
     ["zweiundsiebzigtausenddreihundertachtzehn", "seventy-two thousand, three hundred and eighteen"], ["zweitausendfünfundvierzig", "two thousand and forty-five"],
     ["einhundertsiebentausendsiebzehn", "one hundred and seven thousand and seventeen"], ["zwölf", "twelve"]] },
 };
-const LABEL = "Live figure: a text is translated letter by letter, and what is read for each letter";
+const LABEL = "a text is translated letter by letter, and what is read for each letter";
 const WORDS = "Above: what is read; the number and the colour of a letter say how much it is read at this step, in hundredths. Below: what is written; the bar in a letter is the probability that " +
   "the model gave it. The curves lead from the red letter to what is read for it, the thicker the more; grey ones belong to the letters before. ␣ is a space, ■ the stop token.";
+
+const taskOf = (name) => TASKS[name] ?? { name, label: "Text", step: 0, texts: [[""]] };
+const beginning = (name) => ({ task: name, text: taskOf(name).texts[0][0], step: taskOf(name).step, head: 0 });
+const spelt = (signs) => signs.map((sign) => (sign === "␣" ? " " : sign)).join("");
 
 /** Whether a text is the date of a day that there is. */
 function isDay(text) {
@@ -105,104 +109,111 @@ function draw(parts, { source, written, probabilities, heads, signs, sure }, { s
   parts.links.draw([...written.slice(0, step).flatMap((_, n) => links(n, weightsAt(n), 0.15)), ...links(step, weights, 0.03)]);
   const order = ranked(probabilities[step]).slice(0, LIKELIEST);
   const [next, numbers] = [order.map((token) => tokens(token)), order.map((token) => probabilities[step][token])];
-  parts.next.update(signs.slice(0, step).map((sign) => (sign === "␣" ? " " : sign)).join(""), next, numbers);
+  parts.next.update(spelt(signs.slice(0, step)), next, numbers);
   return { weights, most, next, probabilities: numbers };
+}
+
+/** What a model answers: what it writes, with the probabilities of each step, and what it reads for it. */
+async function answerTo({ model: { ask, config, tokenizer }, source }) {
+  const { written, logits, heads } = await ask("translate", source.ids);
+  const sign = (token) => (token === config.stop_token ? STOP : visible(tokenizer.tokens[token]));
+  const probabilities = logits.map((numbers) => softmax(numbers));
+  return { written, heads, probabilities, source, sign, sure: probabilities.map((numbers) => Math.max(...numbers)), signs: written.map(sign) };
+}
+
+/** The figure: what is asked, what the models answered, and what is done with it. */
+class Translating {
+  constructor(element, models, first, given) {
+    Object.assign(this, { models, given, loaded: new Map([[models[0].name, first]]) });
+    this.state = beginning(models[0].name);
+    this.writing = writer({ at: () => this.state.step, last: () => (this.answer ? this.answer.written.length - 1 : -1), go: (step) => this.tell({ step }),
+      onrun: (isRunning) => this.parts.box.classList.toggle("lf-running", isRunning) });
+    const { publish, ...places } = frame(element, { label: LABEL, reset: () => this.stopAnd(beginning(models[0].name)) });
+    this.publish = publish;
+    this.parts = build(places, { models, writing: this.writing, act: {
+      edit: this.edit = (text) => this.stopAnd({ text }),
+      go: (step) => this.stopAnd({ step }),
+      chooseHead: (head) => this.tell({ head }),
+      nameStep: (value) => `${value} of ${this.answer?.written.length ?? 0}`,
+      nameHead: (head) => this.nameHead(head),
+      switchTo: (name) => { this.writing.pause(); this.switchTo(name); },
+    } });
+    this.ask = remembering({ work: answerTo, show: (answer) => this.show(answer), fail: (error) => this.fail(error),
+      wait: () => this.publish({ ...this.state, busy: true }, this.said) });
+  }
+
+  say(found, sentence) { this.publish({ ...this.state, ...found }, this.said = sentence); }
+  fail({ message }) { this.say({ error: message }, message); }
+  stopAnd(change) { this.writing.pause(); this.tell(change); }
+  nameHead(head) { return headName(head, this.loaded.get(this.state.task).config.decoder.num_heads); }
+
+  /** Another model, which is fetched if it is not here yet; until then the figure stays as it is. */
+  async switchTo(name) {
+    const { bytes, address } = this.models.find((model) => model.name === name);
+    const { bar, task } = this.parts;
+    try {
+      if (!this.loaded.has(name)) {
+        Object.assign(bar, { max: bytes, value: 0, hidden: false });
+        this.say({ busy: true }, `The model is on its way, ${megabytes(bytes)} MB.`);
+        this.loaded.set(name, await loadModel(name, address, (come) => { bar.value = come; }));
+      }
+      if (task.value === name) this.tell(beginning(name)); // or else the reader has changed their mind
+    } catch (error) {
+      task.value = this.state.task;
+      this.fail(error);
+    } finally {
+      bar.hidden = true;
+    }
+  }
+
+  tell(change) {
+    this.state = { ...this.state, ...change };
+    const { task, text } = this.state;
+    const model = this.loaded.get(task);
+    if (this.question?.text !== text || this.question.model !== model) {
+      this.question = { text, model, source: firstLetters(text, model.tokenizer, model.config.source_len), key: `${task}\n${text}` };
+      this.answer = null;
+    }
+    this.set(model.config.decoder);
+    const { letters } = this.question.source;
+    for (const node of [this.parts.box, this.parts.judged, this.parts.next.node]) node.hidden = letters.length === 0;
+    if (letters.length === 0) return this.say({}, "There is nothing to translate yet: type a text.");
+    return this.ask(this.question);
+  }
+
+  /** Bring the controls to where the state is. */
+  set({ num_layers: layers, num_heads: numHeads }) {
+    const { state, parts: { offers, task, field, head } } = this;
+    const { label, texts } = taskOf(state.task);
+    if (this.offered !== state.task && !this.given) {
+      offers.replaceChildren(examples({ label: "Texts to start from", texts: texts.map(([text]) => text), onchoose: this.edit }));
+    }
+    this.offered = state.task;
+    field.name.textContent = label;
+    head.max = layers * numHeads;
+    [task.value, field.value, head.value] = [state.task, state.text, state.head];
+  }
+
+  show(found) {
+    const { state, parts } = this;
+    this.answer = found;
+    const { source, written, signs, sure } = found;
+    const step = state.step = Math.min(state.step, written.length - 1);
+    parts.step.max = written.length;
+    parts.step.value = step + 1;
+    const { weights, most, ...next } = draw(parts, found, { step, head: state.head, tokens: found.sign });
+    const ends = signs.at(-1) === STOP;
+    const answer = spelt(ends ? signs.slice(0, -1) : signs);
+    const all = sure.reduce((product, value) => product * value, 1);
+    const { words, judged } = verdict({ ...state, answer, ends, sure, all, signs });
+    parts.judged.textContent = judged;
+    this.say({ ...next, weights, most, written, sure, all, letters: source.letters, answer },
+      `Step ${step + 1} writes “${signs[step]}” (${format(sure[step], 3)}) and reads “${visible(source.letters[most])}”, ` +
+      `letter ${most + 1}, most: ${format(weights[most])}, ${this.nameHead(state.head)}. ${words}${complaint(source)}`);
+  }
 }
 
 export async function mount(element, given = null) {
   const models = given ? [{ name: "own" }] : modelsOf(element);
-  const loaded = new Map([[models[0].name, await start(element, { label: LABEL, given })]]);
-  const taskOf = (name) => TASKS[name] ?? { name, label: "Text", step: 0, texts: [[""]] };
-  const beginning = (name) => ({ task: name, text: taskOf(name).texts[0][0], step: taskOf(name).step, head: 0 });
-  const answers = new Map();
-  let [state, question, answer, said, offered] = [beginning(models[0].name), null, null, "", null];
-
-  const writing = writer({ at: () => state.step, last: () => (answer ? answer.written.length - 1 : -1), go: (step) => tell({ step }),
-    onrun: (isRunning) => parts.box.classList.toggle("lf-running", isRunning) });
-  const act = {
-    edit: (text) => { writing.pause(); tell({ text }); },
-    go: (step) => { writing.pause(); tell({ step }); },
-    chooseHead: (head) => tell({ head }),
-    nameStep: (value) => `${value} of ${answer?.written.length ?? 0}`,
-    nameHead: (head) => headName(head, loaded.get(state.task).config.decoder.num_heads),
-    switchTo: (name) => { writing.pause(); switchTo(name); },
-  };
-  const figure = frame(element, { label: LABEL, reset: () => { writing.pause(); tell(beginning(models[0].name)); } });
-  const parts = build(figure, { models, act, writing });
-  const say = (found, sentence) => figure.publish({ ...state, ...found }, said = sentence);
-
-  /** Another model, which is fetched if it is not here yet; until then the figure stays as it is. */
-  async function switchTo(name) {
-    const { bytes, address } = models.find((model) => model.name === name);
-    try {
-      if (!loaded.has(name)) {
-        Object.assign(parts.bar, { max: bytes, value: 0, hidden: false });
-        say({ busy: true }, `The model is on its way, ${megabytes(bytes)} MB.`);
-        loaded.set(name, await loadModel(name, address, (come) => { parts.bar.value = come; }));
-      }
-      if (parts.task.value === name) tell(beginning(name)); // or else the reader has changed their mind
-    } catch (error) {
-      parts.task.value = state.task;
-      say({ error: error.message }, error.message);
-    } finally {
-      parts.bar.hidden = true;
-    }
-  }
-
-  function tell(change) {
-    state = { ...state, ...change };
-    const model = loaded.get(state.task);
-    if (question?.text !== state.text || question.model !== model) {
-      question = { text: state.text, model, source: firstLetters(state.text, model.tokenizer, model.config.source_len), key: `${state.task}\n${state.text}` };
-      answer = null;
-    }
-    set(model.config.decoder);
-    const isEmpty = question.source.letters.length === 0;
-    for (const node of [parts.box, parts.judged, parts.next.node]) node.hidden = isEmpty;
-    if (isEmpty) return say({}, "There is nothing to translate yet: type a text.");
-    if (answers.has(question.key)) return show(answers.get(question.key));
-    figure.publish({ ...state, busy: true }, said);
-    return find(question);
-  }
-
-  /** Bring the controls to where the state is. */
-  function set({ num_layers: layers, num_heads: numHeads }) {
-    const { label, texts } = taskOf(state.task);
-    if (offered !== state.task && !given) parts.offers.replaceChildren(examples({ label: "Texts to start from", texts: texts.map(([text]) => text), onchoose: act.edit }));
-    offered = state.task;
-    parts.task.value = state.task;
-    parts.field.name.textContent = label;
-    parts.field.value = state.text;
-    parts.head.max = layers * numHeads;
-    parts.head.value = state.head;
-  }
-
-  const find = newest(({ model, source }) => model.ask("translate", source.ids), ({ written, logits, heads }, asked) => {
-    const { model: { config, tokenizer }, source, key } = asked;
-    const sign = (token) => (token === config.stop_token ? STOP : visible(tokenizer.tokens[token]));
-    const probabilities = logits.map((numbers) => softmax(numbers));
-    const sure = probabilities.map((numbers) => Math.max(...numbers));
-    if (answers.size > 100) answers.clear();
-    answers.set(key, { written, heads, probabilities, source, sign, sure, signs: written.map(sign) });
-    if (asked === question) show(answers.get(asked.key));
-  }, (error) => say({ error: error.message }, error.message));
-
-  function show(found) {
-    answer = found;
-    const { source, written, signs, sure } = found;
-    state.step = Math.min(state.step, written.length - 1);
-    parts.step.max = written.length;
-    parts.step.value = state.step + 1;
-    const { weights, most, ...next } = draw(parts, found, { step: state.step, head: state.head, tokens: found.sign });
-    const ends = signs.at(-1) === STOP;
-    const text = (ends ? signs.slice(0, -1) : signs).map((sign) => (sign === "␣" ? " " : sign)).join("");
-    const all = sure.reduce((product, value) => product * value, 1);
-    const { words, judged } = verdict({ ...state, answer: text, ends, sure, all, signs });
-    parts.judged.textContent = judged;
-    say({ ...next, weights, most, written, sure, all, letters: source.letters, answer: text },
-      `Step ${state.step + 1} writes “${signs[state.step]}” (${format(sure[state.step], 3)}) and reads “${visible(source.letters[most])}”, letter ${most + 1}, most: ${format(weights[most])}, ` +
-      `${act.nameHead(state.head)}. ${words}${complaint(source)}`);
-  }
-
-  await tell({});
+  await new Translating(element, models, await start(element, { label: LABEL, given }), given).tell({});
 }
