@@ -94,13 +94,33 @@ function powers(values) {
 
 const TITLES = { size: "Size of the tokens, going forward", gradient: "Size of the gradient, going back" };
 
-export function mount(element) {
+/** Tokens, a gradient of size 1 at the output, and the weights of every layer, drawn at random. */
+function drawn() {
   const draw = generator(SEED);
-  const data = { x: standardise(draw(TOKENS, WIDTH)).value, output: draw(TOKENS, WIDTH) };
-  data.output = scaled(data.output, 1 / size(data.output));
+  const [x, output] = [standardise(draw(TOKENS, WIDTH)).value, draw(TOKENS, WIDTH)];
   // At scale 1 these variances make f keep the mean square of what enters it, on average.
-  data.weights = times(DEPTH, () => [draw(WIDTH, INNER, 2 / WIDTH), draw(INNER, WIDTH, 1 / INNER)]);
+  const weights = times(DEPTH, () => [draw(WIDTH, INNER, 2 / WIDTH), draw(INNER, WIDTH, 1 / INNER)]);
+  return { x, output: scaled(output, 1 / size(output)), weights };
+}
 
+/** Draw the sizes by layer in one chart, those of the gradients in the other. */
+function drawCharts(charts, results, layers, chosen) {
+  const curvesOf = { size: results.map(({ sizes }) => sizes), gradient: results.map(({ gradients }) => gradients) };
+  const y = powers(Object.values(curvesOf)); // one axis for both charts, so that they can be compared
+  for (const [name, curves] of Object.entries(curvesOf)) {
+    const list = NAMES.map((key, i) => `${WIRINGS[key].name} ${threeFigures(curves[i].at(-1))}`).join(", ");
+    charts[name].draw({
+      label: `${TITLES[name]}, on a scale of powers of ten. After ${layers}: ${list}.`,
+      x: { low: 0, high: DEPTH, ticks: [0, 6, 12, 18, 24], show: String, name: name === "size" ? "layers passed" : "layers passed on the way back" },
+      y,
+      curves: curves.map((curve, i) => ({ name: WIRINGS[NAMES[i]].name, colour: COLOURS[i], strong: i === chosen, dots: i === chosen,
+        dash: i === chosen ? null : DASHES[i], points: curve.map((value, layer) => [layer, Math.log10(value)]) })),
+    });
+  }
+}
+
+export function mount(element) {
+  const data = drawn();
   const { stage, publish, set, bind } = frame(element, { label: "a stack of layers with and without residuals and norms",
     start: START, draw: show });
   bind({
@@ -125,18 +145,7 @@ export function mount(element) {
     const results = NAMES.map((name) => run(data, name, state.depth, scale));
     const chosen = NAMES.indexOf(state.wiring);
     const last = results.map(({ sizes, gradients, skips }) => [sizes.at(-1), gradients.at(-1), skips.at(-1)]);
-    const curvesOf = { size: results.map(({ sizes }) => sizes), gradient: results.map(({ gradients }) => gradients) };
-    const y = powers([curvesOf.size, curvesOf.gradient]); // one axis for both charts, so that they can be compared
-    for (const [name, curves] of Object.entries(curvesOf)) {
-      const list = NAMES.map((key, i) => `${WIRINGS[key].name} ${threeFigures(curves[i].at(-1))}`).join(", ");
-      charts[name].draw({
-        label: `${TITLES[name]}, on a scale of powers of ten. After ${layers}: ${list}.`,
-        x: { low: 0, high: DEPTH, ticks: [0, 6, 12, 18, 24], show: String, name: name === "size" ? "layers passed" : "layers passed on the way back" },
-        y,
-        curves: curves.map((curve, i) => ({ name: WIRINGS[NAMES[i]].name, colour: COLOURS[i], strong: i === chosen, dots: i === chosen,
-          dash: i === chosen ? null : DASHES[i], points: curve.map((value, layer) => [layer, Math.log10(value)]) })),
-      });
-    }
+    drawCharts(charts, results, layers, chosen);
     ends.caption.textContent = `After ${layers}, at weight scale ${format(scale)}`;
     last.forEach((row, i) => {
       row.forEach((value, j) => { cells[i][j].textContent = threeFigures(value); });

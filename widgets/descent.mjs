@@ -30,17 +30,16 @@ function descend(rate, steps) {
 export function mount(element) {
   const start = { rate: 1, steps: 0 };
   const figure = frame(element, { label: "gradient descent on three logits", start, draw });
-  const { controls, stage, set } = figure;
+  const { set } = figure;
   const rate = slider({ label: "Learning rate", values: RATES, onchange: (value) => set({ rate: value, steps: 0 }) });
   const go = (number) => { if (figure.settings.steps < MOST) set({ steps: Math.min(MOST, figure.settings.steps + number) }); };
   const buttons = [button("One step", () => go(1)), button("Ten steps", () => go(10))];
-  controls.append(rate.node, ...buttons);
-
+  figure.controls.append(rate.node, ...buttons);
   const columns = ["came", "logit", "probability", "gradient"];
   const cells = DISHES.map(() => columns.map((name) => html("td", { class: name === "gradient" ? "lf-cell" : null })));
   const numbers = table("", ["dish", ...columns], DISHES.map((name, w) => [rowHead(name), cells[w]]));
   const drawing = chart();
-  stage.append(html("div", { class: "lf-panel lf-table", style: "flex-basis: 21rem" }, numbers,
+  figure.stage.append(html("div", { class: "lf-panel lf-table", style: "flex-basis: 21rem" }, numbers,
     note("“gradient”: probability minus share. A step subtracts the learning rate times the gradient from each logit. " +
       "Another learning rate begins anew.")), panel(drawing.node));
 

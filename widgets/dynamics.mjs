@@ -91,6 +91,36 @@ function globe(view) {
     ...circles.map((circle) => stroke("lf-axis", path(turns.map(circle), view))), ...ends];
 }
 
+const spelt = (value) => (Number.isFinite(value) && value < 100 ? format(value, 3) : Number.isFinite(value) ? threeFigures(value) : "beyond bounds");
+
+/** Draw the sphere with the curves of the rule and of the model, of which the last point is so far from the rule's. */
+function show(picture, { state, first, rule, model }, distance) {
+  picture.setAttribute("aria-label", `A sphere seen from a turn of ${format(state.turn, 1)} and a tilt of ${format(state.tilt, 1)}, with two curves: ` +
+    `the rule's, which stays on it, and the model's, which ends at a distance of ${distance} from it.`);
+  const [cx, cy] = place(first, state);
+  picture.replaceChildren(...globe(state),
+    stroke("lf-curve lf-strong", path(shown(model), state), { style: "color: var(--lf-hue-2)" }),
+    stroke("lf-curve", path(rule, state), { style: "color: var(--lf-ink)", "stroke-dasharray": "3 3" }),
+    svg("circle", { cx, cy, r: 4, fill: "var(--lf-hue-1)" }));
+}
+
+/** A picture that drags and arrow keys turn. */
+function turnable(figure) {
+  const picture = svg("svg", { viewBox: `0 0 ${SIZE} ${SIZE}`, role: "img", tabindex: 0, style: "touch-action: none; cursor: grab" });
+  const turnBy = (across, down) => {
+    const { turn, tilt } = figure.settings;
+    figure.set({ turn: turn + across, tilt: clamp(tilt + down, -1.5, 1.5) });
+  };
+  let held;
+  onArrows(picture, (down, right) => turnBy(right / 10, -down / 10));
+  onDrag(picture, (event) => { held = [event.clientX, event.clientY]; picture.focus(); }, (event) => {
+    const [x, y] = held;
+    held = [event.clientX, event.clientY];
+    turnBy((event.clientX - x) / 100, (event.clientY - y) / 100);
+  });
+  return picture;
+}
+
 export async function mount(element) {
   // The weights have single precision; their shortest decimals are read as what they stand for.
   const exact = (_, value) => (typeof value === "number" ? Math.fround(value) : value);
@@ -104,19 +134,7 @@ export async function mount(element) {
     steps: slider({ label: "Points", min: 3, max: 1000 }),
   });
 
-  const picture = svg("svg", { viewBox: `0 0 ${SIZE} ${SIZE}`, role: "img", tabindex: 0, style: "touch-action: none; cursor: grab" });
-  const turnBy = (across, down) => {
-    const { turn, tilt } = figure.settings;
-    set({ turn: turn + across, tilt: clamp(tilt + down, -1.5, 1.5) });
-  };
-  let held;
-  onArrows(picture, (down, right) => turnBy(right / 10, -down / 10));
-  onDrag(picture, (event) => { held = [event.clientX, event.clientY]; picture.focus(); }, (event) => {
-    const [x, y] = held;
-    held = [event.clientX, event.clientY];
-    turnBy((event.clientX - x) / 100, (event.clientY - y) / 100);
-  });
-
+  const picture = turnable(figure);
   const names = ["|y|²", "energy", "distance"];
   const cells = names.map(() => [html("td"), html("td")]);
   stage.append(panel(picture, note("Thin and dashed: the implicit midpoint rule. Thick: " +
@@ -132,15 +150,8 @@ export async function mount(element) {
     const [end, other] = [rule.at(-1), model.at(-1)];
     const distance = Math.sqrt(length(end.map((value, i) => value - other[i])));
     const numbers = [[length(end), length(other)], [energy(end), energy(other)], [0, distance]];
-    const spelt = (value) => (Number.isFinite(value) && value < 100 ? format(value, 3) : Number.isFinite(value) ? threeFigures(value) : "beyond bounds");
     cells.forEach((row, i) => row.forEach((cell, j) => { cell.textContent = i === 2 && j === 0 ? "" : spelt(numbers[i][j]); }));
-    picture.setAttribute("aria-label", `A sphere seen from a turn of ${format(state.turn, 1)} and a tilt of ${format(state.tilt, 1)}, with two curves: ` +
-      `the rule's, which stays on it, and the model's, which ends at a distance of ${spelt(distance)} from it.`);
-    const [cx, cy] = place(first, state);
-    picture.replaceChildren(...globe(state),
-      stroke("lf-curve lf-strong", path(shown(model), state), { style: "color: var(--lf-hue-2)" }),
-      stroke("lf-curve", path(rule, state), { style: "color: var(--lf-ink)", "stroke-dasharray": "3 3" }),
-      svg("circle", { cx, cy, r: 4, fill: "var(--lf-hue-1)" }));
+    show(picture, { state, first, rule, model }, spelt(distance));
     figure.publish({ ...state, rule: end, model: other, lengths: numbers[0], energies: numbers[1], distance },
       `${capital(LABELS[state.kind])}, ${state.steps} points after the first three: length squared ` +
       `${spelt(length(other))}, energy ${spelt(energy(other))} where the rule has ${spelt(energy(end))}, distance ${spelt(distance)}.`);

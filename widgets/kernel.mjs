@@ -17,19 +17,20 @@ function weightsOf(query, points, width) {
 }
 const estimate = (query, points, width) => dot(weightsOf(query, points, width), points.map(([, value]) => value));
 
+const axes = () => [stroke("lf-frame", `M${LEFT} ${TOP}V${HEIGHT - BOTTOM}H${WIDTH - RIGHT}`),
+  stroke("lf-axis", `M${LEFT} ${down(0)}H${WIDTH - RIGHT}`),
+  ...[0, 2, 4, 6, 8, 10].map((place) => words(String(place), across(place), HEIGHT - BOTTOM + 18)),
+  ...[-2, 0, 2].map((value) => words(format(value, 0), LEFT - 6, down(value) + 4, { "text-anchor": "end" })),
+  words("place", (LEFT + WIDTH - RIGHT) / 2, HEIGHT - 6)];
+
 /** The drawing: the curve, the query's line, and points that can be dragged; `move(i, place, value)` hears of it. */
 function plane(move, ask) {
   const node = svg("svg", { viewBox: `0 0 ${WIDTH} ${HEIGHT}`, role: "img", style: "touch-action: pan-y; width: 100%" });
-  const axes = [stroke("lf-frame", `M${LEFT} ${TOP}V${HEIGHT - BOTTOM}H${WIDTH - RIGHT}`),
-    stroke("lf-axis", `M${LEFT} ${down(0)}H${WIDTH - RIGHT}`),
-    ...[0, 2, 4, 6, 8, 10].map((place) => words(String(place), across(place), HEIGHT - BOTTOM + 18)),
-    ...[-2, 0, 2].map((value) => words(format(value, 0), LEFT - 6, down(value) + 4, { "text-anchor": "end" })),
-    words("place", (LEFT + WIDTH - RIGHT) / 2, HEIGHT - 6)];
   const here = stroke("lf-here");
   const curve = stroke("lf-curve lf-strong", null, { style: "color: var(--lf-hue-1)" });
   const dots = START.points.map(() => svg("circle", { style: "cursor: grab; touch-action: none; color: var(--lf-hue-2)", fill: "currentColor" }));
   const found = svg("circle", { class: "lf-spot", r: 6, style: "color: var(--lf-hue-1)" });
-  node.append(...axes, here, curve, found, ...dots);
+  node.append(...axes(), here, curve, found, ...dots);
   let held;
   const spot = (event) => {
     const at = node.getBoundingClientRect();

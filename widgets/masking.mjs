@@ -155,69 +155,81 @@ function draw({ row, token, sides, arcs }, answer, { head, hasClass, tokens }) {
   return { read, shown: chosen.map((i) => tokens[i]), both: kinds[1], left: kinds[0], right: right === null ? null : tokens[right] };
 }
 
-export async function mount(element, given = null) {
-  const model = await start(element, { label: LABEL, given });
-  const { tokenizer, config: { context_len: most, use_class_token: hasClass, stack: { num_layers: layers, num_heads: numHeads } } } = model;
-  const { look, surprise } = asker(model);
-  const heads = times(layers * numHeads + 1, (head) => headName(head, numHeads));
-  const lines = new Map(); // what was read already
-  const read = (text) => lines.get(text) ?? lines.set(text, lineOf(text, tokenizer, most, !given)).get(text);
-  const opening = tokenizer.strangers(OPENING.text).length ? { ...OPENING, text: "" } : OPENING;
-  let [state, question, said, pause] = [opening, null, "", null];
+/** The figure: its settings, the hole that is asked about, and what is done with them. */
+class Hiding {
+  constructor(element, model, given) {
+    const { tokenizer, config: { context_len: most, use_class_token: hasClass, stack: { num_layers: layers, num_heads: numHeads } } } = model;
+    const { look, surprise } = asker(model);
+    const heads = times(layers * numHeads + 1, (head) => headName(head, numHeads));
+    const opening = tokenizer.strangers(OPENING.text).length ? { ...OPENING, text: "" } : OPENING;
+    Object.assign(this, { element, tokenizer, hasClass, surprise, state: opening, said: "", lines: new Map(),
+      lineOf: (text) => lineOf(text, tokenizer, most, !given) });
+    const figure = frame(element, { label: LABEL, reset: () => this.tell(opening) });
+    const names = NAMES.filter((name) => !tokenizer.strangers(name.replace("_", "")).length); // a reader's vocabulary may lack them
+    this.publish = figure.publish;
+    this.parts = build(figure, { heads, names, edit: (text, hole) => this.edit(text, hole), choose: (n, withOthers) => this.choose(n, withOthers),
+      tell: (change) => this.tell(change), follows: () => !this.state.several });
+    this.ask = remembering({ work: look, show: (answer) => this.show(answer), fail: ({ message }) => this.say({ error: message }, message),
+      wait: () => this.publish({ ...this.state, busy: true }, this.said) });
+    // Should the model stop, the reader's next question says so.
+    this.survey = newest((line) => this.hideEach(line), () => {}, () => {});
+  }
 
-  const figure = frame(element, { label: LABEL, reset: () => tell(opening) });
-  const names = NAMES.filter((name) => !tokenizer.strangers(name.replace("_", "")).length); // a reader's vocabulary may lack them
-  const parts = build(figure, { heads, names, edit, choose, tell, follows: () => !state.several });
+  /** A text as it is read, which is found out once. */
+  read(text) { return this.lines.get(text) ?? this.lines.set(text, this.lineOf(text)).get(text); }
+  say(found, sentence) { this.publish({ ...this.state, ...found }, this.said = sentence); }
 
   /** Another text, with its own hole; or else the holes stay where they are, unless there is a gap to ask about. */
-  function edit(text, hole = null) {
-    const gap = read(text).blank.indexOf(true);
-    const wish = gap < 0 ? hole : gap;
-    tell(wish === null ? { text } : { text, asked: wish, holes: [wish] });
+  edit(text, hole = null) {
+    const gap = this.read(text).blank.indexOf(true);
+    const asked = gap < 0 ? hole : gap;
+    this.tell(asked === null ? { text } : { text, asked, holes: [asked] });
   }
 
   /** A letter is pressed: it is hidden, alone or with others; that which is asked about can be shown again. */
-  function choose(n, withOthers) {
-    const others = state.several || withOthers ? question.hidden.filter((m) => m !== n) : [];
-    const isShownAgain = n === question.asked && others.length > 0 && !question.line.blank[n];
-    tell(isShownAgain ? { holes: others, asked: others[0] } : { holes: [...others, n], asked: n });
+  choose(n, withOthers) {
+    const { hidden, asked, line } = this.question;
+    const others = this.state.several || withOthers ? hidden.filter((m) => m !== n) : [];
+    const isShownAgain = n === asked && others.length > 0 && !line.blank[n];
+    this.tell(isShownAgain ? { holes: others, asked: others[0] } : { holes: [...others, n], asked: n });
   }
 
-  function tell(change) {
-    state = { ...state, ...change };
+  tell(change) {
+    const state = this.state = { ...this.state, ...change };
+    const { element, parts: { box, sides, field, several, head }, lines } = this;
     if (change.several === false) state.holes = [state.asked];
     if (lines.size > 200) lines.clear();
-    question = questionOf(read(state.text), state);
+    const question = this.question = questionOf(this.read(state.text), state);
     if (change.text !== undefined) delete element.dataset.survey;
-    for (const [name, control] of Object.entries({ text: parts.field, several: parts.several, head: parts.head })) control.value = state[name];
-    const isEmpty = question.line.letters.length === 0;
-    for (const node of [parts.box, parts.sides.node]) node.hidden = isEmpty;
-    if (isEmpty) return say({}, "There is no letter to hide yet: type a name.");
-    return ask(question);
+    [field.value, several.value, head.value] = [state.text, state.several, state.head];
+    box.hidden = sides.node.hidden = question.line.letters.length === 0;
+    return box.hidden ? this.say({}, "There is no letter to hide yet: type a name.") : this.ask(question);
   }
 
-  const say = (found, sentence) => figure.publish({ ...state, ...found }, said = sentence);
-  const ask = remembering({ work: look, wait: () => figure.publish({ ...state, busy: true }, said), show,
-    fail: (error) => say({ error: error.message }, error.message) });
-
-  function show(answer) {
-    const { read: weights, ...found } = draw(parts, answer, { head: state.head, hasClass, tokens: tokenizer.tokens });
-    say({ ...found, asked: answer.asked, hidden: answer.hidden, letters: answer.line.letters, weights }, sentenceOf(answer, tokenizer));
-    clearTimeout(pause);
-    pause = setTimeout(() => survey(answer.line), PAUSE);
+  show(answer) {
+    const { line, asked, hidden } = answer;
+    const { read: weights, ...found } = draw(this.parts, answer, { head: this.state.head, hasClass: this.hasClass, tokens: this.tokenizer.tokens });
+    this.say({ ...found, asked, hidden, letters: line.letters, weights }, sentenceOf(answer, this.tokenizer));
+    clearTimeout(this.pause);
+    this.pause = setTimeout(() => this.survey(line), PAUSE);
   }
 
   /** Hide each letter by itself, one after the other, for as long as the text stays as it is. */
-  const survey = newest(async (line) => {
-    for (let n = line.known.length; n < line.letters.length && line === question.line; n++) {
-      parts.said.textContent = lesson(line);
-      line.known[n] = await surprise(line, n);
-      if (line === question.line) parts.row.bars(line.known);
+  async hideEach(line) {
+    const { element, parts: { said, row } } = this;
+    const isAsked = () => line === this.question.line;
+    for (let n = line.known.length; n < line.letters.length && isAsked(); n++) {
+      said.textContent = lesson(line);
+      line.known[n] = await this.surprise(line, n);
+      if (isAsked()) row.bars(line.known);
     }
-    if (line !== question.line) return;
-    parts.said.textContent = lesson(line);
+    if (!isAsked()) return;
+    said.textContent = lesson(line);
     element.dataset.survey = JSON.stringify(line.known);
-  }, () => {}, () => {}); // should the model stop, the reader's next question says so
+  }
+}
 
-  await tell(opening);
+export async function mount(element, given = null) {
+  const figure = new Hiding(element, await start(element, { label: LABEL, given }), given);
+  await figure.tell(figure.state);
 }

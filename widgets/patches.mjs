@@ -211,35 +211,37 @@ function sentence({ pixels, hidden, label }, { whole, now, answer, patches }, na
   return `${what} model says ${answer}, with probability ${format(now[answer], 3)}${change}. It looks most at ${name(largest(patches))}, by ${view}.`;
 }
 
-export async function mount(element, given = null) {
-  const model = await start(element, { label: LABEL, given });
-  const { config } = model;
-  const { image_size: [height, width], patch_size: [tall, wide] } = config;
-  const [grid, full] = [[height / tall, width / wide], { height: height * BLOCK, width: width * BLOCK }];
-  const isDigits = height === 8 && width === 8;
-  const known = { grid, full, isDigits, views: viewsOf(config.stack), digits: given || !isDigits ? [] : await examples() };
-  const name = (n) => `row ${Math.floor(n / grid[1]) + 1}, column ${(n % grid[1]) + 1}`;
-  const skip = config.pooling === "class" ? 1 : 0;
-  const first = beginning(known);
-  let [state, shown, looked, said] = [first, null, null, ""];
-
-  const { publish, ...places } = frame(element, { label: LABEL, reset: () => set(first) });
-  const parts = build(places, config, known, { set: (change) => set(change),
-    ondraw: (points, pen) => set({ pen, ...(points.length && { points: [...state.points, ...points], example: null }) }),
-    onhide: (n, hides) => set({ hidden: hides ? [...state.hidden, n].sort((a, b) => a - b) : state.hidden.filter((other) => other !== n) }),
-    onlook: (n) => { looked = n; if (shown) tell(); } });
-
-  const answered = new Map(); // what was seen before, such as what Reset leads back to, is there at once
-  async function read(pixels) {
+/** The figure: the drawing, what is hidden, and what the model reads in both. */
+class Reading {
+  constructor(element, model, known, given) {
+    const { config } = model;
     const ink = (given?.ink ?? INK) / FULL;
-    if (answered.size > 100) answered.clear();
-    answered.set(pixels.join(), readings(await model.ask("intermediates", "call", pixels.map((row) => row.map((count) => ink * count))), config));
+    Object.assign(this, { config, known, looked: null, said: "", state: beginning(known) });
+    this.skip = config.pooling === "class" ? 1 : 0;
+    this.answered = new Map(); // what was seen before, such as what Reset leads back to, is there at once
+    const { publish, ...places } = frame(element, { label: LABEL, reset: () => this.set(beginning(known)) });
+    this.publish = publish;
+    this.parts = build(places, config, known, { set: (change) => this.set(change),
+      ondraw: (points, pen) => this.set({ pen, ...(points.length && { points: [...this.state.points, ...points], example: null }) }),
+      onhide: (n, hides) => this.set({ hidden: hides ? [...this.state.hidden, n].sort((a, b) => a - b) : this.state.hidden.filter((other) => other !== n) }),
+      onlook: (n) => { this.looked = n; if (this.shown) this.tell(); } });
+    this.read = newest(async (...images) => {
+      if (this.answered.size > 100) this.answered.clear();
+      for (const image of images) {
+        const inked = image.map((row) => row.map((count) => ink * count));
+        this.answered.set(image.join(), readings(await model.ask("intermediates", "call", inked), config));
+      }
+    }, () => this.set({}), ({ message }) => publish({ error: message }, message));
   }
-  const compute = newest(async (...images) => { for (const image of images) await read(image); }, () => set({}),
-    (error) => publish({ error: error.message }, error.message));
 
-  function set(change) {
-    state = { ...state, ...change };
+  nameOf(n) {
+    const [, across] = this.known.grid;
+    return `row ${Math.floor(n / across) + 1}, column ${(n % across) + 1}`;
+  }
+
+  set(change) {
+    const state = this.state = { ...this.state, ...change };
+    const { parts, known: { full, grid, digits }, config: { patch_size: [tall, wide] } } = this;
     const bare = blank(full.height, full.width, state.base?.bits.slice());
     stamp(bare, state.points, PEN * Math.min(full.height, full.width));
     const pixels = counted(state.fit && !state.base ? fitted(state.points) : bare);
@@ -247,36 +249,46 @@ export async function mount(element, given = null) {
     const now = pixels.map((row, i) => row.map((count, j) => (isHidden(i, j) ? 0 : count)));
     parts.sheet.show(bare.bits, state.pen);
     parts.image.hide(state.hidden);
-    const [whole, seen] = [pixels, now].map((each) => answered.get(each.join()));
+    const [whole, seen] = [pixels, now].map((each) => this.answered.get(each.join()));
     const { points, base, ...rest } = state;
-    const inputs = { ...rest, number: known.digits[state.example]?.number, label: known.digits[state.example]?.label, pixels };
-    if (whole && seen) return show(inputs, now, whole, seen);
-    publish({ ...inputs, busy: true }, said);
-    return compute(pixels, now);
+    const inputs = { ...rest, number: digits[state.example]?.number, label: digits[state.example]?.label, pixels };
+    if (whole && seen) return this.show(inputs, now, whole, seen);
+    this.publish({ ...inputs, busy: true }, this.said);
+    return this.read(pixels, now);
   }
 
-  function tell() {
+  tell() {
+    const { looked, shown } = this;
     const n = looked ?? largest(shown);
-    parts.looked.textContent = `${looked === null ? "Most" : "Here"}: ${name(n)}, attention ${format(shown[n], 3)}`;
+    this.parts.looked.textContent = `${looked === null ? "Most" : "Here"}: ${this.nameOf(n)}, attention ${format(shown[n], 3)}`;
   }
 
-  function show(inputs, now, whole, seen) {
-    const { image, says, map, samples, fit, all } = parts;
-    shown = seen.rows[state.view].slice(skip);
+  show(inputs, now, whole, seen) {
+    const { state, skip, known: { isDigits, digits, views }, parts: { image, says, map, samples, fit, all } } = this;
+    const name = (n) => this.nameOf(n);
+    const shown = this.shown = seen.rows[state.view].slice(skip);
     [fit.value, map.radio.value, samples.radio.value] = [state.fit, state.view, state.example];
     fit.node.hidden = !isDigits || Boolean(state.base); // the test digits are prepared
     all.setAttribute("aria-disabled", !state.hidden.length);
     image.show(now, shown, (n) => `Patch in ${name(n)}, attention ${format(shown[n])}${state.hidden.includes(n) ? ", hidden" : ""}`);
-    samples.paint(known.digits.map(({ pixels }) => pixels.flat().map((count) => count / FULL)));
-    map.paint(known.views.map(([view]) => seen.rows[view].slice(skip)).map((row) => row.map((value) => value / (Math.max(...row) || 1))));
+    samples.paint(digits.map(({ pixels }) => pixels.flat().map((count) => count / FULL)));
+    map.paint(views.map(([view]) => seen.rows[view].slice(skip)).map((row) => row.map((value) => value / (Math.max(...row) || 1))));
     says.show(seen.probabilities, whole.probabilities, inputs.label);
-    tell();
+    this.tell();
     const numbers = { self: skip ? seen.rows[state.view][0] : null, patches: shown, whole: whole.probabilities, now: seen.probabilities,
       answer: largest(seen.probabilities) };
-    said = sentence(inputs, numbers, name, known.views.find(([view]) => view === state.view)[1]);
-    publish({ ...inputs, ...numbers }, said);
+    this.said = sentence(inputs, numbers, name, views.find(([view]) => view === state.view)[1]);
+    this.publish({ ...inputs, ...numbers }, this.said);
   }
+}
 
-  whenThemeChanges(() => set({}));
-  await set({});
+export async function mount(element, given = null) {
+  const model = await start(element, { label: LABEL, given });
+  const { image_size: [height, width], patch_size: [tall, wide], stack } = model.config;
+  const [grid, full] = [[height / tall, width / wide], { height: height * BLOCK, width: width * BLOCK }];
+  const isDigits = height === 8 && width === 8;
+  const known = { grid, full, isDigits, views: viewsOf(stack), digits: given || !isDigits ? [] : await examples() };
+  const figure = new Reading(element, model, known, given);
+  whenThemeChanges(() => figure.set({}));
+  await figure.set({});
 }
