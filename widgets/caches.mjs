@@ -27,20 +27,34 @@ function paint(canvas, columns, ink) {
 /** Kilobytes for the eye. */
 const kilobytes = (bytes) => `${format(bytes / 1000, 1)} kB`;
 
+/** The pictures of a block's keys and values; `show` paints them, of which the first `known` were there before. */
+function blockView(i, room) {
+  const label = html("p");
+  const parts = times(2, () => { // keys and values
+    const canvas = html("canvas", { width: room, height: 1 });
+    const fresh = html("span", { class: "lf-fresh" });
+    return { columns: [], canvas, fresh, node: html("div", { class: "lf-slots" }, canvas, fresh) };
+  });
+  const node = html("div", { class: "lf-layer" }, title(`Block ${i + 1}`), parts.map((part) => part.node), label);
+  const bytes = () => 4 * total(parts.map(({ columns }) => total(columns.map(({ length }) => length))));
+  function show(known, held, ink) {
+    for (const { canvas, fresh, columns } of parts) {
+      paint(canvas, columns, ink);
+      fresh.style.left = `${(100 * known) / room}%`;
+      fresh.style.width = `${(100 * (held - known)) / room}%`;
+      fresh.hidden = known === held;
+    }
+    label.textContent = `${held} keys and values, ${kilobytes(bytes())}`;
+  }
+  return { node, parts, bytes, show };
+}
+
 /**
  * The caches of all blocks. It hears every answer of the model (`hear`), says of how many rows it knows the numbers
  * (`seen`), and paints them when it is looked at (`show`).
  */
 export function cacheView({ context_len: contextLen, stack: { num_layers: numLayers } }) {
-  const blocks = times(numLayers, (i) => {
-    const label = html("p");
-    const parts = times(2, () => { // keys and values
-      const canvas = html("canvas", { width: contextLen, height: 1 });
-      const fresh = html("span", { class: "lf-fresh" });
-      return { columns: [], canvas, fresh, node: html("div", { class: "lf-slots" }, canvas, fresh) };
-    });
-    return { label, parts, node: html("div", { class: "lf-layer" }, title(`Block ${i + 1}`), parts.map(({ node }) => node), label) };
-  });
+  const blocks = times(numLayers, (i) => blockView(i, contextLen));
   let [ids, known] = [[], 0]; // whose columns are here, and how many the model had when it was last asked
   let [read, without] = [0, 0]; // rows that were read since the beginning, and without a cache
   const facts = factList(["held", "read anew", "rows read so far", "without a cache"]);
@@ -60,20 +74,11 @@ export function cacheView({ context_len: contextLen, stack: { num_layers: numLay
     [ids, known, read, without] = [[], 0, 0, 0];
     for (const { parts } of blocks) for (const part of parts) part.columns = [];
   }
-  const bytes = () => blocks.map(({ parts }) => 4 * total(parts.map(({ columns }) => total(columns.map(({ length }) => length)))));
+  const bytes = () => blocks.map((block) => block.bytes());
   function show() {
     const ink = { plus: colour(node, "--lf-plus"), minus: colour(node, "--lf-minus") };
-    const sizes = bytes();
-    blocks.forEach(({ parts, label }, i) => {
-      for (const { canvas, fresh, columns } of parts) {
-        paint(canvas, columns, ink);
-        fresh.style.left = `${(100 * known) / contextLen}%`;
-        fresh.style.width = `${(100 * (ids.length - known)) / contextLen}%`;
-        fresh.hidden = known === ids.length;
-      }
-      label.textContent = `${ids.length} keys and values, ${kilobytes(sizes[i])}`;
-    });
-    facts.show([`${ids.length} of ${contextLen} tokens, ${kilobytes(total(sizes))}`, ids.length - known, read, without]);
+    for (const block of blocks) block.show(known, ids.length, ink);
+    facts.show([`${ids.length} of ${contextLen} tokens, ${kilobytes(total(bytes()))}`, ids.length - known, read, without]);
   }
   const result = () => ({ held: ids.length, known, read, without, bytes: bytes() });
   return { node, show, hear, forget, seen: common, result };

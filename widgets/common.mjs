@@ -135,17 +135,18 @@ export function whenThemeChanges(redraw) {
  * and to screen readers. Settings begin as `start`, and after each `set(change)` they are shown by `draw(settings)`;
  * `bind({ name: control })` puts controls of single settings into the row, which then go with them.
  */
-export function frame(element, { label, start, draw, reset = () => set(start) }) {
+export function frame(element, { label, start, draw, reset }) {
   loadStyle();
   const controls = html("div", { class: "lf-controls" });
   const stage = html("div", { class: "lf-stage" });
   const summary = html("p", { class: "lf-summary", "aria-live": "polite" });
   const bound = [];
+  const back = reset ?? (start && (() => set(start)));
   let settings = start;
   element.classList.add("lf");
   element.setAttribute("role", "group");
   element.setAttribute("aria-label", `Live figure: ${label}`);
-  element.replaceChildren(controls, stage, html("div", { class: "lf-foot" }, summary, reset ? button("Reset", reset, { class: "lf-button lf-reset" }) : []));
+  element.replaceChildren(controls, stage, html("div", { class: "lf-foot" }, summary, back ? button("Reset", back, { class: "lf-button lf-reset" }) : []));
   let waiting;
   function publish(state, sentence) {
     element.dataset.state = JSON.stringify(state);

@@ -104,7 +104,7 @@ export async function mount(element, given = null) {
   const set = (change) => { state = { ...state, ...change }; draw(false); };
   const figure = frame(element, { label, reset: () => text.again(first) });
   const follow = (token) => set({ token, column: null });
-  const pick = (token, column) => { if (token !== undefined) set({ token, column }); };
+  const pick = (token, column) => token !== undefined && set({ token, column });
   const text = typing(figure, { read, ask, typed: { token: null, column: null }, settings: (change) => (state = { ...state, ...change }),
     show: (weights, found) => { now = { weights, ...found }; draw(true); } });
   const letters = strip({ label: "Token to follow", onchoose: follow });

@@ -134,7 +134,6 @@ function learning(show, fail) {
   const firsts = new Map(); // the first look at each new model: a Reset need not wait for it
   let [learner, step, count, isBusy] = [null, 0, 0, false];
   const goal = { target: 0, rate: 0 };
-
   /** A new model, which knows nothing; tells at once if it was seen before. */
   function renew(options) {
     const [mine, key] = [++count, JSON.stringify(options)];
@@ -191,11 +190,24 @@ function settings(on) {
   return { nodes: [train, one, scaled.node, rate.node, width.node, seed.node], update };
 }
 
+/** The charts, the examples and the names, on the stage; `show(seen, look)` fills them. */
+function pictures(stage) {
+  const [lines, examples, names] = [curves(), examplesTable(), namesMap()];
+  stage.append(...lines.nodes, html("div", { class: "lf-panel lf-table" }, examples.node), names.node,
+    wideNote("Outlined: the pair that holds the name asked for. Best bet: what is possible, on average, " +
+      "without knowing which number belongs to which name. Another learning rate counts from the next step; all else begins anew."));
+  return (seen, look) => {
+    lines.add(seen);
+    examples.update(look);
+    names.update(look);
+  };
+}
+
 export async function mount(element) {
   const start = { seed: 0, dK: 32, scaled: true, rate: 0.005, target: 0, ready: true, error: null };
   let [state, look] = [start, null];
   const { controls, stage, publish } = frame(element, { label: "a head learns to look things up", reset: () => renew(start) });
-  const [lines, examples, names] = [curves(), examplesTable(), namesMap()];
+  const fill = pictures(stage);
   const model = learning(show, (error) => {
     if (!look) throw error; // then the picture stays
     state = { ...state, target: look.step, error: error.message };
@@ -209,9 +221,6 @@ export async function mount(element) {
     renew: (change) => renew({ ...state, ...change }),
   });
   controls.append(...buttons.nodes);
-  stage.append(...lines.nodes, html("div", { class: "lf-panel lf-table" }, examples.node), names.node,
-    wideNote("Outlined: the pair that holds the name asked for. Best bet: what is possible, on average, " +
-      "without knowing which number belongs to which name. Another learning rate counts from the next step; all else begins anew."));
 
   function renew(settings) {
     state = { ...settings, target: 0, error: null, ready: true };
@@ -228,9 +237,7 @@ export async function mount(element) {
   function show(seen) {
     look = { ...look, ...seen };
     state.ready = true;
-    lines.add(seen);
-    examples.update(look);
-    names.update(look);
+    fill(seen, look);
     render(Boolean(seen.losses));
   }
   function render(isNews = true) {

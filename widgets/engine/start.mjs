@@ -18,7 +18,7 @@ export function modelsOf(element) {
 export async function start(element, { label, given = null }) {
   if (given) return loadModel(given.name, given.bytes);
   const [{ name, bytes, address }] = modelsOf(element);
-  const { controls, publish } = frame(element, { label, reset: null });
+  const { controls, publish } = frame(element, { label });
   const bar = html("progress", { max: bytes, value: 0, "aria-label": "How much of the model has arrived", hidden: true });
   const run = button(`Run the model here (${megabytes(bytes)} MB)`, null, { class: "lf-button lf-start" });
   controls.append(run, bar);
