@@ -1,5 +1,5 @@
 // Beam search in the page (chapter 07), as `beam_search` of the package does it, and the tree that it looks at.
-import { button, clamp, counted, format, html, note, ranked, slider, svg, total, wide, words } from "./common.mjs";
+import { button, clamp, counted, format, html, note, onArrows, ranked, slider, svg, total, wide, words } from "./common.mjs";
 import { threeFigures } from "./chart.mjs";
 import { visible } from "./texts.mjs";
 
@@ -75,12 +75,12 @@ function draw(node, { steps, depth, beams, chosen, tokens, width, choose }) {
 }
 
 /** The place that an arrow key leads to, from `chosen`, in the tree. */
-function moved(steps, { step, place }, key) {
+function moved(steps, { step, place }, down, right) {
   const texts = steps[step];
-  if (key === "ArrowUp" || key === "ArrowDown") return { step, place: clamp(place + (key === "ArrowUp" ? -1 : 1), 0, texts.length - 1) };
-  if (key === "ArrowLeft") return step > 0 ? { step: step - 1, place: texts[place].parent } : null;
+  if (down) return { step, place: clamp(place + down, 0, texts.length - 1) };
+  if (right < 0) return step > 0 ? { step: step - 1, place: texts[place].parent } : null;
   const child = steps[step + 1]?.findIndex(({ parent }) => parent === place) ?? -1;
-  return key === "ArrowRight" && child >= 0 ? { step: step + 1, place: child } : null;
+  return child >= 0 ? { step: step + 1, place: child } : null;
 }
 
 /** A search over a model's continuations of a text, as far as it has come, and that of greedy search beside it. */
@@ -110,6 +110,19 @@ class Search {
   }
 }
 
+/** What a search has found, best first, and a sentence about it; `spelt(texts)` are their letters. */
+function told({ steps, greedy, problem }, { beams, depth }, chosen, spelt) {
+  if (problem) return { state: null, sentence: problem };
+  if (!steps.length) return { state: null, sentence: "The search begins." };
+  const texts = bestTexts(steps);
+  const said = (one, ways) => `“${spelt(wayTo(ways, { step: ways.length - 1, place: one.place }))}” with ${threeFigures(Math.exp(one.logProb))}`;
+  const isDone = greedy.length === depth;
+  const other = isDone ? greedy.at(-1)[0] : null;
+  const plain = (one) => ({ tokens: one.ids.slice(-steps.length), logProb: one.logProb });
+  return { state: { texts: texts.map(plain), greedy: other && plain(other), chosen, isDone },
+    sentence: `The best that ${beams} beams found after ${steps.length}: ${said(texts[0], steps)}.${isDone ? ` Greedy: ${said(other, greedy)}.` : ""}` };
+}
+
 /** The tree of a beam search with its controls: `set` changes the settings, `append` writes tokens, `changed` draws. */
 export function beamView(model, { set, append, changed }) {
   const { tokens } = model.tokenizer;
@@ -128,10 +141,8 @@ export function beamView(model, { set, append, changed }) {
     note("A column for each step: every text of the beam with its likeliest next letters. Filled: kept, the likeliest as whole texts. Dashed: " +
       "given up. The wider a line, the likelier the letter after what stands before it. Choose a letter to read its text and probability."));
   const choose = (place) => { chosen = place; changed(); };
-  holder.addEventListener("keydown", (event) => {
-    if (!event.key.startsWith("Arrow") || !search.steps.length) return;
-    event.preventDefault();
-    const place = moved(search.steps, chosen ?? bestOf(search.steps), event.key);
+  onArrows(holder, (down, right) => {
+    const place = search.steps.length && moved(search.steps, chosen ?? bestOf(search.steps), down, right);
     if (place) choose(place);
   });
   new ResizeObserver(() => { if (holder.clientWidth) changed(); }).observe(holder);
@@ -151,18 +162,5 @@ export function beamView(model, { set, append, changed }) {
     const product = texts.map(({ share }) => threeFigures(share)).join(" · ");
     way.textContent = texts.length ? `“${spelt(texts)}” has the probability ${threeFigures(Math.exp(texts.at(-1).logProb))} = ${product}` : "";
   }
-  /** What was found, best first, and a sentence about it. */
-  function result({ beams: width, depth: length }) {
-    const { steps, greedy, problem } = search;
-    if (problem) return { state: null, sentence: problem };
-    if (!steps.length) return { state: null, sentence: "The search begins." };
-    const texts = bestTexts(steps);
-    const said = (one, ways) => `“${spelt(wayTo(ways, { step: ways.length - 1, place: one.place }))}” with ${threeFigures(Math.exp(one.logProb))}`;
-    const isDone = greedy.length === length;
-    const other = isDone ? greedy.at(-1)[0] : null;
-    const plain = (one) => ({ tokens: one.ids.slice(-steps.length), logProb: one.logProb });
-    return { state: { texts: texts.map(plain), greedy: other && plain(other), chosen, isDone },
-      sentence: `The best that ${width} beams found after ${steps.length}: ${said(texts[0], steps)}.${isDone ? ` Greedy: ${said(other, greedy)}.` : ""}` };
-  }
-  return { node, show, result };
+  return { node, show, result: (settings) => told(search, settings, chosen, spelt) };
 }

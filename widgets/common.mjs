@@ -89,12 +89,15 @@ export const placeAfter = (key, n, count) => ({ ArrowLeft: n - 1, ArrowRight: n 
 
 /** `begin(event)` hears when `node` is pressed, and `move(event)` of the pointer's way until it is let go. */
 export function onDrag(node, begin, move) {
+  let held = null;
   node.addEventListener("pointerdown", (event) => {
     if (event.button) return;
-    node.setPointerCapture(event.pointerId);
+    held = event.pointerId;
+    node.setPointerCapture(held);
     begin(event);
   });
-  node.addEventListener("pointermove", (event) => { if (node.hasPointerCapture(event.pointerId)) move(event); });
+  node.addEventListener("pointermove", (event) => { if (event.pointerId === held) move(event); });
+  for (const end of ["pointerup", "pointercancel"]) node.addEventListener(end, () => { held = null; });
 }
 
 /** A line of a drawing, by its class and its path. */

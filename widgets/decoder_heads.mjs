@@ -9,6 +9,7 @@ import { lastTokens, typing } from "./texts.mjs";
 
 const MOST = 64; // tokens that are read: so many letters still stand side by side on a phone
 const START = { text: "The names of the modules in the list", layer: 0, head: 1, token: 27, column: null };
+const LABEL = "where every head of a decoder looks";
 const [WIDE, HIGH] = [1000, 100]; // of the arcs, which are stretched to their place
 
 /** A matrix from an array of rows. */
@@ -98,21 +99,20 @@ async function sourceOf(element, label, given) {
 }
 
 export async function mount(element, given = null) {
-  const label = "where every head of a decoder looks";
-  const { model, first, read, ask } = await sourceOf(element, label, given);
+  const { model, first, read, ask } = await sourceOf(element, LABEL, given);
   let [state, now] = [first, null];
-  const set = (change) => { state = { ...state, ...change }; draw(false); };
-  const figure = frame(element, { label, reset: () => text.again(first) });
-  const follow = (token) => set({ token, column: null });
+  const keep = (change) => (state = { ...state, ...change });
+  const set = (change) => { keep(change); draw(false); };
+  const figure = frame(element, { label: LABEL, reset: () => text.again(first) });
   const pick = (token, column) => token !== undefined && set({ token, column });
-  const text = typing(figure, { read, ask, typed: { token: null, column: null }, settings: (change) => (state = { ...state, ...change }),
+  const follow = (token) => pick(token, null);
+  const text = typing(figure, { read, ask, typed: { token: null, column: null }, settings: keep,
     show: (weights, found) => { now = { weights, ...found }; draw(true); } });
   const letters = strip({ label: "Token to follow", onchoose: follow });
   const grid = gridOfHeads((layer, head) => set({ layer, head, column: null }));
   const lines = arcs(follow);
   const large = heatMap({ label: "Weights of the chosen head: arrow keys go from one to the next", onpick: pick, onhover: pick });
-  const name = title();
-  const readout = html("output", { class: "lf-note lf-readout" });
+  const [name, readout] = [title(), html("output", { class: "lf-note lf-readout" })];
   figure.controls.append(...(model ? [text.node] : []), letters.node);
   figure.stage.append(html("div", { class: "lf-panel lf-heads-panel" }, title("All heads"), grid.node),
     html("div", { class: "lf-panel lf-head-panel" }, name, lines.node, large.node, readout));
@@ -135,7 +135,6 @@ export async function mount(element, given = null) {
     figure.publish({ ...state, layer, head, token, column, letters: tokens, weights: read },
       `${said} ${place}: “${tokens[token]}” reads ${inWords(tokens, token, read)}.`.trim());
   }
-
   whenThemeChanges(() => draw(true));
   await text.again(first); // with its numbers the figure takes the place of its picture
 }

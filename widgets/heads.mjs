@@ -65,47 +65,55 @@ function headPanel(h, weights, onswitch) {
   return { node, show };
 }
 
+/** The tables below the heads, of which `show(state, combined)` fills those that change. */
+function tables() {
+  const common = { limit: LIMIT, columns: FEATURES };
+  const joined = matrixTable({ ...common, caption: "The heads' outputs, side by side (head.component)", rows: [""], columns: INNER });
+  const matrix = matrixTable({ ...common, caption: "W_O: two rows for each head", rows: INNER, digits: 1 });
+  const parts = matrixTable({ ...common, caption: "What each head adds: its output times its own two rows of W_O", rows: HEADS.map((h) => `head ${h + 1}`) });
+  const result = matrixTable({ ...common, caption: "Output", rows: [""] });
+  matrix.update(MODEL.outputWeights.flat());
+  for (const row of [joined.tops, ...joined.cells]) row.forEach((cell, j) => cell.classList.toggle("lf-block-start", j > 0 && INNER[j].endsWith(".1")));
+  const concatView = html("div", { class: "lf-wide lf-beside" }, tableBox(joined), tableBox(matrix));
+  const sumView = wide(tableBox(parts));
+  function show({ form, chosen }, { concatenated, contributions, concatForm, sumForm }) {
+    const isSum = form === "sum";
+    [concatView.hidden, sumView.hidden] = [isSum, !isSum];
+    joined.heads[0].textContent = result.heads[0].textContent = MODEL.tokens[chosen];
+    joined.update([concatenated[chosen]]);
+    parts.update(contributions.map((rows) => rows[chosen]));
+    result.update([(isSum ? sumForm : concatForm)[chosen]]);
+    result.table.caption.textContent = isSum ? "Output: the sum of the rows above" : "Output: the heads' outputs, side by side, times W_O";
+  }
+  return { views: [concatView, sumView], result: tableBox(result), show };
+}
+
 export function mount(element) {
   const heads = HEADS.map(runHead);
   const start = { on: HEADS.map(() => true), chosen: 1, form: "concat" };
   const figure = frame(element, { label: "three attention heads, concatenated or summed", start, draw });
-  const { stage, set, bind } = figure;
-  bind({ chosen: choice({ legend: "Query token", options: MODEL.tokens.map((token, i) => [i, token]) }),
+  figure.bind({ chosen: choice({ legend: "Query token", options: MODEL.tokens.map((token, i) => [i, token]) }),
     form: choice({ legend: "Form", options: [["concat", "concatenate, then project"], ["sum", "project each head, then sum"]] }) });
 
   const turned = (which) => figure.settings.on.map((value, i) => (i === which ? !value : value));
-  const panels = HEADS.map((h) => headPanel(h, heads[h].weights, () => set({ on: turned(h) })));
-  const common = { digits: 2, limit: LIMIT };
-  const joined = matrixTable({ ...common, caption: "The heads' outputs, side by side (head.component)", rows: [""], columns: INNER });
-  const matrix = matrixTable({ ...common, caption: "W_O: two rows for each head", rows: INNER, columns: FEATURES, digits: 1 });
-  const parts = matrixTable({ ...common, caption: "What each head adds: its output times its own two rows of W_O",
-    rows: HEADS.map((h) => `head ${h + 1}`), columns: FEATURES });
-  const result = matrixTable({ ...common, caption: "Output", rows: [""], columns: FEATURES });
-  matrix.update(MODEL.outputWeights.flat());
-  for (const row of [[...joined.tops], ...joined.cells]) row.forEach((cell, j) => cell.classList.toggle("lf-block-start", j > 0 && INNER[j].endsWith(".1")));
-  const equal = note();
-  const concatView = html("div", { class: "lf-wide lf-beside" }, tableBox(joined), tableBox(matrix));
-  const sumView = wide(tableBox(parts));
-  stage.append(...panels.map(({ node }) => node), concatView, sumView, wide(tableBox(result), equal),
+  const panels = HEADS.map((h) => headPanel(h, heads[h].weights, () => figure.set({ on: turned(h) })));
+  const [{ views, result, show }, equal] = [tables(), note()];
+  figure.stage.append(...panels.map(({ node }) => node), ...views, wide(result, equal),
     wideNote("Toy numbers, no trained model: queries and keys were fitted so that the heads look at different places, " +
       "values and W_O drawn at random, all rounded to one decimal. Five tokens, d_model = 6, three heads with d_k = d_v = 2, no mask."));
 
   function draw(state) {
     const { on, chosen } = state;
-    const { concatenated, contributions, concatForm, sumForm } = combine(heads, on);
-    const token = MODEL.tokens[chosen];
-    const isSum = state.form === "sum";
-    panels.forEach(({ show }, h) => show(on[h], chosen));
-    [concatView.hidden, sumView.hidden] = [isSum, !isSum];
-    joined.heads[0].textContent = result.heads[0].textContent = token;
-    joined.update([concatenated[chosen]]);
-    parts.update(contributions.map((matrix) => matrix[chosen]));
-    result.update([(isSum ? sumForm : concatForm)[chosen]]);
-    result.table.caption.textContent = isSum ? "Output: the sum of the rows above" : "Output: the heads' outputs, side by side, times W_O";
+    const combined = combine(heads, on);
+    const { concatForm, sumForm } = combined;
+    panels.forEach((panel, h) => panel.show(on[h], chosen));
+    show(state, combined);
     const difference = Math.max(...concatForm.flatMap((row, n) => row.map((value, j) => Math.abs(value - sumForm[n][j]))));
-    equal.textContent = `Largest difference between the two forms, over all tokens: ${difference === 0 ? "0" : difference.toExponential(0).replace("-", "−")}.`;
-    figure.publish({ ...MODEL, ...state, weights: heads.map(({ weights }) => weights), concatenated, contributions, concatForm, sumForm, difference },
-      `Output of “${token}” with ${on.filter(Boolean).length} of ${HEADS.length} heads: ${concatForm[chosen].map((value) => format(value)).join(", ")}. Both forms agree.`);
+    equal.textContent = "Largest difference between the two forms, over all tokens: " +
+      `${difference === 0 ? "0" : difference.toExponential(0).replace("-", "−")}.`;
+    figure.publish({ ...MODEL, ...state, ...combined, weights: heads.map(({ weights }) => weights), difference },
+      `Output of “${MODEL.tokens[chosen]}” with ${on.filter(Boolean).length} of ${HEADS.length} heads: ` +
+      `${concatForm[chosen].map((value) => format(value)).join(", ")}. Both forms agree.`);
   }
-  set(start);
+  figure.set(start);
 }

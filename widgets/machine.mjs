@@ -1,6 +1,6 @@
 // The whole machine (chapter 06): every array of a decoder between the reader's text and the next letter, as the package
 // names them. `machine_boxes.mjs` says what each box is; this module draws, follows and opens them.
-import { button, choice, format, frame, html, isCalm, largest, note, ranked, svg, title, uniqueId, whenThemeChanges } from "./common.mjs";
+import { button, choice, format, frame, html, isCalm, largest, note, ranked, stroke, svg, times, title, uniqueId, whenThemeChanges } from "./common.mjs";
 import { row, softmax } from "./engine/arrays.mjs";
 import { start as startModel } from "./engine/start.mjs";
 import { heatMap, limitOf, paint, palette } from "./heat.mjs";
@@ -70,31 +70,50 @@ function pathOf(from, to, way, rail) {
   return `M${x} ${from.y + from.height}V${turn}H${end}V${to.y - 5}`;
 }
 
+/** The heads of arrows, for wires that flow or not. */
+function arrowHeads(stem) {
+  return svg("defs", {}, ["still", "now"].map((name) => svg("marker", { id: `${stem}-${name}`, class: `lf-head-${name}`, viewBox: "0 0 8 8", refX: 2, refY: 4,
+    markerWidth: 8, markerHeight: 8, markerUnits: "userSpaceOnUse", orient: "auto" }, stroke(null, "M0 0L8 4L0 8Z"))));
+}
+
+/** The nodes of the boxes as they stand in the grid: those of the open block in a frame, the last three in a row. */
+function laidOut(boxes, nodeOf, layers) {
+  const open = boxes.find((box) => box.key === "queries").block;
+  const inside = html("div", { class: "lf-block", role: "group", "aria-label": `block ${open + 1} of ${layers}` },
+    html("span", { class: "lf-block-name" }, `block ${open + 1}`), boxes.filter((box) => box.block === open && !isShut(box)).map(nodeOf));
+  const outside = boxes.filter(({ block }) => block !== open).map(nodeOf);
+  outside.splice(2 + open, 0, inside); // after ids, embedding and the blocks before it
+  const isLast = (node) => ["final", "logits", "probabilities"].includes(node.dataset.box);
+  return [...outside.filter((node) => !isLast(node)), html("div", { class: "lf-last" }, outside.filter(isLast))];
+}
+
+/** The wires as strokes, those into the open box as flowing; `at(key)` says where a box is. */
+function wireStrokes(boxes, at, opened, heads) {
+  const { x, width } = at("add1");
+  return wiresOf(boxes).map(([from, to, way]) => {
+    const now = to === opened;
+    const head = way === "rail" ? null : `url(#${heads}-${now ? "now" : "still"})`;
+    return stroke(`lf-wire${way === "rail" ? " lf-rail" : ""}${now ? " lf-now" : ""}`,
+      pathOf(from === "stream" ? null : at(from), at(to), way, x + width / 2), { "marker-end": head });
+  });
+}
+
 /** The drawing: boxes in a grid, the wires behind them, and a frame that moves to the open box. */
 function drawing(onopen) {
   const head = uniqueId("arrow");
-  const arrow = (name) => svg("marker", { id: `${head}-${name}`, class: `lf-head-${name}`, viewBox: "0 0 8 8", refX: 2, refY: 4,
-    markerWidth: 8, markerHeight: 8, markerUnits: "userSpaceOnUse", orient: "auto" }, svg("path", { d: "M0 0L8 4L0 8Z" }));
   const wires = svg("g");
-  const picture = svg("svg", { class: "lf-wires", "aria-hidden": "true" }, svg("defs", {}, arrow("still"), arrow("now")), wires);
+  const picture = svg("svg", { class: "lf-wires", "aria-hidden": "true" }, arrowHeads(head), wires);
   const here = html("div", { class: "lf-open-frame", "aria-hidden": "true" });
   const node = html("div", { class: "lf-machine" });
   let shown = {};
 
   /** Put the boxes of a model with one open block in their places. */
   function build(boxes, layers) {
-    const open = boxes.find((box) => box.key === "queries").block;
     shown = Object.fromEntries(boxes.map((box) => [box.key, { box, ...boxNode(box, () => onopen(box)) }]));
-    const inside = html("div", { class: "lf-block", role: "group", "aria-label": `block ${open + 1} of ${layers}` },
-      html("span", { class: "lf-block-name" }, `block ${open + 1}`),
-      boxes.filter((box) => box.block === open && !isShut(box)).map((box) => shown[box.key].node));
-    const outside = boxes.filter(({ block }) => block !== open).map((box) => shown[box.key].node);
-    outside.splice(2 + open, 0, inside); // after ids, embedding and the blocks before it
-    const isLast = (button) => ["final", "logits", "probabilities"].includes(button.dataset.box);
-    node.replaceChildren(picture, ...outside.filter((each) => !isLast(each)), html("div", { class: "lf-last" }, outside.filter(isLast)), here);
+    node.replaceChildren(picture, ...laidOut(boxes, ({ key }) => shown[key].node, layers), here);
   }
 
-  /** Draw the wires where the boxes now are, those into the open box as flowing; the frame goes there at once or in a moment. */
+  /** Draw the wires where the boxes now are; the frame goes to the open one at once or in a moment. */
   function wire(boxes, opened, atOnce = false) {
     const ground = node.getBoundingClientRect();
     if (!ground.width) return;
@@ -102,18 +121,11 @@ function drawing(onopen) {
       const box = shown[name].node.getBoundingClientRect();
       return { x: box.left - ground.left, y: box.top - ground.top, width: box.width, height: box.height };
     };
-    const sum = at("add1");
-    const rail = sum.x + sum.width / 2;
     picture.setAttribute("viewBox", `0 0 ${ground.width} ${ground.height}`);
-    wires.replaceChildren(...wiresOf(boxes).map(([from, to, way]) => {
-      const now = to === opened;
-      return svg("path", { class: `lf-wire${way === "rail" ? " lf-rail" : ""}${now ? " lf-now" : ""}`,
-        d: pathOf(from === "stream" ? null : at(from), at(to), way, rail), "marker-end": way === "rail" ? null : `url(#${head}-${now ? "now" : "still"})` });
-    }));
-    const place = at(opened);
-    here.style.transition = atOnce ? "none" : "";
-    const [width, height] = [`${place.width + 8}px`, `${place.height + 8}px`];
-    Object.assign(here.style, { transform: `translate(${place.x - 4}px, ${place.y - 4}px)`, width, height });
+    wires.replaceChildren(...wireStrokes(boxes, at, opened, head));
+    const { x, y, width, height } = at(opened);
+    Object.assign(here.style, { transition: atOnce ? "none" : "", transform: `translate(${x - 4}px, ${y - 4}px)`,
+      width: `${width + 8}px`, height: `${height + 8}px` });
   }
 
   /** Mark the open box, what comes after it, and the row of the token that is followed. */
@@ -133,18 +145,41 @@ function drawing(onopen) {
 /** A shape as Python writes it. */
 const tuple = (sizes) => `(${sizes.join(", ")}${sizes.length === 1 ? "," : ""})`;
 
+/** A choice of heads, where there are several; `show(number, head)` brings it up to date. */
+function headChoice(onhead) {
+  const node = html("div");
+  let [heading, count] = [null, 0];
+  function show(number, head) {
+    if (count !== number) {
+      count = number;
+      heading = count > 1 ? choice({ legend: "Head", options: times(count, (h) => [h, `${h + 1}`]), onchange: onhead }) : null;
+      node.replaceChildren(...(heading ? [heading.node] : []));
+    }
+    if (heading) heading.value = Math.min(head, count - 1);
+  }
+  return { node, show };
+}
+
+/** Where the book explains a box. */
+function linkOf({ link }, config) {
+  const [href, section] = typeof link === "function" ? link(config) : link;
+  return html("a", { href: new URL(`../../chapters/${href}`, import.meta.url).href }, section);
+}
+
+const idChip = (letter, id, isChosen) => html("span", { class: `lf-read${isChosen ? " lf-most" : ""}` }, html("b", {}, letter), html("span", {}, `${id}`));
+
 /** What an open box says: its name, shape, numbers, rule and line of code. */
 function openBox({ steps, onpick, onhead, given }) {
   const [shape, rule, code, file, link] = ["p", "p", "code", "span", "span"].map((tag) => html(tag));
   const name = title();
   const readout = html("output", { class: "lf-note lf-readout" });
   const chips = html("div", { class: "lf-letters", "aria-hidden": "true" });
-  const heads = html("div");
-  let [words, heading, count] = [() => "", null, 0];
+  const heads = headChoice(onhead);
+  let words = () => "";
   const map = heatMap({ label: "Numbers of the open box: arrow keys go from one to the next", onpick,
     onhover: (n, j) => { readout.textContent = words(n, j); } });
   shape.classList.add("lf-shape");
-  const node = html("div", { class: "lf-panel lf-open" }, html("div", { class: "lf-open-head" }, name, steps), shape, heads, map.node, chips, readout,
+  const node = html("div", { class: "lf-panel lf-open" }, html("div", { class: "lf-open-head" }, name, steps), shape, heads.node, map.node, chips, readout,
     rule, html("pre", { class: "lf-code" }, code), note(file, link));
 
   function show({ box, config, matrices, state, letters, columns, token }) {
@@ -152,25 +187,16 @@ function openBox({ steps, onpick, onhead, given }) {
     name.replaceChildren(html("span", { class: "lf-dot", style: `color: var(--lf-${box.kind})` }), placeOf(box, ", "));
     shape.textContent = `${tuple(box.axes)} = ${tuple(sizesOf(box, matrices))}`;
     rule.replaceChildren(...formula(box.rule(config)));
-    code.textContent = box.code(config);
-    file.textContent = `plainformer/${box.file}`;
-    const [href, section] = box.link instanceof Function ? box.link(config) : box.link;
-    if (!given) link.replaceChildren(" · explained in ", html("a", { href: new URL(`../../chapters/${href}`, import.meta.url).href }, section));
-    if (count !== matrices.length) {
-      count = matrices.length;
-      const options = matrices.map((_, h) => [h, `${h + 1}`]);
-      heading = count > 1 ? choice({ legend: "Head", options, onchange: (h) => onhead(Number(h)) }) : null;
-      heads.replaceChildren(...(heading ? [heading.node] : []));
-    }
-    if (heading) heading.value = Math.min(state.head, count - 1);
+    [code.textContent, file.textContent] = [box.code(config), `plainformer/${box.file}`];
+    if (!given) link.replaceChildren(" · explained in ", linkOf(box, config));
+    heads.show(matrices.length, state.head);
     [map.node.hidden, chips.hidden] = [box.key === "ids", box.key !== "ids"];
     if (box.key === "ids") showIds(matrix.data, letters, token, config);
     else showMap(matrix, box.limit ?? limitOf(matrices), { state, letters, columns, token });
   }
 
   function showIds(ids, letters, token, { vocab_size: size }) {
-    chips.replaceChildren(...letters.map((letter, n) => html("span", { class: `lf-read${n === token ? " lf-most" : ""}` },
-      html("b", {}, letter), html("span", {}, `${ids[n]}`))));
+    chips.replaceChildren(...letters.map((letter, n) => idChip(letter, ids[n], n === token)));
     readout.textContent = `“${letters[token]}” is number ${ids[token]} of ${size}.`;
   }
 

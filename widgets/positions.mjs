@@ -1,8 +1,7 @@
 // Four ways to tell attention where the tokens stand (chapter 05): the reader's sentence, a query at n, a key at m.
 import {
-  capital, choice, clamp, dot, format, frame, html, note, panel, playButton, slider, svg, textField, times, title, uniqueId, wideNote,
+  capital, choice, clamp, dot, format, frame, html, note, panel, playButton, slider, stroke, svg, textField, times, title, uniqueId, wideNote,
 } from "./common.mjs";
-import { clock, hand } from "./clocks.mjs";
 import { chart, threeFigures, ticksBetween } from "./chart.mjs";
 import { matrix, rowsOf } from "./engine/arrays.mjs";
 import { rotatePairs, sinusoidalPositions } from "./engine/layers.mjs";
@@ -90,6 +89,41 @@ function tokensOf(text, unit) {
   const all = unit === "words" ? text.split(/\s+/).filter(Boolean) : letters().map((letter) => (letter.trim() ? letter : "␣"));
   const short = (token) => (token.length > 24 ? `${token.slice(0, 24)}…` : token);
   return { tokens: all.slice(0, LAST + 1).map(short), count: all.length };
+}
+
+/** One hand and its tip: of n, thick, or of m, thin and dashed, so that each can be seen behind or before the other. */
+function hand(name, long = 44) {
+  const [line, tip] = [stroke(`lf-hand ${name}`), svg("circle", { class: `lf-tip ${name}`, r: name === "lf-n" ? 5 : 3 })];
+  const node = svg("g", { class: "lf-turn" }, line, tip);
+  function show(angle, length) {
+    line.setAttribute("d", `M0 0H${long * length}`);
+    tip.setAttribute("cx", long * length);
+    node.style.transform = `rotate(${(angle * 180) / Math.PI}deg)`;
+  }
+  return { node, show };
+}
+
+/** A clock face with the hands of n and m, the angle between them, and a number below it. */
+function clock(i) {
+  const hands = ["lf-n", "lf-m"].map((name) => hand(name));
+  const between = stroke("lf-turn lf-between");
+  const face = svg("svg", { viewBox: "-50 -50 100 100", role: "img" }, svg("circle", { class: "lf-face", r: 46 }),
+    stroke("lf-axis", "M-46 0H46M0 -46V46"), between, hands.map(({ node }) => node));
+  const number = html("div");
+  function show({ angle, pair, reach, hands: names }, rows, places, rate, product) {
+    const [n, m] = rows.map((row, k) => {
+      const at = pair(row, i);
+      const turned = angle(i, places[k], rate, k);
+      hands[k].show(turned, Math.hypot(...at) / reach);
+      return { turned, words: `${names[k]} at (${format(at[0])}, ${format(at[1])})` };
+    });
+    const part = Math.atan2(Math.sin(n.turned - m.turned), Math.cos(n.turned - m.turned));
+    between.setAttribute("d", `M0 0H20A20 20 0 0 ${part < 0 ? 0 : 1} ${20 * Math.cos(part)} ${20 * Math.sin(part)}Z`);
+    between.style.transform = hands[1].node.style.transform;
+    face.setAttribute("aria-label", `Pair ${i}: ${n.words}; ${m.words}`);
+    number.textContent = format(product);
+  }
+  return { node: html("div", {}, face, html("div", { class: "lf-note" }, `pair ${i}`), number), show };
 }
 
 /** The clocks of a scheme that turns pairs, or a few lines about one that does not. */

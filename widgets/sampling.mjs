@@ -110,6 +110,15 @@ function sentence({ settings: { written }, rate, running }, { kept, probabilitie
   return `${number} of ${kept.length} letters ${number === 1 ? "stays" : "stay"}; the likeliest, ${best}, has ${format(probabilities[order[0]], 3)}.${wrote}`;
 }
 
+/** What the figure says, once it `knows` something: of the next letter, of the search, or of the caches. */
+function report({ read, settings: { view } }, knows) {
+  if (!read.ids.length) return "Type at least one letter: the model needs something to go on from.";
+  if (!knows) return "The model reads.";
+  const { letter, beam = "Stop, and the search goes on from here.", held } = knows;
+  if (view !== "cache") return view === "beam" ? beam : letter;
+  return `${held.held} tokens are held in ${held.bytes.length} blocks; ${held.held - held.known} of them were read anew.`;
+}
+
 /** Controls and panels, and how to show them; `hands` are what the controls do. */
 function build(element, model, { caches, beam }, { set, begin, reset, write, one, toggle, again }) {
   const { controls, stage, publish } = frame(element, { label: LABEL, reset });
@@ -169,15 +178,8 @@ export async function mount(element, given = null) {
     figure.show(writing, shaped, order, read.cut + (isKnown ? found.known : caches.seen(read.ids)));
     const searched = settings.view === "beam" && isKnown ? beam.result(settings) : null;
     const held = settings.view === "cache" ? caches.result() : null;
-    const words = {
-      letter: () => sentence(writing, shaped, order, tokens),
-      beam: () => searched?.sentence ?? "Stop, and the search goes on from here.",
-      cache: () => `${held.held} tokens are held in ${held.bytes.length} blocks; ${held.held - held.known} of them were read anew.`,
-    };
-    const isEmpty = read.ids.length === 0;
-    const known = shaped ? words[settings.view]() : "The model reads.";
-    const said = problem || (isEmpty ? "Type at least one letter: the model needs something to go on from." : known);
-    figure.publish({ ...settings, ...found, ...shaped, running, rate, cut: read.cut, read: read.ids, busy: !problem && !isKnown && !isEmpty, isKnown,
+    const said = problem || report(writing, shaped && { letter: sentence(writing, shaped, order, tokens), beam: searched?.sentence, held });
+    figure.publish({ ...settings, ...found, ...shaped, running, rate, cut: read.cut, read: read.ids, busy: !problem && !isKnown && read.ids.length > 0, isKnown,
       beam: searched?.state ?? null, caches: held, shown: order?.slice(0, SHOWN) }, [said, read.note].filter(Boolean).join(" "));
   }
   render();
