@@ -1,7 +1,7 @@
 // What helps in reading: cards over links to terms, equations and citations, and boxes that scroll from the keyboard.
 
 const LINKS = ['[href*="#term-"]', '[href*="#equation-"]', '[href*="bibliography.html#"]'].map((part) => `a.reference${part}`).join();
-const SCROLLS = "div.highlight pre, div.math, mjx-container[display], table.docutils, table.table, figure.drawing, .cell_output";
+const SCROLLS = "div.highlight pre, div.math, table.docutils, table.table, figure.drawing, .cell_output";
 const pages = new Map();
 let card, link, timer, touched = false;
 
@@ -59,8 +59,6 @@ async function open(wanted) {
   wanted.removeAttribute("title");
   card = Object.assign(found, { className: "card-over", id: "card-over", role: "tooltip" });
   document.querySelector(".bd-article").append(card);
-  if (!card.querySelector("mjx-container, math")) await window.MathJax?.typesetPromise?.([card]);
-  if (link !== wanted) return;
   wanted.setAttribute("aria-describedby", card.id);
   place();
 }

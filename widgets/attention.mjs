@@ -12,7 +12,8 @@ const START = {
   visible: [true, true, true, true, true], chosen: 3, many: false, causal: true, position: 0, mistake: "none",
 };
 const TOKENS = [0, 1, 2, 3, 4];
-const MISTAKES = { none: "none", scale: "no scale", axis: "softmax over the wrong axis", after: "mask after the softmax", sign: "mask with the wrong sign" };
+const MISTAKES = { none: "none", scale: "no scale", axis: "softmax over the wrong axis", after: "mask after the softmax",
+  sign: "mask with the wrong sign" };
 const HIDING = { none: "−∞", scale: "−∞", axis: "−∞", after: "× 0", sign: "+∞" }; // what is done to a hidden key
 const LIMIT = 2.4; // both planes show coordinates from -LIMIT to LIMIT
 const USUAL = 1 / Math.sqrt(2); // one over the root of d_k
@@ -39,7 +40,8 @@ function attend({ queries, keys, values }, mask, scale, mistake = "none") {
 
 /** Keys and queries as arrows; where the key's dotted line meets that of the query, its product is read off. */
 function keyPlane(onquery, onkey) {
-  const keys = TOKENS.map((i) => handle({ name: named("k", i), title: `Key ${i + 1}`, limit: LIMIT, style: hue(i), onmove: (point) => onkey(i, point) }));
+  const keys = TOKENS.map((i) => handle({ name: named("k", i), title: `Key ${i + 1}`, limit: LIMIT, style: hue(i),
+    onmove: (point) => onkey(i, point) }));
   const query = handle({ name: "q", title: "Query q", limit: LIMIT, class: "lf-query", onmove: onquery });
   const axis = stroke("lf-axis");
   const falls = TOKENS.map((i) => stroke("lf-fall", null, { style: hue(i) }));
@@ -129,7 +131,8 @@ function stepTable(onseen) {
 
 /** The weights of all five queries, whose rows choose the query; and the sum of each. */
 function weightTable(choose) {
-  const map = matrixTable({ caption: "Weights of all queries", rows: TOKENS.map((i) => named("q", i)), columns: TOKENS.map((i) => named("k", i)), sums: true });
+  const map = matrixTable({ caption: "Weights of all queries", rows: TOKENS.map((i) => named("q", i)),
+    columns: TOKENS.map((i) => named("k", i)), sums: true });
   map.table.querySelectorAll("tbody tr").forEach((row, i) => { if (i < 5) row.addEventListener("click", () => choose(i)); });
   function show(weights, chosen) {
     map.update(weights);
@@ -154,7 +157,8 @@ function verdict({ mistake, many, chosen }, mask, scale, now, right) {
   if (mistake === "after") return `What is hidden took its share of the softmax before it was struck out: the weights of ${name} sum to ${total}.`;
   if (mistake === "sign") return `The hidden keys get all the weight, and what ${name} may see gets none; the output is ${pair(now.output)}.`;
   if (!mask.some(Boolean)) return "Every token is hidden: all weights are 0, and the output is the zero vector.";
-  return `${many ? name : "The query"} gives token ${largest(now.weights) + 1} the largest weight, ${format(most)}; the output is ${pair(now.output)}.`;
+  return `${many ? name : "The query"} gives token ${largest(now.weights) + 1} the largest weight, ${format(most)}; ` +
+    `the output is ${pair(now.output)}.`;
 }
 
 /** The tables in which all numbers can be typed. */
@@ -179,17 +183,19 @@ function settings(set, get) {
   const factor = ({ position, mistake }) => 2 ** position * (mistake === "scale" ? 1 : USUAL);
   const many = choice({ legend: "Queries", options: [["one", "one"], ["five", "five"]],
     onchange: (value) => set({ many: value === "five", mistake: value === "one" && get().mistake === "axis" ? "none" : get().mistake }) });
-  const scale = slider({ label: "Score multiplier", min: -4, max: 4, step: 0.25, ticks: [0], onchange: (position) => set({ position }),
+  const scale = slider({ label: "Score multiplier", min: -4, max: 4, step: 0.25, ticks: [0],
     show: () => `${format(factor(get()))}${factor(get()) === USUAL ? " = 1/√d_k" : ""}` });
   const mistake = picker({ label: "Mistake", options: Object.entries(MISTAKES),
     onchange: (value) => set({ mistake: value, many: value === "axis" || get().many }) }); // a column needs several queries
-  const which = choice({ legend: "Query", options: TOKENS.map((i) => [i, named("q", i)]), onchange: (i) => set({ chosen: i }) });
-  const causal = checkbox({ label: "causal mask", onchange: (on) => set({ causal: on }) });
+  const which = choice({ legend: "Query", options: TOKENS.map((i) => [i, named("q", i)]) });
+  const causal = checkbox({ label: "causal mask" });
+  const bound = bindTo(set, { position: scale, mistake, chosen: which, causal });
   function show(state) {
-    [many.value, scale.value, mistake.value, which.value] = [state.many ? "five" : "one", state.position, state.mistake, state.chosen];
-    [causal.value, which.node.hidden, causal.node.hidden] = [state.causal, !state.many, !state.many];
+    bound.show(state);
+    many.value = state.many ? "five" : "one";
+    which.node.hidden = causal.node.hidden = !state.many;
   }
-  return { nodes: [many, scale, mistake, which, causal].map(({ node }) => node), show, factor };
+  return { nodes: [many.node, ...bound.nodes], show, factor };
 }
 
 /** The numbers of one query, from those of all. */

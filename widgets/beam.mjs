@@ -1,5 +1,5 @@
 // Beam search in the page (chapter 07), as `beam_search` of the package does it, and the tree that it looks at.
-import { button, clamp, counted, format, html, note, onArrows, ranked, slider, svg, total, wide, words } from "./common.mjs";
+import { bindTo, button, clamp, counted, format, html, note, onArrows, ranked, slider, svg, total, wide, words } from "./common.mjs";
 import { threeFigures } from "./chart.mjs";
 import { visible } from "./texts.mjs";
 
@@ -27,7 +27,8 @@ async function* beamSearch(prompt, width, depth, next) {
       const logProbs = logSoftmax(await next(text.ids));
       for (const token of ranked(logProbs).slice(0, width)) {
         const logProb = text.logProb + logProbs[token];
-        longer.push({ ids: [...text.ids, token], token, parent: text.place, share: Math.exp(logProbs[token]), logProb, place: longer.length, kept: false });
+        longer.push({ ids: [...text.ids, token], token, parent: text.place, share: Math.exp(logProbs[token]), logProb, place: longer.length,
+          kept: false });
       }
     }
     for (const text of byProbability(longer).slice(0, width)) text.kept = true;
@@ -59,7 +60,8 @@ function draw(node, { steps, depth, beams, chosen, tokens, width, choose }) {
   const y = (step, place) => (step < 0 ? height / 2 : ((place + 0.5) * height) / steps[step].length);
   const onWay = new Set(chosen ? wayTo(steps, chosen) : []);
   const isChosen = (text, step) => chosen?.step === step && chosen.place === text.place;
-  const kind = (text, step) => ["lf-node", text.kept && "lf-kept", onWay.has(text) && "lf-on", isChosen(text, step) && "lf-most"].filter(Boolean).join(" ");
+  const kind = (text, step) =>
+    ["lf-node", text.kept && "lf-kept", onWay.has(text) && "lf-on", isChosen(text, step) && "lf-most"].filter(Boolean).join(" ");
   const lines = steps.map((texts, step) => texts.map((text, place) => {
     const [from, to, middle] = [y(step - 1, text.parent), y(step, place), x(step) - gap / 2];
     return svg("path", { class: kind(text, step).replace("lf-node", "lf-edge"), "stroke-width": 0.8 + 6 * text.share,
@@ -120,7 +122,8 @@ function told({ steps, greedy, problem }, { beams, depth }, chosen, spelt) {
   const other = isDone ? greedy.at(-1)[0] : null;
   const plain = (one) => ({ tokens: one.ids.slice(-steps.length), logProb: one.logProb });
   return { state: { texts: texts.map(plain), greedy: other && plain(other), chosen, isDone },
-    sentence: `The best that ${beams} beams found after ${steps.length}: ${said(texts[0], steps)}.${isDone ? ` Greedy: ${said(other, greedy)}.` : ""}` };
+    sentence: `The best that ${beams} beams found after ${steps.length}: ${said(texts[0], steps)}.` +
+      (isDone ? ` Greedy: ${said(other, greedy)}.` : "") };
 }
 
 /** The tree of a beam search with its controls: `set` changes the settings, `append` writes tokens, `changed` draws. */
@@ -128,16 +131,15 @@ export function beamView(model, { set, append, changed }) {
   const { tokens } = model.tokenizer;
   let chosen = null;
   const search = new Search(model, changed);
-  const beams = slider({ label: "Beams", min: 2, max: 4, ticks: [2, 3, 4], onchange: (value) => set({ beams: value }) });
-  const depth = slider({ label: "Depth", min: 1, max: 8, show: (value) => counted(value, "letter"),
-    onchange: (value) => set({ depth: value }) });
+  const sizes = bindTo(set, { beams: slider({ label: "Beams", min: 2, max: 4, ticks: [2, 3, 4] }),
+    depth: slider({ label: "Depth", min: 1, max: 8, show: (value) => counted(value, "letter") }) });
   const tree = svg("svg", { "aria-hidden": "true" });
   const holder = html("div", { class: "lf-tree", tabindex: 0, role: "application",
     "aria-label": "The tree of the search; arrow keys go from letter to letter" }, tree);
   const way = html("p", { class: "lf-way" });
   const write = () => append(wayTo(search.steps, bestOf(search.steps)).map(({ token, share }) => ({ token, probability: share })));
   const take = button("Write the best", () => search.steps.length && write());
-  const node = wide(html("div", { class: "lf-controls" }, beams.node, depth.node, take), holder, way,
+  const node = wide(html("div", { class: "lf-controls" }, sizes.nodes, take), holder, way,
     note("A column for each step: every text of the beam with its likeliest next letters. Filled: kept, the likeliest as whole texts. Dashed: " +
       "given up. The wider a line, the likelier the letter after what stands before it. Choose a letter to read its text and probability."));
   const choose = (place) => { chosen = place; changed(); };
@@ -149,8 +151,7 @@ export function beamView(model, { set, append, changed }) {
 
   const spelt = (texts) => texts.map(({ token }) => visible(tokens[token])).join("");
   function show(settings, ids, isLive) {
-    beams.value = settings.beams;
-    depth.value = settings.depth;
+    sizes.show(settings);
     if (!isLive || !ids.length) return;
     const before = search.name;
     search.find(ids, settings.beams, settings.depth);

@@ -134,7 +134,8 @@ export function mount(element) {
   const dots = COLOURS.map((colour) => html("span", { class: "lf-dot", style: `color: ${colour}` }));
   const heads = NAMES.map((name, i) => rowHead(dots[i], WIRINGS[name].name));
   const ends = table("", ["", "size", "gradient", "by skips"], NAMES.map((_, i) => [heads[i], cells[i]]));
-  stage.append(...Object.entries(TITLES).map(([name, words]) => panel(title(words), charts[name].node)), html("div", { class: "lf-wide lf-table" }, ends),
+  stage.append(...Object.entries(TITLES).map(([name, words]) => panel(title(words), charts[name].node)),
+    html("div", { class: "lf-wide lf-table" }, ends),
     wideNote("Toy numbers, no trained model: six random tokens of width 16, standardised; " +
       "f(x) = scale · ReLU(x W₁) W₂ with random W₁, W₂ of its own in each layer, inner width 64. Size: the root of the mean square of " +
       "all entries. The gradient enters at the output with size 1; the last column keeps only what reaches the input without passing any f."));

@@ -2,8 +2,8 @@
 // from the Python reference; other vocabularies beside it; and what other languages pay. `vocabularies.json` is what
 // tools/models/tokens_figure.py learned from the reference.
 import {
-  bar, button, checkbox, choice, clamp, factList, format, frame, html, playButton, rowHead, slider, stored, table, textField, title, total, wide,
-  wideNote,
+  bar, bindTo, button, checkbox, choice, clamp, factList, format, frame, html, playButton, rowHead, slider, stored, table, textField, title,
+  total, wide, wideNote,
 } from "./common.mjs";
 import { applying, bytesOf, idsOf, learn, piecesOf, readable } from "./merges.mjs";
 
@@ -11,7 +11,8 @@ const START = "low lower lowest newer newest wider widest";
 const MOST = 200; // merges on the slider at most
 const SIZES = [512, 1000, 2048, 4096]; // of vocabularies learned from the reference; the chapter's has 1,000 with its special token
 const FIRST = { text: START, view: "merges", source: "text", applied: 4, gpt2: false, kind: "1000" };
-const VOCABULARIES = [...["bytes", "characters", "words"].map((kind) => [kind, kind]), ...SIZES.map((size) => [String(size), `byte pairs, ${size.toLocaleString("en")}`])];
+const VOCABULARIES = [...["bytes", "characters", "words"].map((kind) => [kind, kind]),
+  ...SIZES.map((size) => [String(size), `byte pairs, ${size.toLocaleString("en")}`])];
 
 const chip = (words, style = "") => html("span", { class: `lf-chip ${style}` }, words);
 
@@ -40,7 +41,8 @@ function bars(caption, columns) {
   const node = table(caption, [columns[0], "", ...columns.slice(1)], [], { class: "lf-shares" });
   const show = (rows) => node.tBodies[0].replaceChildren(...rows.map(({ cells: [name, ...cells], share, over = "", chosen }) =>
     html("tr", { class: chosen ? "lf-said" : null }, rowHead(name),
-      html("td", { class: "lf-bar-cell" }, over, bar(`var(--lf-hue-1); width: ${100 * share}%`)), cells.map((cell) => html("td", {}, String(cell))))));
+      html("td", { class: "lf-bar-cell" }, over, bar(`var(--lf-hue-1); width: ${100 * share}%`)),
+      cells.map((cell) => html("td", {}, String(cell))))));
   return { node, show };
 }
 
@@ -77,15 +79,17 @@ const fetchVocabularies = () => stored("vocabularies.json").then(({ merges, lang
 }, () => null);
 
 function build({ controls, stage }, { set, step, play: playOn }) {
-  const field = textField({ label: "Text", maxlength: 300, onchange: (text) => set({ text }) });
-  const view = choice({ legend: "Show", onchange: (value) => set({ view: value }),
+  const field = textField({ label: "Text", maxlength: 300 });
+  const view = choice({ legend: "Show",
     options: [["merges", "one merge after the other"], ["vocabularies", "other vocabularies"], ["languages", "other languages"]] });
   const source = choice({ legend: "Merges learned from", onchange: (value) => set({ source: value, applied: 0 }),
     options: [["text", "this text"], ["reference", "the Python reference"]] });
-  const merges = slider({ label: "Merges", min: 0, max: 1, show: (value) => `${value} of ${merges?.input.max ?? 0}`, onchange: (applied) => set({ applied }) });
+  const merges = slider({ label: "Merges", min: 0, max: 1, show: (value) => `${value} of ${merges?.input.max ?? 0}`,
+    onchange: (applied) => set({ applied }) });
   const [back, forward, play] = [button("Undo one", () => step(-1)), button("Merge one", () => step(1)), playButton(playOn)];
-  const gpt2 = checkbox({ label: "spell tokens as GPT-2's files do", onchange: (on) => set({ gpt2: on }) });
-  const vocabulary = choice({ legend: "Vocabulary", onchange: (value) => set({ kind: value }), options: VOCABULARIES });
+  const gpt2 = checkbox({ label: "spell tokens as GPT-2's files do" });
+  const vocabulary = choice({ legend: "Vocabulary", options: VOCABULARIES });
+  const bound = bindTo(set, { text: field, view, source, gpt2, kind: vocabulary });
   const replaying = [source.node, merges.node, play.node, back, forward, gpt2.node];
   controls.append(field.node, view.node, ...replaying, vocabulary.node);
   const [log, head, said] = [replay(), title(), wideNote()];
@@ -95,7 +99,7 @@ function build({ controls, stage }, { set, step, play: playOn }) {
   const cut = wide(head, chips);
   stage.append(log.list, kinds.node, tongues.node, cut, log.node, said);
   const of = { merges: [...replaying, log.list, log.node], vocabularies: [kinds.node], languages: [tongues.node] };
-  return { field, view, source, merges, back, forward, play, gpt2, vocabulary, log, head, chips, cut, said, kinds, tongues, of };
+  return { bound, view, source, merges, back, forward, play, vocabulary, log, head, chips, cut, said, kinds, tongues, of };
 }
 
 const NOTES = {
@@ -105,14 +109,16 @@ const NOTES = {
     "Filled in red: the pair that is merged next; among equally frequent pairs, the one with the smaller token numbers.",
   vocabularies: "All were made of the Python reference: its characters; its 999 most frequent words, numbers and signs, with the space before " +
     "them; its first merges. Filled in red: unknown, one and the same token to a model.",
-  languages: "The same five countries, as Unicode's CLDR lists them; the vocabularies were learned from English. Press a language to see how its list is cut.",
+  languages: "The same five countries, as Unicode's CLDR lists them; the vocabularies were learned from English. " +
+    "Press a language to see how its list is cut.",
 };
 
 /** The figure: its settings, the merges and the cuts of its text, and how each of its three views shows them. */
 class Encoding {
   constructor(element, stored) {
     Object.assign(this, { stored, state: {} });
-    const { publish, ...places } = frame(element, { label: "byte-pair encoding, one merge at a time", reset: () => { this.stop(); this.set(FIRST); } });
+    const { publish, ...places } = frame(element, { label: "byte-pair encoding, one merge at a time",
+      reset: () => { this.stop(); this.set(FIRST); } });
     this.publish = publish;
     this.parts = build(places, { set: (change) => this.set(change), step: (by) => this.set({ applied: this.state.applied + by }),
       play: () => this.play() });
@@ -136,8 +142,8 @@ class Encoding {
     if (isNew && stored) this.cuttings = cuts(stored, state.text);
     state.applied = clamp(state.applied, 0, this.model.merges.length);
     this.state = state;
-    const { field, view, source, gpt2, vocabulary, cut, said, of } = this.parts;
-    [field.value, view.value, source.value, gpt2.value, vocabulary.value] = [state.text, state.view, state.source, state.gpt2, state.kind];
+    const { bound, view, source, vocabulary, cut, said, of } = this.parts;
+    bound.show(state);
     for (const [name, nodes] of Object.entries(of)) for (const node of nodes) node.hidden = name !== state.view;
     vocabulary.node.hidden = state.view === "merges";
     cut.hidden = state.view === "languages";

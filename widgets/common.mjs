@@ -149,7 +149,8 @@ export function frame(element, { label, start, draw, reset }) {
   element.classList.add("lf");
   element.setAttribute("role", "group");
   element.setAttribute("aria-label", `Live figure: ${label}`);
-  element.replaceChildren(controls, stage, html("div", { class: "lf-foot" }, summary, back ? button("Reset", back, { class: "lf-button lf-reset" }) : []));
+  const foot = html("div", { class: "lf-foot" }, summary, back ? button("Reset", back, { class: "lf-button lf-reset" }) : []);
+  element.replaceChildren(controls, stage, foot);
   let waiting;
   function publish(state, sentence) {
     element.dataset.state = JSON.stringify(state);
@@ -159,17 +160,24 @@ export function frame(element, { label, start, draw, reset }) {
   }
   function set(change) {
     settings = { ...settings, ...change };
-    for (const [name, control] of bound) control.value = settings[name];
+    for (const { show } of bound) show(settings);
     draw(settings);
   }
   function bind(named) {
-    for (const [name, control] of Object.entries(named)) {
-      control.onchange = (value) => set({ [name]: value });
-      controls.append(control.node);
-      bound.push([name, control]);
-    }
+    bound.push(bindTo(set, named));
+    controls.append(...bound.at(-1).nodes);
   }
   return { controls, stage, publish, set, bind, get settings() { return settings; } };
+}
+
+/** Controls by the settings that they change, by `set`, unless they do something else; `show(settings)` moves them. */
+export function bindTo(set, named) {
+  const all = Object.entries(named);
+  for (const [name, control] of all) control.onchange ??= (value) => set({ [name]: value });
+  return {
+    nodes: all.map(([, { node }]) => node),
+    show(settings) { for (const [name, control] of all) control.value = settings[name]; },
+  };
 }
 
 /**
@@ -226,7 +234,8 @@ export function picker({ label, options, onchange }) {
 /** A labelled line of text, or a `textarea` of several, which is cut where it is longer than can be typed. */
 export function textField({ label, maxlength, tag = "input", onchange }) {
   const id = uniqueId("text");
-  const input = html(tag, { id, type: tag === "input" ? "text" : null, maxlength, rows: tag === "input" ? null : 1, autocomplete: "off", autocapitalize: "off", spellcheck: "false",
+  const input = html(tag, { id, type: tag === "input" ? "text" : null, maxlength, rows: tag === "input" ? null : 1,
+    autocomplete: "off", autocapitalize: "off", spellcheck: "false",
     oninput: () => self.onchange(input.value.slice(0, maxlength)) });
   const name = html("label", { for: id }, label);
   const node = html("div", { class: "lf-field" }, name, input);

@@ -56,7 +56,8 @@ export function mount(element) {
     const [low, high] = [Math.floor(Math.min(...all)), Math.ceil(Math.max(...all))];
     const whole = Array.from({ length: high - low + 1 }, (_, i) => low + i);
     drawing.draw({ label: `${SHOWN[state.shown]} over the number of tokens, for four forms of attention`,
-      x: { low: 6, high: 16, ticks: [6, 8, 10, 12, 14, 16], show: (power) => (power < 10 ? String(2 ** power) : `${2 ** (power - 10)}k`), name: "tokens" },
+      x: { low: 6, high: 16, ticks: [6, 8, 10, 12, 14, 16], name: "tokens",
+        show: (power) => (power < 10 ? String(2 ** power) : `${2 ** (power - 10)}k`) },
       y: { low, high, ticks: whole.filter((power) => (power - low) % 2 === 0), show: powerOfTen, name: SHOWN[state.shown] },
       here: { at: Math.log2(state.length), name: "" },
       curves: Object.entries(FORMS).map(([form, name], i) => ({ name, colour: `var(--lf-hue-${i + 1})`, strong: form === "direct",

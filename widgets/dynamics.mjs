@@ -95,7 +95,8 @@ const spelt = (value) => (Number.isFinite(value) && value < 100 ? format(value, 
 
 /** Draw the sphere with the curves of the rule and of the model, of which the last point is so far from the rule's. */
 function show(picture, { state, first, rule, model }, distance) {
-  picture.setAttribute("aria-label", `A sphere seen from a turn of ${format(state.turn, 1)} and a tilt of ${format(state.tilt, 1)}, with two curves: ` +
+  picture.setAttribute("aria-label",
+    `A sphere seen from a turn of ${format(state.turn, 1)} and a tilt of ${format(state.tilt, 1)}, with two curves: ` +
     `the rule's, which stays on it, and the model's, which ends at a distance of ${distance} from it.`);
   const [cx, cy] = place(first, state);
   picture.replaceChildren(...globe(state),
@@ -138,8 +139,10 @@ export async function mount(element) {
   const names = ["|y|²", "energy", "distance"];
   const cells = names.map(() => [html("td"), html("td")]);
   stage.append(panel(picture, note("Thin and dashed: the implicit midpoint rule. Thick: " +
-    "the model, which is given the first three points. Drag to turn, or use the arrow keys; a curve ends where it is twice as far out as the sphere.")),
-    panel(table("At the last point", ["", "rule", "model"], names.map((name, i) => [rowHead(name), cells[i]])), note("The rule keeps both invariants but for rounding. The models saw " +
+    "the model, which is given the first three points. Drag to turn, or use the arrow keys; " +
+    "a curve ends where it is twice as far out as the sphere.")),
+  panel(table("At the last point", ["", "rule", "model"], names.map((name, i) => [rowHead(name), cells[i]])),
+    note("The rule keeps both invariants but for rounding. The models saw " +
       "such trajectories, up to 100 steps of 0.2 each.")));
 
   function draw(state) {

@@ -70,10 +70,12 @@ function tables() {
   const common = { limit: LIMIT, columns: FEATURES };
   const joined = matrixTable({ ...common, caption: "The heads' outputs, side by side (head.component)", rows: [""], columns: INNER });
   const matrix = matrixTable({ ...common, caption: "W_O: two rows for each head", rows: INNER, digits: 1 });
-  const parts = matrixTable({ ...common, caption: "What each head adds: its output times its own two rows of W_O", rows: HEADS.map((h) => `head ${h + 1}`) });
+  const parts = matrixTable({ ...common, caption: "What each head adds: its output times its own two rows of W_O",
+    rows: HEADS.map((h) => `head ${h + 1}`) });
   const result = matrixTable({ ...common, caption: "Output", rows: [""] });
   matrix.update(MODEL.outputWeights.flat());
-  for (const row of [joined.tops, ...joined.cells]) row.forEach((cell, j) => cell.classList.toggle("lf-block-start", j > 0 && INNER[j].endsWith(".1")));
+  const begins = (j) => j > 0 && INNER[j].endsWith(".1");
+  for (const row of [joined.tops, ...joined.cells]) row.forEach((cell, j) => cell.classList.toggle("lf-block-start", begins(j)));
   const concatView = html("div", { class: "lf-wide lf-beside" }, tableBox(joined), tableBox(matrix));
   const sumView = wide(tableBox(parts));
   function show({ form, chosen }, { concatenated, contributions, concatForm, sumForm }) {

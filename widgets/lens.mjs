@@ -67,7 +67,8 @@ function depthRow(depth) {
   const words = html("p");
   const name = depth === 0 ? "the table" : `block ${depth}`;
   const head = title();
-  const node = html("div", { class: "lf-depth" }, head, html("div", { class: "lf-tops" }, parts), html("div", { class: "lf-sizes" }, size, normed), words);
+  const node = html("div", { class: "lf-depth" }, head, html("div", { class: "lf-tops" }, parts), 
+    html("div", { class: "lf-sizes" }, size, normed), words);
 
   function show({ probabilities, size: sizes, normed: norms, added, cosine, surprise }, place, came, tokens, full) {
     const row = probabilities[place];
@@ -93,9 +94,10 @@ function depthRow(depth) {
   return { node, show };
 }
 
-const NOTE = "Below each letter: the letter that the stream would name as the next one, if the model ended after 0, 1, … blocks; the deeper the colour, the surer. " +
-  "Underlined: the one that does come. In the bars, for the chosen letter, each of the likeliest letters has a part as wide as it is likely. Below them, orange, the size of the " +
-  "stream, the root mean square of its numbers; blue, the same after the norm through which the next block, or the output, reads it. The cosine is that with the stream " +
+const NOTE = "Below each letter: the letter that the stream would name as the next one, if the model ended after 0, 1, … blocks; " +
+  "the deeper the colour, the surer. Underlined: the one that does come. In the bars, for the chosen letter, each of the likeliest " +
+  "letters has a part as wide as it is likely. Below them, orange, the size of the stream, the root mean square of its numbers; blue, " +
+  "the same after the norm through which the next block, or the output, reads it. The cosine is that with the stream " +
   "one block earlier; nats: the mean surprise at all letters of the text, if the model ended there.";
 
 export async function mount(element, given = null) {

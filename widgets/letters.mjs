@@ -64,7 +64,8 @@ export function letterRow({ label, onchoose = null, follows = () => true, onhove
 
   function pressable() {
     const choose = (event) => onchoose(place(tile), event.shiftKey || event.ctrlKey || event.metaKey);
-    const tile = html("button", { type: "button", onclick: choose, onpointerenter: (event) => { if (event.pointerType === "mouse") onhover?.(place(tile)); },
+    const tile = html("button", { type: "button", onclick: choose,
+      onpointerenter: (event) => { if (event.pointerType === "mouse") onhover?.(place(tile)); },
       onfocus: () => { for (const other of node.children) other.tabIndex = other === tile ? 0 : -1; },
       onkeydown: (event) => {
         const to = placeAfter(event.key, place(tile), node.children.length);
@@ -130,7 +131,10 @@ export const fullBar = (probabilities) => [0.25, 0.5, 0.75].find((limit) => limi
 /** What the slider of heads calls them, and the sentence. */
 export const headName = (head, numHeads) => (head === 0 ? "mean of all" : `block ${Math.ceil(head / numHeads)}, head ${((head - 1) % numHeads) + 1}`);
 
-/** A table of letters, each with a bar: `show(caption, letters, chosen)` fills the table with pairs of a letter and its probability; a full bar stands for `full`. */
+/**
+ * A table of letters, each with a bar: `show(caption, letters, chosen, full)` fills it with pairs of a letter and its
+ * probability; a full bar stands for `full`.
+ */
 export function letterBars({ count, heads = [], colour, barFirst = false }) {
   const rows = times(count, () => {
     const [head, number, drawn] = [rowHead(), html("td"), bar(colour)];

@@ -1,6 +1,8 @@
 // The whole machine (chapter 06): every array of a decoder between the reader's text and the next letter, as the package
 // names them. `machine_boxes.mjs` says what each box is; this module draws, follows and opens them.
-import { button, choice, format, frame, html, isCalm, largest, note, ranked, stroke, svg, times, title, uniqueId, whenThemeChanges } from "./common.mjs";
+import {
+  button, choice, format, frame, html, isCalm, largest, note, ranked, stroke, svg, times, title, uniqueId, whenThemeChanges,
+} from "./common.mjs";
 import { row, softmax } from "./engine/arrays.mjs";
 import { start as startModel } from "./engine/start.mjs";
 import { heatMap, limitOf, paint, palette } from "./heat.mjs";
@@ -72,8 +74,8 @@ function pathOf(from, to, way, rail) {
 
 /** The heads of arrows, for wires that flow or not. */
 function arrowHeads(stem) {
-  return svg("defs", {}, ["still", "now"].map((name) => svg("marker", { id: `${stem}-${name}`, class: `lf-head-${name}`, viewBox: "0 0 8 8", refX: 2, refY: 4,
-    markerWidth: 8, markerHeight: 8, markerUnits: "userSpaceOnUse", orient: "auto" }, stroke(null, "M0 0L8 4L0 8Z"))));
+  return svg("defs", {}, ["still", "now"].map((name) => svg("marker", { id: `${stem}-${name}`, class: `lf-head-${name}`, viewBox: "0 0 8 8",
+    refX: 2, refY: 4, markerWidth: 8, markerHeight: 8, markerUnits: "userSpaceOnUse", orient: "auto" }, stroke(null, "M0 0L8 4L0 8Z"))));
 }
 
 /** The nodes of the boxes as they stand in the grid: those of the open block in a frame, the last three in a row. */
@@ -100,11 +102,9 @@ function wireStrokes(boxes, at, opened, heads) {
 
 /** The drawing: boxes in a grid, the wires behind them, and a frame that moves to the open box. */
 function drawing(onopen) {
-  const head = uniqueId("arrow");
-  const wires = svg("g");
+  const [head, wires] = [uniqueId("arrow"), svg("g")];
   const picture = svg("svg", { class: "lf-wires", "aria-hidden": "true" }, arrowHeads(head), wires);
-  const here = html("div", { class: "lf-open-frame", "aria-hidden": "true" });
-  const node = html("div", { class: "lf-machine" });
+  const [here, node] = [html("div", { class: "lf-open-frame", "aria-hidden": "true" }), html("div", { class: "lf-machine" })];
   let shown = {};
 
   /** Put the boxes of a model with one open block in their places. */
@@ -166,21 +166,21 @@ function linkOf({ link }, config) {
   return html("a", { href: new URL(`../../chapters/${href}`, import.meta.url).href }, section);
 }
 
-const idChip = (letter, id, isChosen) => html("span", { class: `lf-read${isChosen ? " lf-most" : ""}` }, html("b", {}, letter), html("span", {}, `${id}`));
+const idChip = (letter, id, isChosen) => html("span", { class: `lf-read${isChosen ? " lf-most" : ""}` }, html("b", {}, letter),
+  html("span", {}, `${id}`));
 
 /** What an open box says: its name, shape, numbers, rule and line of code. */
 function openBox({ steps, onpick, onhead, given }) {
   const [shape, rule, code, file, link] = ["p", "p", "code", "span", "span"].map((tag) => html(tag));
-  const name = title();
+  const [name, heads] = [title(), headChoice(onhead)];
   const readout = html("output", { class: "lf-note lf-readout" });
   const chips = html("div", { class: "lf-letters", "aria-hidden": "true" });
-  const heads = headChoice(onhead);
   let words = () => "";
   const map = heatMap({ label: "Numbers of the open box: arrow keys go from one to the next", onpick,
     onhover: (n, j) => { readout.textContent = words(n, j); } });
   shape.classList.add("lf-shape");
-  const node = html("div", { class: "lf-panel lf-open" }, html("div", { class: "lf-open-head" }, name, steps), shape, heads.node, map.node, chips, readout,
-    rule, html("pre", { class: "lf-code" }, code), note(file, link));
+  const node = html("div", { class: "lf-panel lf-open" }, html("div", { class: "lf-open-head" }, name, steps), shape, heads.node, map.node,
+    chips, readout, rule, html("pre", { class: "lf-code" }, code), note(file, link));
 
   function show({ box, config, matrices, state, letters, columns, token }) {
     const matrix = matrices[Math.min(state.head, matrices.length - 1)];
@@ -204,7 +204,8 @@ function openBox({ steps, onpick, onhead, given }) {
     const column = Math.min(state.column ?? largest(row(matrix, token).map(Math.abs)), matrix.columns - 1);
     const place = (j) => (columns ? `to “${columns[j]}”` : `column ${j}`);
     words = (n = token, j = column) => `“${letters[n]}”, ${place(j)}: ${format(matrix.data[n * matrix.columns + j], 3)}`;
-    map.draw({ matrix, limit, rows: letters, columns: columns === letters ? letters : [], chosen: [token, column], tallest: innerWidth < 768 ? 160 : 320 });
+    map.draw({ matrix, limit, rows: letters, columns: columns === letters ? letters : [], chosen: [token, column],
+      tallest: innerWidth < 768 ? 160 : 320 });
     readout.textContent = words();
   }
   return { node, show };

@@ -19,7 +19,8 @@ const aNorm = (key, label, name, values, rule) => ({ key, label, name, kind: "no
 const turned = (config) => (config.position_scheme === "rotary" ? ", each row turned by its position" : "");
 const projected = (key, letter, code) => ({ key, label: key, name: key, kind: key, values: inBlock(`attention.${key}`),
   axes: [key === "queries" ? "heads" : "kv_heads", "seq", key === "values" ? "d_v" : "d_k"],
-  rule: (config) => `${letter} = split(X W^{(${key[0]})})${key === "values" ? "" : turned(config)}`, file: "attention/multi_head.py", code: () => code,
+  rule: (config) => `${letter} = split(X W^{(${key[0]})})${key === "values" ? "" : turned(config)}`, file: "attention/multi_head.py",
+  code: () => code,
   link: ["02_self_attention.html#sec-self-attention-qkv", "Queries, keys, values"] });
 
 const isPre = (config) => config.norm_placement === "pre";
@@ -41,7 +42,8 @@ const BEFORE = [
     code: () => "number = self._ids.get(token, unknown)",
     link: ["01_tokens.html#equation-eq-tokens-vocabulary", "Words and their numbers"] },
   { key: "embedding", label: "embedding", name: "embedding", kind: "weights", values: ofModel("stack.input"), axes: ["seq", "d_model"],
-    rule: ({ position_scheme: scheme }) => `X^{(0)}: row s_{n} of the table E${/learned|sinusoidal/.test(scheme) ? ", with a row for position n" : ""}`,
+    rule: ({ position_scheme: scheme }) =>
+      `X^{(0)}: row s_{n} of the table E${/learned|sinusoidal/.test(scheme) ? ", with a row for position n" : ""}`,
     file: "models/decoder.py", code: () => "x = add_positions(self.embedding(tokens), self.stack.scheme, positions)",
     link: ["01_tokens.html#equation-eq-tokens-look-up", "From ids to rows"] },
 ];
@@ -59,7 +61,8 @@ const INSIDE = [
     rule: () => "A_{h} = softmax(S_{h}) along each row; what comes later is hidden, its weight 0", file: "attention/self_attention.py",
     code: () => "weights = softmax(scaled_scores(queries, keys, scale=scale, bias=bias), mask)",
     link: ["02_self_attention.html#equation-eq-self-attention-weights", "Attention"] },
-  { key: "heads", label: "averages", name: "averages of the values", kind: "values", values: inBlock("attention.heads"), axes: ["heads", "seq", "d_v"],
+  { key: "heads", label: "averages", name: "averages of the values", kind: "values", values: inBlock("attention.heads"),
+    axes: ["heads", "seq", "d_v"],
     rule: () => "Y_{h} = A_{h} V_{h}: for each token an average of the values that it reads", file: "attention/self_attention.py",
     code: () => "return weights @ values",
     link: ["02_self_attention.html#equation-eq-self-attention-attend", "Attention"] },

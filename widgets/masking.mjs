@@ -15,8 +15,9 @@ const ENDING = ", "; // in training a name was followed by this, and by another 
 const NAMES = ["Tschechisch", "arabiska", "Mikronezja", "Thailandia", "North Korea", "franska, sven_ka"];
 const OPENING = { text: NAMES[0], holes: [5], asked: 5, several: false, head: 0 };
 const LABEL = "hidden letters of a name, guessed from both sides and from the left alone";
-const WORDS = "Above each letter: how much it is read from the hole, in hundredths; “class” is the class token. Below: how likely the right letter is if it alone is hidden, " +
-  "hatched from the left alone, blue from both sides. From the left all letters with a dashed edge are hidden, too. ␣ is a space, □ a hole; type _ for a letter that you do not know.";
+const WORDS = "Above each letter: how much it is read from the hole, in hundredths; “class” is the class token. Below: how likely the right " +
+  "letter is if it alone is hidden, hatched from the left alone, blue from both sides. From the left all letters with a dashed edge are " +
+  "hidden, too. ␣ is a space, □ a hole; type _ for a letter that you do not know.";
 
 const quoted = (token) => `“${visible(token)}”`;
 
@@ -48,8 +49,8 @@ function beliefs() {
     head: rowHead(), numbers: [html("td"), html("td")],
     bars: ["lf-bar lf-removed", "lf-bar lf-blue"].map((kind) => html("span", { class: kind })),
   }));
-  const lines = rows.map(({ head, numbers, bars }) => html("tr", {}, html("td", { class: "lf-bar-cell lf-mirrored" }, bars[0]), numbers[0], head, numbers[1],
-    html("td", { class: "lf-bar-cell" }, bars[1])));
+  const lines = rows.map(({ head, numbers, bars }) => html("tr", {}, html("td", { class: "lf-bar-cell lf-mirrored" }, bars[0]),
+    numbers[0], head, numbers[1], html("td", { class: "lf-bar-cell" }, bars[1])));
   const top = (words, kind) => html("th", { scope: "colgroup", colspan: 2, class: kind }, words);
   const node = table("", [top("left alone", "lf-mirrored"), "letter", top("both sides", "lf-bar-cell")], lines, { class: "lf-beliefs" });
 
@@ -83,7 +84,8 @@ function asker({ ask, tokenizer, config }) {
     const left = likely(await ask("call", beforeHole(line, hidden, asked)), asked);
     const seen = await ask("intermediates", "call", aroundHole(line, hidden));
     const places = Object.keys(seen).filter((place) => place.includes("attention.weights.")); // block by block, head by head
-    return { ...question, left, both: likely(seen.returned, asked), heads: places.map((place) => rowOf(seen[place], asked + Number(config.use_class_token))) };
+    return { ...question, left, both: likely(seen.returned, asked),
+      heads: places.map((place) => rowOf(seen[place], asked + Number(config.use_class_token))) };
   }
   /** What the right letter at place `n` has from the left and from both sides, if it is hidden; nothing if there is none. */
   async function surprise(line, n) {
@@ -102,7 +104,8 @@ function tilesOf({ line, hidden, asked }, read) {
     const sign = line.strange[n] ? "<other>" : visible(letter);
     const kinds = { "lf-gone": n === asked, "lf-hole": isHidden, "lf-unseen": n > asked, "lf-added": n >= line.own };
     const name = n === asked ? `Letter ${n + 1} is hidden` : isHidden ? `Ask at letter ${n + 1}, which is hidden` : `Hide letter ${n + 1}, ${sign}`;
-    return { name, text: isHidden ? "□" : sign, kind: Object.keys(kinds).filter((kind) => kinds[kind]).join(" "), share: read[n], bars: line.known[n] ?? [] };
+    return { name, text: isHidden ? "□" : sign, kind: Object.keys(kinds).filter((kind) => kinds[kind]).join(" "), share: read[n],
+      bars: line.known[n] ?? [] };
   });
 }
 
@@ -111,7 +114,8 @@ function sentenceOf({ line, asked, both, left }, { tokens }) {
   const guess = (numbers) => `${quoted(tokens[largest(numbers)])} (${format(Math.max(...numbers), 3)})`;
   const has = (numbers) => format(numbers[line.ids[asked]], 3);
   const letter = `Letter ${asked + 1} is ${quoted(line.letters[asked])}`;
-  const of = line.blank[asked] ? "" : line.strange[asked] ? `${letter}, which the model cannot write. ` : `${letter}: it has ${has(both)} seen from both sides, ${has(left)} from the left alone. `;
+  const of = line.blank[asked] ? "" : line.strange[asked] ? `${letter}, which the model cannot write. `
+    : `${letter}: it has ${has(both)} seen from both sides, ${has(left)} from the left alone. `;
   return `${of}From both sides the model would write ${guess(both)}, from the left ${guess(left)}.${complaint(line)}`;
 }
 
@@ -122,7 +126,8 @@ function lesson({ known, own, letters }) {
   if (!asked.length) return "";
   const [left, both] = [0, 1].map((kind) => mean(asked.map((values) => values[kind])));
   const better = asked.filter((values) => values[1] > values[0]).length;
-  return `Each letter hidden by itself: the right one has ${format(both)} in the mean from both sides, ${format(left)} from the left alone; it is likelier from both at ${better} of ${asked.length}.`;
+  return `Each letter hidden by itself: the right one has ${format(both)} in the mean from both sides, ${format(left)} from the left alone; ` +
+    `it is likelier from both at ${better} of ${asked.length}.`;
 }
 
 /** The parts of the figure: a field and examples, the letters with curves over them, and the beliefs. */
@@ -134,7 +139,8 @@ function build({ controls, stage }, { heads, names, edit, tell, choose, follows 
   const token = letterRow({ label: "The class token" });
   const box = html("div", { class: "lf-wide lf-arched" }, token.node, row.node);
   const [said, sides] = [wideNote(), beliefs()];
-  controls.append(field.node, names.length ? examples({ label: "Names to start from", texts: names, onchoose: (text) => edit(text, OPENING.asked) }) : [], several.node, head.node);
+  const offers = examples({ label: "Names to start from", texts: names, onchoose: (text) => edit(text, OPENING.asked) });
+  controls.append(field.node, ...(names.length ? [offers] : []), several.node, head.node);
   stage.append(box, said, sides.node, wideNote(WORDS));
   return { field, several, head, row, token, box, said, sides, arcs: curves(box) };
 }
@@ -147,7 +153,8 @@ function draw({ row, token, sides, arcs }, answer, { head, hasClass, tokens }) {
   token.update(hasClass ? [{ text: "class", share: read[0] }] : []);
   row.update(tilesOf(answer, read.slice(first)), asked);
   const tiles = [...token.node.children, ...row.node.children];
-  arcs.draw(read.map((share, m) => ({ from: tiles[asked + first], to: tiles[m], share })).filter(({ share, to, from }) => share >= 0.02 && to !== from));
+  const curves = read.map((share, m) => ({ from: tiles[asked + first], to: tiles[m], share }));
+  arcs.draw(curves.filter(({ share, to, from }) => share >= 0.02 && to !== from));
   const right = line.blank[asked] || line.strange[asked] ? null : line.ids[asked];
   const chosen = rowsOf(both, left, right);
   const kinds = [left, both].map((numbers) => { const some = chosen.map((i) => numbers[i]); return [...some, Math.max(0, 1 - total(some))]; });

@@ -1,5 +1,7 @@
 // One small self-attention, written in the two conventions of the literature (appendix A): tokens as rows or columns.
-import { checkbox, choice, format, frame, html, matmul, matrixTable, note, panel, scaled, softmax, title, total, transpose, wideNote } from "./common.mjs";
+import {
+  checkbox, choice, format, frame, html, matmul, matrixTable, note, panel, scaled, softmax, title, total, transpose, wideNote,
+} from "./common.mjs";
 
 const TOKENS = ["tea", "is", "hot"];
 const X = [[1, 1], [2, 0], [-1, 1]]; // one row per token: N = 3, D = 2

@@ -1,8 +1,8 @@
 // A digit that the reader draws, read by a vision transformer (chapter 10): what it says, where its class token looks,
 // and what it says without some of the patches. ink.mjs makes of strokes such images as scikit-learn's digits are.
 import {
-  bar, button, checkbox, choice, clamp, columnHead, format, frame, html, largest, matmul, mean as meanOf, note, onArrows, onDrag, panel, rowHead, softmax,
-  stored, table, times, title, transpose, whenThemeChanges,
+  bar, button, checkbox, choice, clamp, columnHead, format, frame, html, largest, matmul, mean as meanOf, note, onArrows, onDrag, panel,
+  rowHead, softmax, stored, table, times, title, transpose, whenThemeChanges,
 } from "./common.mjs";
 import { rowsOf } from "./engine/arrays.mjs";
 import { newest } from "./engine/client.mjs";
@@ -166,7 +166,8 @@ const examples = () => stored("digits.json").then(({ images }) => images, () => 
 
 /** The names of what can lie over the image: each head, the mean of each block, and roll-out. */
 const viewsOf = ({ num_layers: layers, num_heads: heads }) => [
-  ...times(layers, (l) => [...times(heads, (h) => h), "mean"].map((h) => [`${l}.${h}`, `block ${l + 1}, ${h === "mean" ? "mean of the heads" : `head ${h + 1}`}`])).flat(),
+  ...times(layers, (l) => [...times(heads, (h) => h), "mean"].map((h) =>
+    [`${l}.${h}`, `block ${l + 1}, ${h === "mean" ? "mean of the heads" : `head ${h + 1}`}`])).flat(),
   ["rollout", "roll-out through all blocks"]];
 
 /** The parts of the figure, on the stage; `set(change)` changes its state. */
@@ -174,15 +175,18 @@ function build({ controls, stage }, config, { grid, full, digits, views, isDigit
   const sheet = paper(full, ondraw);
   const image = patchwork(config.image_size, grid, { onhide, onlook });
   const says = answers(config.num_classes);
-  const map = pictures({ legend: "Where it looks, by block and head", options: views, size: grid, style: "lf-washed", onchange: (view) => set({ view }) });
+  const map = pictures({ legend: "Where it looks, by block and head", options: views, size: grid, style: "lf-washed",
+    onchange: (view) => set({ view }) });
   const samples = pictures({ legend: "Test digits", options: digits.map(({ number, label }, i) => [i, `test digit ${number}, a ${label}`, label]),
     size: config.image_size, onchange: (i) => set({ example: Number(i), base: bitmapOf(digits[i].pixels), points: [], hidden: [] }) });
   const fit = checkbox({ label: "prepared like the data set", onchange: (on) => set({ fit: on }) });
   const all = button("Show all patches", () => set({ hidden: [] }));
   const clear = button("Clear", () => set({ example: null, base: null, points: [], hidden: [] }));
   const narrow = (words, ...parts) => html("div", { class: "lf-panel lf-narrow" }, title(words), parts);
-  const [looked, ...notes] = ["", "Small maps: a row for each block, a column for each head, then their mean; last, roll-out. The one you choose lies over " +
-    "the image. Red ticks: what the model says with all patches.", isDigits ? "Strokes are stretched to 20 of 32 columns and all 32 rows, made as thick as " +
+  const [looked, ...notes] = ["",
+    "Small maps: a row for each block, a column for each head, then their mean; last, roll-out. The one you choose lies over " +
+    "the image. Red ticks: what the model says with all patches.", isDigits
+    ? "Strokes are stretched to 20 of 32 columns and all 32 rows, made as thick as " +
     "is usual in the data set, and counted in blocks of 4 × 4 pixels, as its digits were." : ""].map((words) => note(words));
   samples.radio.node.hidden = !digits.length;
   map.radio.node.classList.add("lf-maps");
@@ -223,7 +227,7 @@ class Reading {
     this.publish = publish;
     this.parts = build(places, config, known, { set: (change) => this.set(change),
       ondraw: (points, pen) => this.set({ pen, ...(points.length && { points: [...this.state.points, ...points], example: null }) }),
-      onhide: (n, hides) => this.set({ hidden: hides ? [...this.state.hidden, n].sort((a, b) => a - b) : this.state.hidden.filter((other) => other !== n) }),
+      onhide: (n, hides) => this.hide(n, hides),
       onlook: (n) => { this.looked = n; if (this.shown) this.tell(); } });
     this.read = newest(async (...images) => {
       if (this.answered.size > 100) this.answered.clear();
@@ -232,6 +236,11 @@ class Reading {
         this.answered.set(image.join(), readings(await model.ask("intermediates", "call", inked), config));
       }
     }, () => this.set({}), ({ message }) => publish({ error: message }, message));
+  }
+
+  hide(n, hides) {
+    const others = this.state.hidden.filter((other) => other !== n);
+    this.set({ hidden: hides ? [...others, n].sort((a, b) => a - b) : others });
   }
 
   nameOf(n) {

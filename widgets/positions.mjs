@@ -1,6 +1,6 @@
 // Four ways to tell attention where the tokens stand (chapter 05): the reader's sentence, a query at n, a key at m.
 import {
-  capital, choice, clamp, dot, format, frame, html, note, panel, playButton, slider, stroke, svg, textField, times, title, uniqueId, wideNote,
+  bindTo, capital, choice, clamp, dot, format, frame, html, note, panel, playButton, slider, stroke, svg, textField, times, title, uniqueId, wideNote,
 } from "./common.mjs";
 import { chart, threeFigures, ticksBetween } from "./chart.mjs";
 import { matrix, rowsOf } from "./engine/arrays.mjs";
@@ -191,19 +191,20 @@ function strip(choose) {
 /** The controls, one of which moves the first token on by itself until it has nowhere to go. */
 function settings(set, get) {
   const schemes = Object.entries(SCHEMES).map(([key, { name }]) => [key, name]);
-  const scheme = choice({ legend: "Scheme", options: schemes, onchange: (value) => set({ scheme: value }) });
+  const scheme = choice({ legend: "Scheme", options: schemes });
   const first = slider({ label: "First token at", max: LAST, onchange: (value) => { player.run(false); set({ first: value }); } });
   const offset = slider({ label: "Offset n − m", min: -LAST, max: LAST, show: sign, onchange: (wanted) => set({ wanted }) });
-  const base = slider({ label: "Base", min: 1, max: 6, step: 0.25, show: (power) => grouped(baseOf(power)), onchange: (power) => set({ power }) });
-  const text = textField({ label: "Your sentence", maxlength: 400, onchange: (value) => set({ text: value }) });
-  const unit = choice({ legend: "Tokens", options: [["words", "words"], ["letters", "letters"]], onchange: (value) => set({ unit: value }) });
+  const base = slider({ label: "Base", min: 1, max: 6, step: 0.25, show: (power) => grouped(baseOf(power)) });
+  const text = textField({ label: "Your sentence", maxlength: 400 });
+  const unit = choice({ legend: "Tokens", options: [["words", "words"], ["letters", "letters"]] });
+  const bound = bindTo(set, { scheme, first, power: base, text, unit });
   const player = playButton(() => {
     const next = get().first < LAST ? get().first + 1 : 0;
     if (next === LAST) player.run(false);
     set({ first: next });
   }, () => set({}));
   function show(state, at) {
-    [scheme.value, first.value, base.value, unit.value, text.value] = [state.scheme, state.first, state.power, state.unit, state.text];
+    bound.show(state);
     offset.input.min = at.low;
     offset.max = at.query;
     offset.value = at.offset;

@@ -1,7 +1,7 @@
 // A head learns to look things up (chapter 02): the page trains the model, and shows what changes while it does.
 import { chart, ticksBetween } from "./chart.mjs";
 import {
-  button, checkbox, clamp, counted, format, frame, heat, html, isCalm, largest, note, onArrows, panel, rowHead, slider, stroke, svg, table,
+  bindTo, button, checkbox, clamp, counted, format, frame, heat, html, isCalm, largest, note, onArrows, panel, rowHead, slider, stroke, svg, table,
   times, title, uniqueId, wideNote, words,
 } from "./common.mjs";
 import { newLearner } from "./engine/client.mjs";
@@ -178,16 +178,15 @@ function learning(show, fail) {
 function settings(on) {
   const [train, one] = [button("Train", () => on.train()), button("One step", () => on.step())];
   const rate = slider({ label: "Learning rate", values: RATES, onchange: (value) => on.rate(value) });
-  const width = slider({ label: "Width of keys d_k", values: WIDTHS, onchange: (dK) => on.renew({ dK }) });
-  const seed = slider({ label: "Seed", max: 9, onchange: (value) => on.renew({ seed: value }) });
-  const scaled = checkbox({ label: "scores divided by √d_k", onchange: (value) => on.renew({ scaled: value }) });
+  const bound = bindTo(on.renew, { scaled: checkbox({ label: "scores divided by √d_k" }), rate,
+    dK: slider({ label: "Width of keys d_k", values: WIDTHS }), seed: slider({ label: "Seed", max: 9 }) });
   function update({ step, target, ...state }) {
     const stop = STOPS.find((each) => each > step);
     train.textContent = target > step ? "Pause" : step === 0 ? `Train ${stop} steps` : stop ? `Go on to ${stop}` : "Trained";
     for (const each of [train, one]) each.setAttribute("aria-disabled", !stop);
-    [rate.value, width.value, seed.value, scaled.value] = [state.rate, state.dK, state.seed, state.scaled];
+    bound.show(state);
   }
-  return { nodes: [train, one, scaled.node, rate.node, width.node, seed.node], update };
+  return { nodes: [train, one, ...bound.nodes], update };
 }
 
 /** The charts, the examples and the names, on the stage; `show(seen, look)` fills them. */

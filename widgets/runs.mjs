@@ -7,7 +7,8 @@ const LENGTH = 8000; // milliseconds that a whole run takes
 const KINDS = [
   { name: "pre", label: "pre-norm", colour: "var(--lf-hue-1)", placement: "pre", isSmall: false },
   { name: "post", label: "post-norm", colour: "var(--lf-hue-2)", placement: "post", isSmall: false, dash: "7 3" },
-  { name: "small", label: "post-norm, smaller last matrices", short: "smaller", colour: "var(--lf-hue-3)", placement: "post", isSmall: true, dash: "2 3" },
+  { name: "small", label: "post-norm, smaller last matrices", short: "smaller", colour: "var(--lf-hue-3)", placement: "post", isSmall: true,
+    dash: "2 3" },
 ];
 const START = { step: 200, rate: 0.003, warmup: 0, seed: "all", pre: true, post: true, small: false, playing: false };
 const COUNTED = { 1: "single bytes", 2: "pairs" }; // what the n-gram models know, whose losses are marked
@@ -17,9 +18,11 @@ const [LOW, HIGH, STEPS] = [2, 6.2, 1000];
 function curvesOf({ runs, perPoint }, state) {
   const shown = [];
   for (const kind of KINDS.filter(({ name }) => state[name])) {
-    const run = runs.find((one) => one.placement === kind.placement && one.isSmall === kind.isSmall && one.rate === state.rate && one.warmup === state.warmup);
+    const wanted = { ...state, ...kind };
+    const run = runs.find((one) => ["placement", "isSmall", "rate", "warmup"].every((name) => one[name] === wanted[name]));
     const seeds = (run?.curves ?? []).map((curve, seed) => ({ seed, losses: curve.slice(0, state.step / perPoint) }));
-    shown.push({ ...kind, isRecorded: Boolean(run), seeds: seeds.filter(({ seed }) => state.seed === "all" || seed === state.seed), validation: run?.validation ?? null });
+    shown.push({ ...kind, isRecorded: Boolean(run), seeds: seeds.filter(({ seed }) => state.seed === "all" || seed === state.seed),
+      validation: run?.validation ?? null });
   }
   return shown;
 }
@@ -71,7 +74,8 @@ export async function mount(element) {
   const drawing = chart();
   drawing.node.style.maxWidth = "30rem";
   stage.append(wide(drawing.node, note(
-    "The loss while training, in nats per byte, every point the mean of ten steps; a curve for each seed. The level lines: models that only count how often " +
+    "The loss while training, in nats per byte, every point the mean of ten steps; a curve for each seed. " +
+    "The level lines: models that only count how often " +
     "single bytes, or pairs of bytes, occur. A warm-up lets the learning rate rise from zero in a straight line.")));
 
   const levels = Object.entries(COUNTED).map(([n, name]) =>
@@ -87,7 +91,8 @@ export async function mount(element) {
       curves: [...levels, ...shown.flatMap(({ label, short = label, colour, dash, seeds }) =>
         seeds.map(({ losses }, i) => ({ name: i ? "" : short, colour, dash, strong: i === 0, points: points(losses) })))],
       here: { at: state.step, name: String(state.step) } });
-    figure.publish({ ...state, losses: Object.fromEntries(shown.map(({ name, seeds }) => [name, seeds.map(({ losses }) => losses)])) }, sentence(shown, state));
+    figure.publish({ ...state, losses: Object.fromEntries(shown.map(({ name, seeds }) => [name, seeds.map(({ losses }) => losses)])) },
+      sentence(shown, state));
   }
   set(START);
 }

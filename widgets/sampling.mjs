@@ -3,7 +3,7 @@
 import { beamView } from "./beam.mjs";
 import { cacheView } from "./caches.mjs";
 import {
-  bar, button, checkbox, choice, columnHead, format, frame, html, note, ranked, rowHead, slider, times, tint, total, wide,
+  bar, bindTo, button, checkbox, choice, columnHead, format, frame, html, note, ranked, rowHead, slider, times, tint, total, wide,
 } from "./common.mjs";
 import { start } from "./engine/start.mjs";
 import { ownText, visible } from "./texts.mjs";
@@ -19,20 +19,19 @@ const DEEPEST = 6; // nats at which a letter has the full colour
 /** The sliders of a distribution over `size` tokens. */
 function settingsOf(size, set) {
   const widths = [...times(12, (i) => i + 1), 15, 20, 30, 50].filter((k) => k < size).concat(size);
-  const temperature = slider({ label: "Temperature", min: 0, max: 2, step: 0.05, ticks: [1],
-    show: (value) => `${format(value)}${value === 0 ? ", greedy" : value === 1 ? ", unchanged" : ""}`,
-    onchange: (value) => set({ temperature: value }) });
-  const topK = slider({ label: "Top-k", values: widths, show: (k) => (k === size ? `all ${size}` : String(k)), onchange: (k) => set({ topK: k }) });
-  const topP = slider({ label: "Top-p", min: 0.05, max: 1, step: 0.05, show: (value) => (value === 1 ? "1, all" : format(value)),
-    onchange: (value) => set({ topP: value }) });
+  const bound = bindTo(set, {
+    temperature: slider({ label: "Temperature", max: 2, step: 0.05, ticks: [1],
+      show: (value) => `${format(value)}${value === 0 ? ", greedy" : value === 1 ? ", unchanged" : ""}` }),
+    topK: slider({ label: "Top-k", values: widths, show: (k) => (k === size ? `all ${size}` : String(k)) }),
+    topP: slider({ label: "Top-p", min: 0.05, max: 1, step: 0.05, show: (value) => (value === 1 ? "1, all" : format(value)) }),
+  });
   const greedy = checkbox({ label: "greedy: always the likeliest", onchange: (on) => set({ temperature: on ? 0 : 1 }) });
   function show(settings) {
-    temperature.value = settings.temperature;
-    topK.value = settings.topK;
-    topP.value = settings.topP;
+    bound.show(settings);
     greedy.value = settings.temperature === 0;
   }
-  return { node: html("div", { class: "lf-controls" }, temperature.node, greedy.node, topK.node, topP.node), show };
+  const [temperature, ...cuts] = bound.nodes;
+  return { node: html("div", { class: "lf-controls" }, temperature, greedy.node, cuts), show };
 }
 
 /** A row of the table of letters: the letter, which can be pressed, two numbers, and a bar. */
@@ -88,7 +87,8 @@ function page() {
       const n = first + i;
       const isWritten = probability !== undefined;
       const kinds = [n < cut && "lf-cut", isWritten && "lf-written", n >= anew && "lf-anew"].filter(Boolean).join(" ");
-      const span = html("span", { class: kinds, title: isWritten ? `probability ${format(probability, 3)}` : null }, { "↵": "↵\n", "␣": " " }[letter] ?? letter);
+      const span = html("span", { class: kinds, title: isWritten ? `probability ${format(probability, 3)}` : null },
+        { "↵": "↵\n", "␣": " " }[letter] ?? letter);
       if (isWritten) tint(span, -Math.log(probability) / DEEPEST);
       return span;
     }), html("span", { class: "lf-caret" }));
@@ -97,17 +97,20 @@ function page() {
   return { node, show };
 }
 
-const NOTE = "Press a letter to write it yourself. Solid bars: what a letter is drawn from (“now”). Hatched: what is removed. Thin line: the model's own " +
-  "probability. ␣ is a space, ↵ a line break, ◦ any sign that the model does not know. In the text, the deeper a letter's colour, the less likely it was.";
+const NOTE = "Press a letter to write it yourself. Solid bars: what a letter is drawn from (“now”). Hatched: what is removed. " +
+  "Thin line: the model's own probability. ␣ is a space, ↵ a line break, ◦ any sign that the model does not know. In the text, " +
+  "the deeper a letter's colour, the less likely it was.";
 
 /** What is said of the distribution, and of the last letter written. */
 function sentence({ settings: { written }, rate, running }, { kept, probabilities }, order, tokens) {
   const number = kept.filter(Boolean).length;
   const [best, last] = [`“${visible(tokens[order[0]])}”`, written.at(-1)];
   const speed = rate === null ? "" : `, ${Math.round(rate)} a second`;
-  const wrote = last ? ` ${written.length} written${speed}; the last, “${visible(tokens[last.token])}”, had ${format(last.probability, 3)} in the model.` : "";
+  const had = () => `“${visible(tokens[last.token])}”, had ${format(last.probability, 3)} in the model`;
+  const wrote = last ? ` ${written.length} written${speed}; the last, ${had()}.` : "";
   if (running) return `Writing: ${written.length} letters${speed}.`;
-  return `${number} of ${kept.length} letters ${number === 1 ? "stays" : "stay"}; the likeliest, ${best}, has ${format(probabilities[order[0]], 3)}.${wrote}`;
+  return `${number} of ${kept.length} letters ${number === 1 ? "stays" : "stay"}; ` +
+    `the likeliest, ${best}, has ${format(probabilities[order[0]], 3)}.${wrote}`;
 }
 
 /** What the figure says, once it `knows` something: of the next letter, of the search, or of the caches. */
@@ -167,7 +170,8 @@ export async function mount(element, given = null) {
   const writing = new Writing(model, initial, { ...caches, changed });
   const figure = build(element, model, { caches, beam }, {
     set, begin: doing((change) => writing.begin(change)), reset: doing(() => { caches.forget(); writing.reset(); }),
-    write: doing((token) => writing.write(token)), one: doing(() => writing.write()), again: doing(() => writing.begin({ seed: writing.settings.seed + 1 })),
+    write: doing((token) => writing.write(token)), one: doing(() => writing.write()),
+    again: doing(() => writing.begin({ seed: writing.settings.seed + 1 })),
     toggle: doing(() => (writing.running ? writing.stop() : writing.run())),
   });
 
@@ -179,7 +183,8 @@ export async function mount(element, given = null) {
     const searched = settings.view === "beam" && isKnown ? beam.result(settings) : null;
     const held = settings.view === "cache" ? caches.result() : null;
     const said = problem || report(writing, shaped && { letter: sentence(writing, shaped, order, tokens), beam: searched?.sentence, held });
-    figure.publish({ ...settings, ...found, ...shaped, running, rate, cut: read.cut, read: read.ids, busy: !problem && !isKnown && read.ids.length > 0, isKnown,
+    figure.publish({ ...settings, ...found, ...shaped, running, rate, cut: read.cut, read: read.ids,
+      busy: !problem && !isKnown && read.ids.length > 0, isKnown,
       beam: searched?.state ?? null, caches: held, shown: order?.slice(0, SHOWN) }, [said, read.note].filter(Boolean).join(" "));
   }
   render();

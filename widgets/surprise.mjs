@@ -38,7 +38,8 @@ function colouredLetters(choose) {
   return { node, show };
 }
 
-const NOTE = "The deeper the colour of a letter, the more it surprised the model, which had read what stands before it. The first letter is given. In the table: " +
+const NOTE = "The deeper the colour of a letter, the more it surprised the model, which had read what stands before it. " +
+  "The first letter is given. In the table: " +
   "what the model found likeliest at the framed place; what did come is bold and red. ␣ is a space, ◦ any sign that the model does not know.";
 
 export async function mount(element, given = null) {
@@ -67,8 +68,8 @@ export async function mount(element, given = null) {
     table.show(`After “${letters.slice(Math.max(0, n - 16), n).join("")}” the model expected`,
       likeliest.map((token) => [visible(tokens[token]), probabilities[token]]), likeliest.indexOf(came));
     return publish({ ...now, place: n, came, surprises, mean: mean(surprises), likeliest, probabilities },
-      [`“${visible(tokens[came])}” came: a surprise of ${format(surprises[n - 1])} nats. The mean over this text is ${format(mean(surprises))}.`, note]
-        .filter(Boolean).join(" "));
+      `“${visible(tokens[came])}” came: a surprise of ${format(surprises[n - 1])} nats. ` +
+      `The mean over this text is ${format(mean(surprises))}. ${note}`.trim());
   }
   await begin();
 }

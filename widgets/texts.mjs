@@ -19,13 +19,15 @@ export function firstLetters(text, tokenizer, most, { ending = "", gap = "" } = 
   const letters = [...typed, ...ending].slice(0, most);
   const strange = letters.map((letter) => !tokenizer.ids.has(letter));
   const left = all.filter((letter) => !isRead(letter));
-  return { text, letters, strange, left, own: Math.min(typed.length, most), cut: typed.length > most, ids: letters.map((letter) => tokenizer.encode(letter)[0]) };
+  return { text, letters, strange, left, own: Math.min(typed.length, most), cut: typed.length > most,
+    ids: letters.map((letter) => tokenizer.encode(letter)[0]) };
 }
 
 /** What of a text the model cannot read, in words. */
 export function complaint({ letters, strange, left, cut }) {
   const strangers = [...new Set([...letters.filter((_, n) => strange[n]), ...left])].slice(0, 5).join("");
-  return (strangers && ` The vocabulary lacks “${strangers}”: ${left.length ? "that is left out" : "the model reads <other> there"}.`) + (cut ? ` Only the first ${letters.length} characters are read.` : "");
+  return (strangers && ` The vocabulary lacks “${strangers}”: ${left.length ? "that is left out" : "the model reads <other> there"}.`) +
+    (cut ? ` Only the first ${letters.length} characters are read.` : "");
 }
 
 /**
@@ -100,7 +102,8 @@ export function readOf(ids, text, { tokenizer, config: { context_len: contextLen
   const some = strangers.slice(0, 4).map((letter) => `“${letter}”`).join(", ");
   const notes = [
     cut ? `The model sees ${contextLen} tokens at most and reads the last ${ids.length - cut} of ${ids.length}.` : "",
-    strangers.length ? `It does not know ${some}${strangers.length > 4 ? " and others" : ""}, and ${tokenizer.unknown === null ? "leaves that out" : "reads ◦"}.` : "",
+    strangers.length ? `It does not know ${some}${strangers.length > 4 ? " and others" : ""}, and ${
+      tokenizer.unknown === null ? "leaves that out" : "reads ◦"}.` : "",
   ];
   return { ids: ids.slice(cut), cut, tokens: ids.slice(cut).map((id) => visible(tokenizer.tokens[id])), note: notes.filter(Boolean).join(" ") };
 }

@@ -11,15 +11,18 @@ const LIKELIEST = 5; // letters of a step with a row of their own
 const STOP = "■";
 // What the stored models are for: texts to start from, with what is right, and the step to begin with.
 const TASKS = {
-  seq2seq: { name: "dates", label: "Date", step: 6, texts: [["21 ene 2026", "2026-01-21"], ["16 de enero de 1989", "1989-01-16"], ["maanantai 21. syyskuuta 2026", "2026-09-21"], ["November 27, 2032", "2032-11-27"],
+  seq2seq: { name: "dates", label: "Date", step: 6, texts: [["21 ene 2026", "2026-01-21"], ["16 de enero de 1989", "1989-01-16"],
+    ["maanantai 21. syyskuuta 2026", "2026-09-21"], ["November 27, 2032", "2032-11-27"],
     ["1963. november 10.", "1963-11-10"], ["Freitag, 26. Juni 1936", "1936-06-26"], ["12. Oktober 1492", "1492-10-12"]] },
   numbers: { name: "German numbers", label: "Number in words", step: 0, texts: [["vierunddreißigtausendzwölf", "thirty-four thousand and twelve"],
-    ["zweiundsiebzigtausenddreihundertachtzehn", "seventy-two thousand, three hundred and eighteen"], ["zweitausendfünfundvierzig", "two thousand and forty-five"],
+    ["zweiundsiebzigtausenddreihundertachtzehn", "seventy-two thousand, three hundred and eighteen"],
+    ["zweitausendfünfundvierzig", "two thousand and forty-five"],
     ["einhundertsiebentausendsiebzehn", "one hundred and seven thousand and seventeen"], ["zwölf", "twelve"]] },
 };
 const LABEL = "a text is translated letter by letter, and what is read for each letter";
-const WORDS = "Above: what is read; the number and the colour of a letter say how much it is read at this step, in hundredths. Below: what is written; the bar in a letter is the probability that " +
-  "the model gave it. The curves lead from the red letter to what is read for it, the thicker the more; grey ones belong to the letters before. ␣ is a space, ■ the stop token.";
+const WORDS = "Above: what is read; the number and the colour of a letter say how much it is read at this step, in hundredths. " +
+  "Below: what is written; the bar in a letter is the probability that the model gave it. The curves lead from the red letter to what " +
+  "is read for it, the thicker the more; grey ones belong to the letters before. ␣ is a space, ■ the stop token.";
 
 const taskOf = (name) => TASKS[name] ?? { name, label: "Text", step: 0, texts: [[""]] };
 const beginning = (name) => ({ task: name, text: taskOf(name).texts[0][0], step: taskOf(name).step, head: 0 });
@@ -36,9 +39,11 @@ function isDay(text) {
 function verdict({ task, text, answer, ends, sure, all, signs }) {
   const doubt = sure.indexOf(Math.min(...sure));
   const known = TASKS[task]?.texts.find(([given]) => given === text)?.[1];
-  const judged = known === undefined ? (task === "seq2seq" && !isDay(answer) ? "; there is no such day" : "") : known === answer ? ", which is right" : `; right is “${known}”`;
+  const unknown = task === "seq2seq" && !isDay(answer) ? "; there is no such day" : "";
+  const judged = known === undefined ? unknown : known === answer ? ", which is right" : `; right is “${known}”`;
   const words = `It writes “${answer}”${ends ? "" : ", and does not come to an end"}${judged}.`;
-  return { words, judged: `${words} The whole has the probability ${format(all, 3)}; the model is least sure at step ${doubt + 1}, “${signs[doubt]}”: ${format(sure[doubt], 3)}.` };
+  return { words, judged: `${words} The whole has the probability ${format(all, 3)}; ` +
+    `the model is least sure at step ${doubt + 1}, “${signs[doubt]}”: ${format(sure[doubt], 3)}.` };
 }
 
 /** The likeliest letters of a step, with bars. */
@@ -79,7 +84,8 @@ function writer({ at, last, go, onrun }) {
 
 /** The parts of the figure: controls, the two rows of letters with curves between them, what comes next. */
 function build({ controls, stage }, { models, act, writing }) {
-  const task = choice({ legend: "Model", onchange: act.switchTo, options: models.map(({ name, bytes }, i) => [name, `${TASKS[name]?.name}${i ? ` (${megabytes(bytes)} MB)` : ""}`]) });
+  const task = choice({ legend: "Model", onchange: act.switchTo, options: models.map(({ name, bytes }, i) =>
+    [name, `${TASKS[name]?.name}${i ? ` (${megabytes(bytes)} MB)` : ""}`]) });
   const bar = html("progress", { "aria-label": "How much of the model has arrived", hidden: true });
   const field = textField({ label: "Text", onchange: act.edit });
   const offers = wide();
@@ -100,12 +106,15 @@ function draw(parts, { source, written, probabilities, heads, signs, sure }, { s
   const weightsAt = (n) => readBy(heads.map((weights) => rowOf(weights, n)), head);
   const weights = weightsAt(step);
   const most = largest(weights);
-  parts.source.update(source.letters.map((letter, n) => ({ text: source.strange[n] ? "<other>" : visible(letter), share: weights[n], kind: n === most ? "lf-most" : "" })));
-  parts.source.node.setAttribute("aria-label", `What is read: ${source.letters.map((letter, n) => `${visible(letter)} ${Math.round(100 * weights[n])}`).join(", ")} hundredths`);
+  parts.source.update(source.letters.map((letter, n) => ({ text: source.strange[n] ? "<other>" : visible(letter), share: weights[n],
+    kind: n === most ? "lf-most" : "" })));
+  parts.source.node.setAttribute("aria-label",
+    `What is read: ${source.letters.map((letter, n) => `${visible(letter)} ${Math.round(100 * weights[n])}`).join(", ")} hundredths`);
   parts.written.update(signs.map((sign, n) => ({ text: sign, name: `Step ${n + 1}, ${sign}`, bars: [sure[n]],
     kind: [n === step ? "lf-gone" : n > step ? "lf-unseen" : "", sure[n] < 0.5 ? "lf-doubt" : ""].join(" ") })), step);
   const [from, to] = [parts.written.node.children, parts.source.node.children];
-  const links = (n, numbers, least) => numbers.map((share, m) => ({ from: from[n], to: to[m], share, faint: n !== step })).filter(({ share }) => share >= least);
+  const links = (n, numbers, least) => numbers.map((share, m) => ({ from: from[n], to: to[m], share, faint: n !== step }))
+    .filter(({ share }) => share >= least);
   parts.links.draw([...written.slice(0, step).flatMap((_, n) => links(n, weightsAt(n), 0.15)), ...links(step, weights, 0.03)]);
   const order = ranked(probabilities[step]).slice(0, LIKELIEST);
   const [next, numbers] = [order.map((token) => tokens(token)), order.map((token) => probabilities[step][token])];
@@ -126,7 +135,8 @@ class Translating {
   constructor(element, models, first, given) {
     Object.assign(this, { models, given, loaded: new Map([[models[0].name, first]]) });
     this.state = beginning(models[0].name);
-    this.writing = writer({ at: () => this.state.step, last: () => (this.answer ? this.answer.written.length - 1 : -1), go: (step) => this.tell({ step }),
+    this.writing = writer({ at: () => this.state.step, last: () => (this.answer?.written.length ?? 0) - 1,
+      go: (step) => this.tell({ step }),
       onrun: (isRunning) => this.parts.box.classList.toggle("lf-running", isRunning) });
     const { publish, ...places } = frame(element, { label: LABEL, reset: () => this.stopAnd(beginning(models[0].name)) });
     this.publish = publish;

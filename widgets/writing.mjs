@@ -40,7 +40,8 @@ function tokenAt(probabilities, number) {
 
 /**
  * A text in the making. `settings` hold the prompt, how tokens are chosen and what was written, each token with its
- * probability in the model; `read` is what the model reads of that, `found` what it says comes next, once it is known; `started` waits for the first answer.
+ * probability in the model; `read` is what the model reads of that, `found` what it says comes next, once it is known;
+ * `started` waits for the first answer.
  * `hear(ids, answer)` is told every answer, of which it has seen the first `seen(ids)` rows; `changed` all else.
  */
 export class Writing {

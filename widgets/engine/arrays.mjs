@@ -26,7 +26,9 @@ export function stack(x, y) {
 export function rowsAt(table, numbers) {
   const out = matrix(numbers.length, table.columns);
   numbers.forEach((number, n) => {
-    if (!Number.isInteger(number) || number < 0 || number >= table.rows) throw new Error(`There is no row ${number}; expected 0 to ${table.rows - 1}.`);
+    if (!Number.isInteger(number) || number < 0 || number >= table.rows) {
+      throw new Error(`There is no row ${number}; expected 0 to ${table.rows - 1}.`);
+    }
     row(out, n).set(row(table, number));
   });
   return out;

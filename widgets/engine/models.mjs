@@ -219,7 +219,8 @@ class Seq2Seq extends LeftToRight {
   translate(source) {
     const { start_token: start, stop_token: stop, context_len: most } = this.config;
     const [written, logits] = [[], []];
-    const heads = this.stack.blocks.flatMap(({ crossAttention: { path, numHeads } }) => range(numHeads).map((h) => ({ place: `${path}weights.${h}`, rows: [] })));
+    const heads = this.stack.blocks.flatMap(({ crossAttention: { path, numHeads } }) =>
+      range(numHeads).map((h) => ({ place: `${path}weights.${h}`, rows: [] })));
     this.conditioned = {}; // read it anew, so that each step shows its weights
     while (written.length < most && written.at(-1) !== stop) {
       const seen = this.intermediates("next", source, [start, ...written]);
@@ -249,9 +250,13 @@ class ViT extends Model {
   /** Cut an image, rows of pixels from 0 to 1, into patches in reading order, each a row of its pixels. */
   patches(image) {
     const { image_size: [height, width], patch_size: [high, wide] } = this.config;
-    if (image.length !== height || image.some((pixels) => pixels.length !== width)) throw new Error(`An image has ${image.length} x ${image[0]?.length} pixels; expected ${height} x ${width}.`);
+    if (image.length !== height || image.some((pixels) => pixels.length !== width)) {
+      throw new Error(`An image has ${image.length} x ${image[0]?.length} pixels; expected ${height} x ${width}.`);
+    }
     const patches = [];
-    for (let y = 0; y < height; y += high) for (let x = 0; x < width; x += wide) patches.push(image.slice(y, y + high).flatMap((pixels) => pixels.slice(x, x + wide)));
+    for (let y = 0; y < height; y += high) {
+      for (let x = 0; x < width; x += wide) patches.push(image.slice(y, y + high).flatMap((pixels) => pixels.slice(x, x + wide)));
+    }
     return matrix(patches.length, high * wide, Float32Array.from(patches.flat()));
   }
 

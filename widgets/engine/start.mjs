@@ -8,7 +8,8 @@ export const megabytes = (bytes) => (bytes / 1e6).toFixed(1);
 export function modelsOf(element) {
   const { model, bytes, version = "" } = element.closest(".live-figure").dataset;
   const [sizes, versions] = [bytes, version].map((words) => words.split(" "));
-  return model.split(" ").map((name, i) => ({ name, bytes: Number(sizes[i]), address: new URL(`../../models/${name}.safetensors?${versions[i]}`, import.meta.url).href }));
+  return model.split(" ").map((name, i) => ({ name, bytes: Number(sizes[i]),
+    address: new URL(`../../models/${name}.safetensors?${versions[i]}`, import.meta.url).href }));
 }
 
 /**
