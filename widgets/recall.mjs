@@ -160,13 +160,9 @@ function learning(show, fail) {
       const [mine, { target, rate }, now] = [count, goal, performance.now()];
       const next = Math.min(target, lookAfter(step, now - before), testAfter(step));
       before = now;
-      try {
-        const look = await learner.ask("advance", next - step, rate, next === target || next === testAfter(step));
-        if (mine === count) { step = next; show(look); }
-      } catch (error) {
-        goal.target = step;
-        fail(error);
-      }
+      const asked = learner.ask("advance", next - step, rate, next === target || next === testAfter(step));
+      const look = await asked.catch((error) => { goal.target = step; fail(error); });
+      if (look && mine === count) { step = next; show(look); }
       await nextFrame();
     }
     isBusy = false;
@@ -174,9 +170,14 @@ function learning(show, fail) {
   return { renew, aim(target, rate) { Object.assign(goal, { target, rate }); run(); } };
 }
 
-/** The buttons and sliders: `on.train()`, `on.step()`, `on.rate(value)`, and `on.renew({ dK: 3 })` for what begins anew. */
+/** The buttons and sliders: `on.aim(step)`, `on.rate(value)`, and `on.renew({ dK: 3 })` for what begins anew; `on.now()` is where it is. */
 function settings(on) {
-  const [train, one] = [button("Train", () => on.train()), button("One step", () => on.step())];
+  const one = button("One step", () => on.aim(on.now().step + 1));
+  const train = button("Train", () => {
+    const { step, target } = on.now();
+    // A pause lasts from the next test on, so that the numbers shown belong together.
+    on.aim(target > step ? testAfter(step) : STOPS.find((stop) => stop > step));
+  });
   const rate = slider({ label: "Learning rate", values: RATES, onchange: (value) => on.rate(value) });
   const bound = bindTo(on.renew, { scaled: checkbox({ label: "scores divided by √d_k" }), rate,
     dK: slider({ label: "Width of keys d_k", values: WIDTHS }), seed: slider({ label: "Seed", max: 9 }) });
@@ -212,13 +213,8 @@ export async function mount(element) {
     state = { ...state, target: look.step, error: error.message };
     render();
   });
-  const buttons = settings({
-    // A pause lasts from the next test on, so that the numbers shown belong together.
-    train: () => aim(state.target > look.step ? testAfter(look.step) : STOPS.find((stop) => stop > look.step)),
-    step: () => aim(look.step + 1),
-    rate: (rate) => { state = { ...state, rate }; aim(state.target); },
-    renew: (change) => renew({ ...state, ...change }),
-  });
+  const buttons = settings({ aim, now: () => ({ ...state, ...look }), renew: (change) => renew({ ...state, ...change }),
+    rate: (rate) => { state = { ...state, rate }; aim(state.target); } });
   controls.append(...buttons.nodes);
 
   function renew(settings) {
