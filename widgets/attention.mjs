@@ -1,6 +1,6 @@
 // Attention by hand (chapter 02): queries, keys and values in the plane, each step to the output, and the usual mistakes.
 import {
-  capital, checkbox, choice, columnHead, fold, format, frame, gauge, html, largest, matmul, matrixTable, numberTable, picker, rowSums,
+  bindTo, capital, checkbox, choice, columnHead, fold, format, frame, gauge, html, largest, matmul, matrixTable, numberTable, picker, rowSums,
   scaled, slider, softmax, stroke, svg, table, title, total as sum, transpose, wideNote,
 } from "./common.mjs";
 import { arrow, convexHull, handle, label, line, nameAt, pair, plane } from "./drag.mjs";
