@@ -1,6 +1,7 @@
 // Attention by hand (chapter 02): queries, keys and values in the plane, each step to the output, and the usual mistakes.
 import {
-  checkbox, choice, fold, format, frame, gauge, html, matmul, matrixTable, numberTable, picker, rowSums, scaled, slider, softmax, svg, transpose,
+  bindTo, capital, checkbox, choice, columnHead, fold, format, frame, gauge, html, largest, matmul, matrixTable, numberTable, picker, rowSums,
+  scaled, slider, softmax, stroke, svg, table, title, total as sum, transpose, wideNote,
 } from "./common.mjs";
 import { arrow, convexHull, handle, label, line, nameAt, pair, plane } from "./drag.mjs";
 
@@ -11,19 +12,19 @@ const START = {
   visible: [true, true, true, true, true], chosen: 3, many: false, causal: true, position: 0, mistake: "none",
 };
 const TOKENS = [0, 1, 2, 3, 4];
-const MISTAKES = { none: "none", scale: "no scale", axis: "softmax over the wrong axis", after: "mask after the softmax", sign: "mask with the wrong sign" };
+const MISTAKES = { none: "none", scale: "no scale", axis: "softmax over the wrong axis", after: "mask after the softmax",
+  sign: "mask with the wrong sign" };
 const HIDING = { none: "−∞", scale: "−∞", axis: "−∞", after: "× 0", sign: "+∞" }; // what is done to a hidden key
 const LIMIT = 2.4; // both planes show coordinates from -LIMIT to LIMIT
 const USUAL = 1 / Math.sqrt(2); // one over the root of d_k
 
 const hue = (i) => `color: var(--lf-hue-${i + 1})`;
 const named = (letter, i) => `${letter}${"₁₂₃₄₅"[i]}`;
-const sum = (row) => rowSums([row])[0];
 const isOne = (total) => (Math.abs(total - 1) < 5e-3 ? "lf-one" : "lf-not-one");
 const put = (rows, i, value) => rows.map((row, n) => (n === i ? value : row));
 
 /** What the package computes in `attend`, or what a mistake makes of it: a row for each query, a column for each key. */
-export function attend({ queries, keys, values }, mask, scale, mistake = "none") {
+function attend({ queries, keys, values }, mask, scale, mistake = "none") {
   const products = matmul(queries, transpose(keys));
   const scores = scaled(products, scale);
   const turned = (row) => (row.every(Boolean) ? row : row.map((seen) => !seen)); // +∞ beats all that is seen
@@ -39,11 +40,12 @@ export function attend({ queries, keys, values }, mask, scale, mistake = "none")
 
 /** Keys and queries as arrows; where the key's dotted line meets that of the query, its product is read off. */
 function keyPlane(onquery, onkey) {
-  const keys = TOKENS.map((i) => handle({ name: named("k", i), title: `Key ${i + 1}`, limit: LIMIT, style: hue(i), onmove: (point) => onkey(i, point) }));
+  const keys = TOKENS.map((i) => handle({ name: named("k", i), title: `Key ${i + 1}`, limit: LIMIT, style: hue(i),
+    onmove: (point) => onkey(i, point) }));
   const query = handle({ name: "q", title: "Query q", limit: LIMIT, class: "lf-query", onmove: onquery });
-  const axis = svg("path", { class: "lf-axis" });
-  const falls = TOKENS.map((i) => svg("path", { class: "lf-fall", style: hue(i) }));
-  const others = TOKENS.map((i) => svg("g", { class: "lf-other" }, svg("path", { class: "lf-arrow", stroke: "currentColor" }), label(named("q", i))));
+  const axis = stroke("lf-axis");
+  const falls = TOKENS.map((i) => stroke("lf-fall", null, { style: hue(i) }));
+  const others = TOKENS.map((i) => svg("g", { class: "lf-other" }, stroke("lf-arrow", null, { stroke: "currentColor" }), label(named("q", i))));
   const node = plane({ title: "Keys and query", limit: LIMIT, handles: [...keys, query] }, axis, others, falls);
   function show({ queries, chosen, many, keys: points }, mask, products) {
     const [x, y] = queries[chosen];
@@ -68,9 +70,9 @@ function keyPlane(onquery, onkey) {
 function valuePlane(onvalue) {
   const values = TOKENS.map((i) => handle({ name: named("v", i), title: `Value ${i + 1}`, limit: LIMIT, style: hue(i), shaft: false,
     onmove: (point) => onvalue(i, point) }));
-  const hull = svg("path", { class: "lf-hull" });
-  const steps = TOKENS.map((i) => svg("path", { class: "lf-arrow", stroke: "currentColor", style: hue(i) }));
-  const [output, right] = ["lf-mark", "lf-right"].map((name) => svg("path", { class: name, d: "M0 -8L8 0L0 8L-8 0Z" }));
+  const hull = stroke("lf-hull");
+  const steps = TOKENS.map((i) => stroke("lf-arrow", null, { stroke: "currentColor", style: hue(i) }));
+  const [output, right] = ["lf-mark", "lf-right"].map((name) => stroke(name, "M0 -8L8 0L0 8L-8 0Z"));
   const called = label("y", { "font-weight": 700 });
   const node = plane({ title: "Values and output", limit: LIMIT, handles: values }, hull, steps);
   node.append(right, output, called); // above the values, which may lie there
@@ -102,36 +104,35 @@ function stepTable(onseen) {
   const rows = cells.map((row, i) => html("tr", {}, html("th", { scope: "row", style: hue(i) }, named("k", i)), row[0].node, row[1].node,
     html("td", { class: "lf-seen" }, boxes[i].node, signs[i]), row[2].node, row[3].node));
   const sums = ["sum", "", "", "", "", ""].map((words) => html("td", {}, words));
-  const factor = html("th", { scope: "col" });
-  const [product, ...heads] = ["q·k", "mask", "exp", "weight"].map((words) => html("th", { scope: "col" }, words));
-  const table = html("table", { class: "lf-steps" }, html("caption"), html("thead", {}, html("tr", {}, html("td"), product, factor, heads)),
-    html("tbody", {}, rows, html("tr", { class: "lf-sum" }, sums)));
+  const factor = columnHead();
+  const steps = table("", ["", "q·k", factor, "mask", "exp", "weight"], [...rows, html("tr", { class: "lf-sum" }, sums)], { class: "lf-steps" });
   const parts = TOKENS.map((i) => html("i", { style: hue(i) }));
   const one = html("b");
-  const node = html("div", {}, table, html("div", { class: "lf-budget", "aria-hidden": "true" }, parts, one));
+  const node = html("div", {}, steps, html("div", { class: "lf-budget", "aria-hidden": "true" }, parts, one));
   function show({ visible, mistake, many, causal, chosen }, name, scale, { products, scores, exponentials, weights }) {
-    const [most, total] = [Math.max(...[...products, ...scores].map(Math.abs)), sum(weights)];
-    table.caption.textContent = `From products to weights, for ${name}`;
+    const [most, whole] = [Math.max(...[...products, ...scores].map(Math.abs)), sum(weights)];
+    steps.caption.textContent = `From products to weights, for ${name}`;
     factor.textContent = `× ${format(scale)}`;
     TOKENS.forEach((i) => {
       const seen = visible[i] && !(many && causal && i > chosen);
-      boxes[i].checked = visible[i];
+      boxes[i].value = visible[i];
       signs[i].textContent = seen ? "" : HIDING[mistake];
       rows[i].classList.toggle("lf-unseen", !seen);
       [[products, most], [scores, most], [exponentials, 1], [weights, 1]].forEach(([row, limit], j) => cells[i][j].show(row[i], limit));
-      parts[i].style.width = `${(100 * weights[i]) / Math.max(1, total)}%`;
+      parts[i].style.width = `${(100 * weights[i]) / Math.max(1, whole)}%`;
     });
-    one.style.left = `${100 / Math.max(1, total)}%`;
+    one.style.left = `${100 / Math.max(1, whole)}%`;
     sums[4].textContent = mistake === "axis" ? "by column" : format(sum(exponentials));
-    sums[5].textContent = format(total);
-    sums[5].className = isOne(total);
+    sums[5].textContent = format(whole);
+    sums[5].className = isOne(whole);
   }
   return { node, show };
 }
 
 /** The weights of all five queries, whose rows choose the query; and the sum of each. */
 function weightTable(choose) {
-  const map = matrixTable({ caption: "Weights of all queries", rows: TOKENS.map((i) => named("q", i)), columns: TOKENS.map((i) => named("k", i)), sums: true });
+  const map = matrixTable({ caption: "Weights of all queries", rows: TOKENS.map((i) => named("q", i)),
+    columns: TOKENS.map((i) => named("k", i)), sums: true });
   map.table.querySelectorAll("tbody tr").forEach((row, i) => { if (i < 5) row.addEventListener("click", () => choose(i)); });
   function show(weights, chosen) {
     map.update(weights);
@@ -156,13 +157,14 @@ function verdict({ mistake, many, chosen }, mask, scale, now, right) {
   if (mistake === "after") return `What is hidden took its share of the softmax before it was struck out: the weights of ${name} sum to ${total}.`;
   if (mistake === "sign") return `The hidden keys get all the weight, and what ${name} may see gets none; the output is ${pair(now.output)}.`;
   if (!mask.some(Boolean)) return "Every token is hidden: all weights are 0, and the output is the zero vector.";
-  return `${many ? name : "The query"} gives token ${now.weights.indexOf(most) + 1} the largest weight, ${format(most)}; the output is ${pair(now.output)}.`;
+  return `${many ? name : "The query"} gives token ${largest(now.weights) + 1} the largest weight, ${format(most)}; ` +
+    `the output is ${pair(now.output)}.`;
 }
 
 /** The tables in which all numbers can be typed. */
 function numbers(set, get, onfault) {
   const tables = [["queries", "q"], ["keys", "k"], ["values", "v"]].map(([kind, letter]) => [kind, numberTable({
-    caption: `${kind[0].toUpperCase()}${kind.slice(1)}`, limit: LIMIT, onfault,
+    caption: capital(kind), limit: LIMIT, onfault,
     rows: TOKENS.map((i) => named(letter, i)), columns: ["right", "up"],
     onchange: (i, j, value) => set({ [kind]: put(get()[kind], i, put(get()[kind][i], j, value)) }) })]);
   const folded = fold("Type the numbers", html("div", { class: "lf-beside" }, tables.map(([, { table }]) => table)));
@@ -181,17 +183,19 @@ function settings(set, get) {
   const factor = ({ position, mistake }) => 2 ** position * (mistake === "scale" ? 1 : USUAL);
   const many = choice({ legend: "Queries", options: [["one", "one"], ["five", "five"]],
     onchange: (value) => set({ many: value === "five", mistake: value === "one" && get().mistake === "axis" ? "none" : get().mistake }) });
-  const scale = slider({ label: "Score multiplier", min: -4, max: 4, step: 0.25, ticks: [0], oninput: (position) => set({ position }),
+  const scale = slider({ label: "Score multiplier", min: -4, max: 4, step: 0.25, ticks: [0],
     show: () => `${format(factor(get()))}${factor(get()) === USUAL ? " = 1/√d_k" : ""}` });
   const mistake = picker({ label: "Mistake", options: Object.entries(MISTAKES),
     onchange: (value) => set({ mistake: value, many: value === "axis" || get().many }) }); // a column needs several queries
-  const which = choice({ legend: "Query", options: TOKENS.map((i) => [i, named("q", i)]), onchange: (i) => set({ chosen: i }) });
-  const causal = checkbox({ label: "causal mask", onchange: (on) => set({ causal: on }) });
+  const which = choice({ legend: "Query", options: TOKENS.map((i) => [i, named("q", i)]) });
+  const causal = checkbox({ label: "causal mask" });
+  const bound = bindTo(set, { position: scale, mistake, chosen: which, causal });
   function show(state) {
-    [many.value, scale.value, mistake.value, which.value] = [state.many ? "five" : "one", state.position, state.mistake, state.chosen];
-    [causal.checked, which.node.hidden, causal.node.hidden] = [state.causal, !state.many, !state.many];
+    bound.show(state);
+    many.value = state.many ? "five" : "one";
+    which.node.hidden = causal.node.hidden = !state.many;
   }
-  return { nodes: [many, scale, mistake, which, causal].map(({ node }) => node), show, factor };
+  return { nodes: [many.node, ...bound.nodes], show, factor };
 }
 
 /** The numbers of one query, from those of all. */
@@ -199,24 +203,25 @@ const rowOf = ({ products, scores, exponentials, weights, outputs }, n) =>
   ({ products: products[n], scores: scores[n], exponentials: exponentials[n], weights: weights[n], output: outputs[n] });
 
 export function mount(element) {
-  let state = START;
-  const set = (change) => { state = { ...state, ...change }; render(); };
-  const { controls, stage, publish } = frame(element, { label: "Live figure: attention of queries over five tokens, by hand",
+  const figure = frame(element, { label: "attention of queries over five tokens, by hand", start: START, draw,
     reset: () => { typed.folded.open = false; set(START); } });
-  const knobs = settings(set, () => state);
-  const left = keyPlane((point) => set({ queries: put(state.queries, state.chosen, point) }), (i, point) => set({ keys: put(state.keys, i, point) }));
-  const right = valuePlane((i, point) => set({ values: put(state.values, i, point) }));
-  const steps = stepTable((i, on) => set({ visible: put(state.visible, i, on) }));
+  const { controls, stage, publish, set } = figure;
+  const get = () => figure.settings;
+  const change = (kind) => (i, value) => set({ [kind]: put(get()[kind], i, value) });
+  const knobs = settings(set, get);
+  const left = keyPlane((point) => change("queries")(get().chosen, point), change("keys"));
+  const right = valuePlane(change("values"));
+  const steps = stepTable(change("visible"));
   const map = weightTable((chosen) => set({ chosen }));
-  const typed = numbers(set, () => state, (words) => publish(JSON.parse(element.dataset.state), words));
-  const titled = (title, { node }) => html("div", {}, html("p", { class: "lf-title" }, title), node);
+  const typed = numbers(set, get, (words) => publish(JSON.parse(element.dataset.state), words));
+  const titled = (words, { node }) => html("div", {}, title(words), node);
   controls.append(...knobs.nodes);
   stage.append(html("div", { class: "lf-wide lf-planes" }, titled("Keys and query", left), titled("Values and output", right)),
-    html("p", { class: "lf-note lf-wide" }, "Drag q, a key or a value, or use the arrow keys. " +
+    wideNote("Drag q, a key or a value, or use the arrow keys. " +
       "Dotted lines: how far a key reaches along q. Arrows to the output y: each value, times its weight."),
     html("div", { class: "lf-wide lf-pair" }, steps.node, map.node), typed.folded.node);
 
-  function render() {
+  function draw(state) {
     const [n, scale] = [state.chosen, knobs.factor(state)];
     const masks = TOKENS.map((i) => TOKENS.map((m) => state.visible[m] && !(state.many && state.causal && m > i)));
     const all = attend(state, masks, scale, state.mistake);
@@ -231,5 +236,5 @@ export function mount(element) {
     publish({ ...state, query: state.queries[n], scale, mask: masks[n], masks, matrix: all.weights, outputs: all.outputs, ...now },
       verdict(state, masks[n], scale, now, correct));
   }
-  render();
+  set(START);
 }

@@ -1,5 +1,8 @@
 // What a stack of layers does to the size of the tokens, and to the gradient, with and without skips (chapter 04).
-import { add, choice, format, frame, html, matmul, scaled, slider, transpose } from "./common.mjs";
+import {
+  add, capital, choice, counted, format, frame, html, matmul, mean as meanOf, panel, parkMiller, rowHead, scaled, slider, table, times,
+  title, transpose, wideNote, words,
+} from "./common.mjs";
 import { chart, powerOfTen, threeFigures, ticksBetween } from "./chart.mjs";
 
 const [TOKENS, WIDTH, INNER, DEPTH] = [6, 16, 64, 24];
@@ -8,18 +11,15 @@ const SEED = 7;
 const START = { wiring: "none", depth: 12, power: -1 };
 
 const zeros = (a) => a.map((row) => row.map(() => 0));
-const meanOf = (row) => row.reduce((sum, value) => sum + value, 0) / row.length;
 /** The root of the mean square of all entries: 1 for tokens of mean 0 and variance 1. */
 const size = (a) => Math.sqrt(meanOf(a.flat().map((value) => value * value)));
 
-/** Evenly spread random numbers with mean 0 and a given variance, from Park and Miller's generator. */
+/** Evenly spread random numbers with mean 0 and a given variance. */
 function generator(seed) {
-  const modulus = 2 ** 31 - 1;
-  let state = seed;
-  const next = () => { state = (48271 * state) % modulus; return (2 * state) / modulus - 1; };
+  const next = parkMiller(seed);
   return (rows, columns, variance = 1) => {
     const width = Math.sqrt(3 * variance); // numbers spread evenly over (-1, 1) have variance 1/3
-    return Array.from({ length: rows }, () => Array.from({ length: columns }, () => next() * width));
+    return times(rows, () => times(columns, () => (2 * next() - 1) * width));
   };
 }
 
@@ -94,71 +94,68 @@ function powers(values) {
 
 const TITLES = { size: "Size of the tokens, going forward", gradient: "Size of the gradient, going back" };
 
-export function mount(element) {
+/** Tokens, a gradient of size 1 at the output, and the weights of every layer, drawn at random. */
+function drawn() {
   const draw = generator(SEED);
-  const data = { x: standardise(draw(TOKENS, WIDTH)).value, output: draw(TOKENS, WIDTH) };
-  data.output = scaled(data.output, 1 / size(data.output));
+  const [x, output] = [standardise(draw(TOKENS, WIDTH)).value, draw(TOKENS, WIDTH)];
   // At scale 1 these variances make f keep the mean square of what enters it, on average.
-  data.weights = Array.from({ length: DEPTH }, () => [draw(WIDTH, INNER, 2 / WIDTH), draw(INNER, WIDTH, 1 / INNER)]);
+  const weights = times(DEPTH, () => [draw(WIDTH, INNER, 2 / WIDTH), draw(INNER, WIDTH, 1 / INNER)]);
+  return { x, output: scaled(output, 1 / size(output)), weights };
+}
 
-  let state = { ...START };
-  const set = (change) => { state = { ...state, ...change }; render(); };
-  const { controls, stage, publish } = frame(element, {
-    label: "Live figure: a stack of layers with and without residuals and norms", reset: () => set(START),
+/** Draw the sizes by layer in one chart, those of the gradients in the other. */
+function drawCharts(charts, results, layers, chosen) {
+  const curvesOf = { size: results.map(({ sizes }) => sizes), gradient: results.map(({ gradients }) => gradients) };
+  const y = powers(Object.values(curvesOf)); // one axis for both charts, so that they can be compared
+  for (const [name, curves] of Object.entries(curvesOf)) {
+    const list = NAMES.map((key, i) => `${WIRINGS[key].name} ${threeFigures(curves[i].at(-1))}`).join(", ");
+    charts[name].draw({
+      label: `${TITLES[name]}, on a scale of powers of ten. After ${layers}: ${list}.`,
+      x: { low: 0, high: DEPTH, ticks: [0, 6, 12, 18, 24], show: String, name: name === "size" ? "layers passed" : "layers passed on the way back" },
+      y,
+      curves: curves.map((curve, i) => ({ name: WIRINGS[NAMES[i]].name, colour: COLOURS[i], strong: i === chosen, dots: i === chosen,
+        dash: i === chosen ? null : DASHES[i], points: curve.map((value, layer) => [layer, Math.log10(value)]) })),
+    });
+  }
+}
+
+export function mount(element) {
+  const data = drawn();
+  const { stage, publish, set, bind } = frame(element, { label: "a stack of layers with and without residuals and norms",
+    start: START, draw: show });
+  bind({
+    wiring: choice({ legend: "Each layer", options: NAMES.map((name) => [name, WIRINGS[name].label]) }),
+    power: slider({ label: "Weight scale", min: -2, max: 1, step: 0.25, ticks: [0], show: (value) => format(2 ** value) }),
+    depth: slider({ label: "Layers", min: 1, max: DEPTH }),
   });
-  const wiring = choice({ legend: "Each layer", onchange: (value) => set({ wiring: value }),
-    options: NAMES.map((name) => [name, WIRINGS[name].label]) });
-  const power = slider({ label: "Weight scale", min: -2, max: 1, step: 0.25, ticks: [0], show: (value) => format(2 ** value),
-    oninput: (value) => set({ power: value }) });
-  const depth = slider({ label: "Layers", min: 1, max: DEPTH, oninput: (value) => set({ depth: value }) });
-  controls.append(wiring.node, power.node, depth.node);
 
   const charts = { size: chart(), gradient: chart() };
   const cells = NAMES.map(() => ["", "", ""].map(() => html("td")));
   const dots = COLOURS.map((colour) => html("span", { class: "lf-dot", style: `color: ${colour}` }));
-  const heads = NAMES.map((name, i) => html("th", { scope: "row" }, dots[i], WIRINGS[name].name));
-  const caption = html("caption");
-  const tops = ["size", "gradient", "by skips"].map((name) => html("th", { scope: "col" }, name));
-  const table = html("table", {}, caption, html("thead", {}, html("tr", {}, html("td"), tops)),
-    html("tbody", {}, NAMES.map((_, i) => html("tr", {}, heads[i], cells[i]))));
-  for (const name of ["size", "gradient"]) {
-    stage.append(html("div", { class: "lf-panel" }, html("p", { class: "lf-title" }, TITLES[name]), charts[name].node));
-  }
-  stage.append(html("div", { class: "lf-wide lf-table" }, table),
-    html("p", { class: "lf-note lf-wide" }, "Toy numbers, no trained model: six random tokens of width 16, standardised; " +
+  const heads = NAMES.map((name, i) => rowHead(dots[i], WIRINGS[name].name));
+  const ends = table("", ["", "size", "gradient", "by skips"], NAMES.map((_, i) => [heads[i], cells[i]]));
+  stage.append(...Object.entries(TITLES).map(([name, words]) => panel(title(words), charts[name].node)),
+    html("div", { class: "lf-wide lf-table" }, ends),
+    wideNote("Toy numbers, no trained model: six random tokens of width 16, standardised; " +
       "f(x) = scale · ReLU(x W₁) W₂ with random W₁, W₂ of its own in each layer, inner width 64. Size: the root of the mean square of " +
       "all entries. The gradient enters at the output with size 1; the last column keeps only what reaches the input without passing any f."));
 
-  function render() {
+  function show(state) {
     const scale = 2 ** state.power;
-    const layers = `${state.depth} ${state.depth === 1 ? "layer" : "layers"}`;
+    const layers = counted(state.depth, "layer");
     const results = NAMES.map((name) => run(data, name, state.depth, scale));
-    wiring.value = state.wiring;
-    power.value = state.power;
-    depth.value = state.depth;
     const chosen = NAMES.indexOf(state.wiring);
-    const ends = results.map(({ sizes, gradients, skips }) => [sizes.at(-1), gradients.at(-1), skips.at(-1)]);
-    const curvesOf = { size: results.map(({ sizes }) => sizes), gradient: results.map(({ gradients }) => gradients) };
-    const y = powers([curvesOf.size, curvesOf.gradient]); // one axis for both charts, so that they can be compared
-    for (const [name, curves] of Object.entries(curvesOf)) {
-      const list = NAMES.map((key, i) => `${WIRINGS[key].name} ${threeFigures(curves[i].at(-1))}`).join(", ");
-      charts[name].draw({
-        label: `${TITLES[name]}, on a scale of powers of ten. After ${layers}: ${list}.`,
-        x: { low: 0, high: DEPTH, ticks: [0, 6, 12, 18, 24], show: String, name: name === "size" ? "layers passed" : "layers passed on the way back" },
-        y,
-        curves: curves.map((curve, i) => ({ name: WIRINGS[NAMES[i]].name, colour: COLOURS[i], strong: i === chosen, dots: i === chosen,
-          dash: i === chosen ? null : DASHES[i], points: curve.map((value, layer) => [layer, Math.log10(value)]) })),
-      });
-    }
-    caption.textContent = `After ${layers}, at weight scale ${format(scale)}`;
-    ends.forEach((row, i) => {
+    const last = results.map(({ sizes, gradients, skips }) => [sizes.at(-1), gradients.at(-1), skips.at(-1)]);
+    drawCharts(charts, results, layers, chosen);
+    ends.caption.textContent = `After ${layers}, at weight scale ${format(scale)}`;
+    last.forEach((row, i) => {
       row.forEach((value, j) => { cells[i][j].textContent = threeFigures(value); });
       heads[i].classList.toggle("lf-chosen", i === chosen);
     });
-    const [{ name }, [out, gradient]] = [WIRINGS[state.wiring], ends[chosen].map(threeFigures)];
+    const [{ name }, [out, gradient]] = [WIRINGS[state.wiring], last[chosen].map(threeFigures)];
     publish({ ...state, scale, ...Object.fromEntries(NAMES.map((name, i) => [name, results[i]])) },
-      `${name[0].toUpperCase()}${name.slice(1)}, ${layers}, weight scale ${format(scale)}: ` +
+      `${capital(name)}, ${layers}, weight scale ${format(scale)}: ` +
       `the tokens leave with size ${out}, the gradient reaches the input with size ${gradient}.`);
   }
-  render();
+  set(START);
 }

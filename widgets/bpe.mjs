@@ -1,14 +1,18 @@
 // Byte-pair encoding of a text that the reader types (chapter 01): its merges one by one, learned from the text itself or
 // from the Python reference; other vocabularies beside it; and what other languages pay. `vocabularies.json` is what
 // tools/models/tokens_figure.py learned from the reference.
-import { checkbox, choice, format, frame, html, playButton, slider, textField } from "./common.mjs";
+import {
+  bar, bindTo, button, checkbox, choice, clamp, factList, format, frame, html, playButton, rowHead, slider, stored, table, textField, title,
+  total, wide, wideNote,
+} from "./common.mjs";
 import { applying, bytesOf, idsOf, learn, piecesOf, readable } from "./merges.mjs";
 
 const START = "low lower lowest newer newest wider widest";
 const MOST = 200; // merges on the slider at most
 const SIZES = [512, 1000, 2048, 4096]; // of vocabularies learned from the reference; the chapter's has 1,000 with its special token
 const FIRST = { text: START, view: "merges", source: "text", applied: 4, gpt2: false, kind: "1000" };
-const VOCABULARIES = [...["bytes", "characters", "words"].map((kind) => [kind, kind]), ...SIZES.map((size) => [String(size), `byte pairs, ${size.toLocaleString("en")}`])];
+const VOCABULARIES = [...["bytes", "characters", "words"].map((kind) => [kind, kind]),
+  ...SIZES.map((size) => [String(size), `byte pairs, ${size.toLocaleString("en")}`])];
 
 const chip = (words, style = "") => html("span", { class: `lf-chip ${style}` }, words);
 
@@ -34,30 +38,26 @@ function cuts({ characters, words, manual }, text) {
 
 /** A table of bars; `show(rows)` fills it: of each row the cells, the bar's share of 1, what stands over it, and whether it is chosen. */
 function bars(caption, columns) {
-  const body = html("tbody");
-  const heads = columns.map((words) => html("th", { scope: "col" }, words));
-  const head = html("thead", {}, html("tr", {}, heads[0], html("td"), heads.slice(1)));
-  const table = html("table", { class: "lf-shares" }, html("caption", {}, caption), head, body);
-  const bar = (share) => html("span", { class: "lf-bar", style: `width: ${100 * share}%; color: var(--lf-hue-1)` });
-  const show = (rows) => body.replaceChildren(...rows.map(({ cells: [name, ...cells], share, over = "", chosen }) =>
-    html("tr", { class: chosen ? "lf-said" : null }, html("th", { scope: "row" }, name),
-      html("td", { class: "lf-bar-cell" }, over, bar(share)), cells.map((cell) => html("td", {}, String(cell))))));
-  return { table, show };
+  const node = table(caption, [columns[0], "", ...columns.slice(1)], [], { class: "lf-shares" });
+  const show = (rows) => node.tBodies[0].replaceChildren(...rows.map(({ cells: [name, ...cells], share, over = "", chosen }) =>
+    html("tr", { class: chosen ? "lf-said" : null }, rowHead(name),
+      html("td", { class: "lf-bar-cell" }, over, bar(`var(--lf-hue-1); width: ${100 * share}%`)),
+      cells.map((cell) => html("td", {}, String(cell))))));
+  return { node, show };
 }
 
 /** The replay of merges: a list of chips, and of the merges so far. */
 function replay() {
-  const facts = ["bytes", "tokens", "vocabulary", "next merge"].map((name) => [name, html("dd")]);
+  const facts = factList(["bytes", "tokens", "vocabulary", "next merge"]);
   const learned = html("ol", { class: "lf-chips lf-scroll", "aria-label": "Merges so far", tabindex: 0 });
-  const list = html("div", { class: "lf-wide" }, html("dl", { class: "lf-facts" }, facts.map(([name, value]) => html("div", {}, html("dt", {}, name), value))));
-  const node = html("div", { class: "lf-wide" }, html("p", { class: "lf-title" }, "Merges so far, and how often each pair occurred then"), learned);
+  const node = wide(title("Merges so far, and how often each pair occurred then"), learned);
   function show(model, applied, count, next, word) {
     learned.replaceChildren(...model.merges.slice(0, applied).map(({ pair: [left, right], times, number }) =>
       html("li", {}, `${number}. `, chip(word(left)), " + ", chip(word(right)), ` (${times}×)`)));
     learned.hidden = applied === 0;
-    for (const [name, value] of facts) value.textContent = name === "next merge" ? next : count[name];
+    facts.show([...Object.values(count), next]);
   }
-  return { list, node, show };
+  return { list: wide(facts.node), node, show };
 }
 
 /** A text as chips, of which those are marked that a merge made, that come next, or that just came. */
@@ -73,35 +73,33 @@ function chipsOf(pieces, best, made, word) {
 }
 
 /** What the Python reference taught, and lists of countries cut by it; null if it cannot be had. */
-async function fetchVocabularies() {
-  const response = await fetch(new URL("vocabularies.json", import.meta.url)).catch(() => ({}));
-  if (!response.ok) return null;
-  const { merges, languages, ...rest } = await response.json();
-  const stored = { ...rest, manual: applying(merges) };
-  return { ...stored, languages: languages.map((language) => ({ ...language, cut: cuts(stored, language.text) })) };
-}
+const fetchVocabularies = () => stored("vocabularies.json").then(({ merges, languages, ...rest }) => {
+  const taught = { ...rest, manual: applying(merges) };
+  return { ...taught, languages: languages.map((language) => ({ ...language, cut: cuts(taught, language.text) })) };
+}, () => null);
 
 function build({ controls, stage }, { set, step, play: playOn }) {
-  const field = textField({ label: "Text", maxlength: 300, oninput: (text) => set({ text }) });
-  const view = choice({ legend: "Show", onchange: (value) => set({ view: value }),
+  const field = textField({ label: "Text", maxlength: 300 });
+  const view = choice({ legend: "Show",
     options: [["merges", "one merge after the other"], ["vocabularies", "other vocabularies"], ["languages", "other languages"]] });
   const source = choice({ legend: "Merges learned from", onchange: (value) => set({ source: value, applied: 0 }),
     options: [["text", "this text"], ["reference", "the Python reference"]] });
-  const merges = slider({ label: "Merges", min: 0, max: 1, show: (value) => `${value} of ${merges?.input.max ?? 0}`, oninput: (applied) => set({ applied }) });
-  const button = (words, by) => html("button", { type: "button", class: "lf-button", onclick: () => step(by) }, words);
-  const [back, forward, play] = [button("Undo one", -1), button("Merge one", 1), playButton(playOn)];
-  const gpt2 = checkbox({ label: "spell tokens as GPT-2's files do", onchange: (on) => set({ gpt2: on }) });
-  const vocabulary = choice({ legend: "Vocabulary", onchange: (value) => set({ kind: value }), options: VOCABULARIES });
+  const merges = slider({ label: "Merges", min: 0, max: 1, show: (value) => `${value} of ${merges?.input.max ?? 0}`,
+    onchange: (applied) => set({ applied }) });
+  const [back, forward, play] = [button("Undo one", () => step(-1)), button("Merge one", () => step(1)), playButton(playOn)];
+  const gpt2 = checkbox({ label: "spell tokens as GPT-2's files do" });
+  const vocabulary = choice({ legend: "Vocabulary", options: VOCABULARIES });
+  const bound = bindTo(set, { text: field, view, source, gpt2, kind: vocabulary });
   const replaying = [source.node, merges.node, play.node, back, forward, gpt2.node];
   controls.append(field.node, view.node, ...replaying, vocabulary.node);
-  const [log, title, note] = [replay(), html("p", { class: "lf-title" }), html("p", { class: "lf-note lf-wide" })];
+  const [log, head, said] = [replay(), title(), wideNote()];
   const chips = html("ul", { class: "lf-chips", "aria-label": "The text as tokens, one item for each piece" });
   const kinds = bars("Tokens of the text in each vocabulary", ["vocabulary", "size", "tokens", "unknown"]);
   const tongues = bars("Tokens of the same list of countries", ["language", "tokens", "per letter", "English = 1"]);
-  const cut = html("div", { class: "lf-wide" }, title, chips);
-  stage.append(log.list, kinds.table, tongues.table, cut, log.node, note);
-  const of = { merges: [...replaying, log.list, log.node], vocabularies: [kinds.table], languages: [tongues.table] };
-  return { field, view, source, merges, back, forward, play, gpt2, vocabulary, log, title, chips, cut, note, kinds, tongues, of };
+  const cut = wide(head, chips);
+  stage.append(log.list, kinds.node, tongues.node, cut, log.node, said);
+  const of = { merges: [...replaying, log.list, log.node], vocabularies: [kinds.node], languages: [tongues.node] };
+  return { bound, view, source, merges, back, forward, play, vocabulary, log, head, chips, cut, said, kinds, tongues, of };
 }
 
 const NOTES = {
@@ -111,87 +109,101 @@ const NOTES = {
     "Filled in red: the pair that is merged next; among equally frequent pairs, the one with the smaller token numbers.",
   vocabularies: "All were made of the Python reference: its characters; its 999 most frequent words, numbers and signs, with the space before " +
     "them; its first merges. Filled in red: unknown, one and the same token to a model.",
-  languages: "The same five countries, as Unicode's CLDR lists them; the vocabularies were learned from English. Press a language to see how its list is cut.",
+  languages: "The same five countries, as Unicode's CLDR lists them; the vocabularies were learned from English. " +
+    "Press a language to see how its list is cut.",
 };
 
-export async function mount(element) {
-  const stored = await fetchVocabularies();
-  let [state, model, cuttings] = [FIRST, learn(START, MOST), stored && cuts(stored, START)];
-  const reset = () => { parts.play.run(false); set(FIRST); };
-  const { publish, ...places } = frame(element, { label: "Live figure: byte-pair encoding, one merge at a time", reset });
-  const isDone = () => state.applied === model.merges.length;
-  const play = () => { // at the end, from the beginning
-    set({ applied: isDone() ? 0 : state.applied + 1 });
-    if (state.view !== "merges" || isDone()) parts.play.run(false);
-  };
-  const parts = build(places, { set: (change) => set(change), step: (by) => set({ applied: state.applied + by }), play });
+/** The figure: its settings, the merges and the cuts of its text, and how each of its three views shows them. */
+class Encoding {
+  constructor(element, stored) {
+    Object.assign(this, { stored, state: {} });
+    const { publish, ...places } = frame(element, { label: "byte-pair encoding, one merge at a time",
+      reset: () => { this.stop(); this.set(FIRST); } });
+    this.publish = publish;
+    this.parts = build(places, { set: (change) => this.set(change), step: (by) => this.set({ applied: this.state.applied + by }),
+      play: () => this.play() });
+    this.set(FIRST);
+  }
 
-  function set(change) {
-    const before = state;
-    state = { ...state, ...change };
-    if (state.text !== before.text || state.source !== before.source) model = state.source === "text" ? learn(state.text, MOST) : stored.manual(state.text);
-    if (state.text !== before.text && stored) cuttings = cuts(stored, state.text);
-    state.applied = Math.max(0, Math.min(state.applied, model.merges.length));
-    const { field, view, source, gpt2, vocabulary, cut, note, of } = parts;
-    field.value = state.text;
-    [view.value, source.value, gpt2.checked, vocabulary.value] = [state.view, state.source, state.gpt2, state.kind];
+  get isDone() { return this.state.applied === this.model.merges.length; }
+  stop() { this.parts.play.run(false); }
+
+  /** One more merge; at the end, from the beginning. */
+  play() {
+    this.set({ applied: this.isDone ? 0 : this.state.applied + 1 });
+    if (this.state.view !== "merges" || this.isDone) this.stop();
+  }
+
+  set(change) {
+    const [before, stored] = [this.state, this.stored];
+    const state = { ...before, ...change };
+    const isNew = state.text !== before.text;
+    if (isNew || state.source !== before.source) this.model = state.source === "text" ? learn(state.text, MOST) : stored.manual(state.text);
+    if (isNew && stored) this.cuttings = cuts(stored, state.text);
+    state.applied = clamp(state.applied, 0, this.model.merges.length);
+    this.state = state;
+    const { bound, view, source, vocabulary, cut, said, of } = this.parts;
+    bound.show(state);
     for (const [name, nodes] of Object.entries(of)) for (const node of nodes) node.hidden = name !== state.view;
     vocabulary.node.hidden = state.view === "merges";
     cut.hidden = state.view === "languages";
     view.node.hidden = !stored;
     source.node.hidden ||= !stored;
-    note.textContent = NOTES[state.view === "merges" && state.gpt2 ? "gpt2" : state.view];
-    const [numbers, sentence] = { merges: showMerges, vocabularies: showVocabularies, languages: showLanguages }[state.view]();
-    publish({ ...state, ...numbers }, state.text === "" && state.view !== "languages" ? "Type a text." : sentence);
+    said.textContent = NOTES[state.view === "merges" && state.gpt2 ? "gpt2" : state.view];
+    const [numbers, sentence] = this[state.view]();
+    this.publish({ ...state, ...numbers }, state.text === "" && state.view !== "languages" ? "Type a text." : sentence);
   }
 
-  function showMerges() {
-    const { text, applied, gpt2 } = state;
-    const { merges, back, forward, log, title, chips } = parts;
+  merges() {
+    const { state: { text, applied, gpt2, source }, model, parts: { merges, back, forward, log, head, chips } } = this;
     const [pieces, best, last] = [model.steps[applied], model.merges[applied] ?? model.next, model.merges[applied - 1]];
     const word = (token) => (gpt2 ? model.spelled[token] : readable(model.bytes[token]));
     merges.max = model.merges.length;
     merges.value = applied;
     // A button that has the focus must keep it, so it is switched off for assistive technology and in looks only.
-    for (const [button, off] of [[back, applied === 0], [forward, applied === model.merges.length]]) button.setAttribute("aria-disabled", off);
-    title.textContent = "The text as tokens";
+    back.setAttribute("aria-disabled", applied === 0);
+    forward.setAttribute("aria-disabled", this.isDone);
+    head.textContent = "The text as tokens";
     chips.replaceChildren(...chipsOf(pieces, best, last && 255 + last.number, word));
     const count = { bytes: bytesOf(text).length, tokens: pieces.flat().length, vocabulary: 256 + (last?.number ?? 0) };
-    const none = state.source === "text" ? "none: every piece is one token" : "none: no other fits";
+    const none = source === "text" ? "none: every piece is one token" : "none: no other fits";
     const next = best ? `${word(best.pair[0])} + ${word(best.pair[1])} (${best.times}×)` : none;
     log.show(model, applied, count, next, word);
-    const names = ([left, right]) => [model.spelled[left], model.spelled[right]];
+    const names = (pair) => pair.map((token) => model.spelled[token]);
     const shown = model.merges.slice(0, applied);
     return [{ ...count, merges: shown.map(({ pair }) => names(pair)), counts: shown.map(({ times }) => times), ids: pieces.flat(),
-      spelled: pieces.flat().map((token) => model.spelled[token]), next: best ? { pair: names(best.pair), count: best.times } : null },
+      spelled: names(pieces.flat()), next: best ? { pair: names(best.pair), count: best.times } : null },
     `After ${applied} merges: ${count.tokens} tokens for ${count.bytes} bytes. Next merge: ${next}.`];
   }
 
-  function showVocabularies() {
+  vocabularies() {
+    const { cuttings, state: { kind }, parts: { kinds, head, chips } } = this;
     const most = Math.max(1, ...Object.values(cuttings).map(({ tokens }) => tokens));
-    parts.kinds.show(VOCABULARIES.map(([key, name]) => ({ cells: [name.split(",")[0], cuttings[key].size.toLocaleString("en"), cuttings[key].tokens, cuttings[key].unknown],
-      share: cuttings[key].tokens / most, chosen: key === state.kind })));
-    const chosen = cuttings[state.kind];
-    const name = Object.fromEntries(VOCABULARIES)[state.kind];
-    parts.title.textContent = `The text as ${name}`;
-    parts.chips.replaceChildren(...chosen.pieces.map((piece) => html("li", { class: "lf-word" },
+    kinds.show(VOCABULARIES.map(([key, name]) => {
+      const { size, tokens, unknown } = cuttings[key];
+      return { cells: [name.split(",")[0], size.toLocaleString("en"), tokens, unknown], share: tokens / most, chosen: key === kind };
+    }));
+    const { pieces, tokens, unknown } = cuttings[kind];
+    const name = Object.fromEntries(VOCABULARIES)[kind];
+    head.textContent = `The text as ${name}`;
+    chips.replaceChildren(...pieces.map((piece) => html("li", { class: "lf-word" },
       piece.map((token) => chip(token.words, token.unknown ? "lf-next" : token.id > 255 ? "lf-merged" : "")))));
-    const counts = Object.fromEntries(Object.entries(cuttings).map(([key, { size, tokens, unknown }]) => [key, { size, tokens, unknown }]));
-    return [{ cut: counts, ids: chosen.pieces.flat().map(({ id }) => id) },
-      `As ${name}: ${chosen.tokens} tokens, ${chosen.unknown} of them unknown.`];
+    const counts = Object.fromEntries(Object.entries(cuttings).map(([key, { pieces: _, ...numbers }]) => [key, numbers]));
+    return [{ cut: counts, ids: pieces.flat().map(({ id }) => id) }, `As ${name}: ${tokens} tokens, ${unknown} of them unknown.`];
   }
 
-  function showLanguages() {
-    const rows = stored.languages.map(({ cut: all, ...language }) => ({ ...language, letters: [...language.text].length, ...all[state.kind] }));
-    const most = Math.max(...rows.map(({ tokens }) => tokens));
-    const cell = (name, text) => html("button", { type: "button", class: "lf-button", onclick: () => set({ text, view: "vocabularies" }) }, name);
-    parts.tongues.show(rows.map(({ code, name, text, letters, tokens }) => ({ share: tokens / most, over: html("span", { lang: code, dir: "auto" }, text),
-      cells: [cell(name, text), tokens, format(tokens / letters), format(tokens / rows[0].tokens, 1)] })));
-    const unknown = rows.reduce((sum, row) => sum + row.unknown, 0);
+  languages() {
+    const rows = this.stored.languages.map(({ cut, ...language }) => ({ ...language, letters: [...language.text].length, ...cut[this.state.kind] }));
     const dearest = rows.reduce((a, b) => (b.tokens > a.tokens ? b : a));
+    const choose = (name, text) => button(name, () => this.set({ text, view: "vocabularies" }));
+    this.parts.tongues.show(rows.map(({ code, name, text, letters, tokens }) => ({
+      share: tokens / dearest.tokens, over: html("span", { lang: code, dir: "auto" }, text),
+      cells: [choose(name, text), tokens, format(tokens / letters), format(tokens / rows[0].tokens, 1)] })));
+    const unknown = total(rows.map((row) => row.unknown));
     return [{ languages: rows.map(({ code, tokens, unknown, letters }) => ({ code, tokens, unknown, letters })) },
-      `${dearest.name} pays most: ${dearest.tokens} tokens, where English pays ${rows[0].tokens}.${unknown ? ` Unknown, in all languages: ${unknown}.` : ""}`];
+      `${dearest.name} pays most: ${dearest.tokens} tokens, where English pays ${rows[0].tokens}.` +
+      `${unknown ? ` Unknown, in all languages: ${unknown}.` : ""}`];
   }
-
-  set({});
 }
+
+export async function mount(element) { new Encoding(element, await fetchVocabularies()); }

@@ -1,5 +1,5 @@
 // A small line chart: axes with ticks, and curves that are named at their right ends.
-import { svg } from "./common.mjs";
+import { clamp, ranked, stroke, svg, times, words } from "./common.mjs";
 
 const [WIDTH, HEIGHT] = [346, 260];
 const [LEFT, RIGHT, TOP, BOTTOM] = [46, 92, 24, 42];
@@ -21,12 +21,12 @@ export function threeFigures(value) {
 export function ticksBetween(low, high, most, steps = [1, 2, 4, 5, 10, 20, 50]) {
   const step = steps.find((size) => Math.floor(high / size) - Math.ceil(low / size) < most) ?? high - low;
   const first = Math.ceil(low / step);
-  return Array.from({ length: Math.floor(high / step) - first + 1 }, (_, i) => (first + i) * step);
+  return times(Math.floor(high / step) - first + 1, (i) => (first + i) * step);
 }
 
 /** Heights for names: each as near to its own as it can be, none on another, all inside the drawing. */
 function spread(heights) {
-  const order = heights.map((_, i) => i).sort((i, j) => heights[i] - heights[j]);
+  const order = ranked(heights.map((height) => -height));
   const placed = [];
   for (const i of order) placed.push(Math.max(heights[i], (placed.at(-1) ?? TOP) + (placed.length ? LINE : 0)));
   let limit = HEIGHT - BOTTOM;
@@ -46,30 +46,28 @@ export function chart() {
     const curves = given.filter(({ points }) => points.length); // one that begins later has no end yet
     const across = (value) => LEFT + ((value - x.low) / (x.high - x.low)) * (WIDTH - LEFT - RIGHT);
     const down = (value) => HEIGHT - BOTTOM - ((value - y.low) / (y.high - y.low)) * (HEIGHT - TOP - BOTTOM);
-    const text = (words, attributes) => svg("text", attributes, words);
     const step = (point, before) => (point === null ? "" : `${before ? "L" : "M"}${across(point[0])} ${down(point[1])}`);
     const path = (points) => points.map((point, i) => step(point, points[i - 1])).join("");
-    const grid = y.ticks.map((value) => [svg("path", { class: "lf-axis", d: `M${LEFT} ${down(value)}H${WIDTH - RIGHT}` }),
-      text(y.show(value), { x: LEFT - 6, y: down(value) + 4, "text-anchor": "end" })]);
-    const foot = x.ticks.map((value) => [svg("path", { class: "lf-axis", d: `M${across(value)} ${HEIGHT - BOTTOM}v5` }),
-      text(x.show(value), { x: across(value), y: HEIGHT - BOTTOM + 18, "text-anchor": "middle" })]);
+    const grid = y.ticks.map((value) => [stroke("lf-axis", `M${LEFT} ${down(value)}H${WIDTH - RIGHT}`),
+      words(y.show(value), LEFT - 6, down(value) + 4, { "text-anchor": "end" })]);
+    const foot = x.ticks.map((value) => [stroke("lf-axis", `M${across(value)} ${HEIGHT - BOTTOM}v5`),
+      words(x.show(value), across(value), HEIGHT - BOTTOM + 18)]);
     const named = curves.filter(({ name }) => name);
     const ends = named.map(({ points }) => points.at(-1));
     const heights = spread(ends.map(([, value]) => down(value)));
     const lines = curves.map((curve) => svg("g", { style: `color: ${curve.colour}` },
-      svg("path", { class: curve.strong ? "lf-curve lf-strong" : "lf-curve", d: path(curve.points), "stroke-dasharray": curve.dash }),
+      stroke(curve.strong ? "lf-curve lf-strong" : "lf-curve", path(curve.points), { "stroke-dasharray": curve.dash }),
       (curve.dots ? curve.points : []).map((point) => svg("circle", { cx: across(point[0]), cy: down(point[1]), r: 2.8, fill: "currentColor" })),
       curve.mark ? svg("circle", { class: "lf-spot", cx: across(curve.mark[0]), cy: down(curve.mark[1]), r: 5 }) : []));
-    const names = named.map(({ name, colour, strong }, i) => text(name, { class: "lf-halo", x: across(ends[i][0]) + 7,
-      y: heights[i] + 4, style: `fill: ${colour}`, "font-weight": strong ? 700 : 400 }));
-    const order = curves.map((_, i) => i).sort((i, j) => Boolean(curves[i].strong) - Boolean(curves[j].strong));
+    const names = named.map(({ name, colour, strong }, i) => words(name, across(ends[i][0]) + 7, heights[i] + 4,
+      { class: "lf-halo", "text-anchor": null, style: `fill: ${colour}`, "font-weight": strong ? 700 : 400 }));
+    const order = ranked(curves.map(({ strong }) => (strong ? 0 : 1))); // the strong ones above the others
     node.setAttribute("aria-label", label);
     node.replaceChildren(...grid.flat(), ...foot.flat(),
-      svg("path", { class: "lf-frame", d: `M${LEFT} ${TOP}V${HEIGHT - BOTTOM}H${WIDTH - RIGHT}` }),
-      ...(here === null ? [] : [svg("path", { class: "lf-here", d: `M${across(here.at)} ${TOP}V${HEIGHT - BOTTOM}` }),
-        text(here.name, { style: "fill: var(--lf-mark)", "font-weight": 700, y: TOP - 9, "text-anchor": "middle",
-          x: Math.max(LEFT + 40, Math.min(WIDTH - RIGHT - 40, across(here.at))) })]),
-      text(x.name, { x: (LEFT + WIDTH - RIGHT) / 2, y: HEIGHT - 6, "text-anchor": "middle" }),
+      stroke("lf-frame", `M${LEFT} ${TOP}V${HEIGHT - BOTTOM}H${WIDTH - RIGHT}`),
+      ...(here === null ? [] : [stroke("lf-here", `M${across(here.at)} ${TOP}V${HEIGHT - BOTTOM}`),
+        words(here.name, clamp(across(here.at), LEFT + 40, WIDTH - RIGHT - 40), TOP - 9, { style: "fill: var(--lf-mark)", "font-weight": 700 })]),
+      words(x.name, (LEFT + WIDTH - RIGHT) / 2, HEIGHT - 6),
       ...order.map((i) => lines[i]), ...names);
   }
   return { node, draw };

@@ -1,20 +1,35 @@
 // What the live figures share: small linear algebra, elements, controls and heat-mapped tables.
 // Matrices are arrays of rows, as in the book: rows are tokens.
 
+/** What `make(0)`, `make(1)`, … give, so many of them. */
+export const times = (count, make) => Array.from({ length: count }, (_, i) => make(i));
+export const total = (numbers) => numbers.reduce((sum, value) => sum + value, 0);
+export const mean = (numbers) => total(numbers) / numbers.length;
+/** Where the largest number stands; and the places of all numbers, from the largest to the smallest. */
+export const largest = (numbers) => numbers.indexOf(Math.max(...numbers));
+export const ranked = (numbers) => Array.from(numbers.keys()).sort((i, j) => numbers[j] - numbers[i]);
+export const clamp = (value, low, high) => Math.max(low, Math.min(high, value));
+
 export const transpose = (a) => a[0].map((_, j) => a.map((row) => row[j]));
 export const dot = (u, v) => u.reduce((sum, value, i) => sum + value * v[i], 0);
 export const matmul = (a, b) => { const columns = transpose(b); return a.map((row) => columns.map((c) => dot(row, c))); };
 export const add = (a, b) => a.map((row, i) => row.map((value, j) => value + b[i][j]));
 export const scaled = (a, factor) => a.map((row) => row.map((value) => value * factor));
-export const rowSums = (a) => a.map((row) => row.reduce((sum, value) => sum + value, 0));
-export const columnSums = (a) => rowSums(transpose(a));
+export const rowSums = (a) => a.map(total);
+
+/** Numbers between 0 and 1, always the same ones for a seed: Park and Miller's generator. */
+export function parkMiller(seed) {
+  const modulus = 2 ** 31 - 1;
+  let state = seed;
+  return () => (state = (48271 * state) % modulus) / modulus;
+}
 
 /** Softmax of one row of scores; hidden entries weigh exactly zero, a row that is all hidden gives zeros. */
 export function softmax(scores, visible = scores.map(() => true)) {
   const largest = Math.max(...scores.filter((_, i) => visible[i]));
   const exponentials = scores.map((score, i) => (visible[i] ? Math.exp(score - largest) : 0));
-  const total = exponentials.reduce((sum, value) => sum + value, 0);
-  return exponentials.map((value) => (total === 0 ? 0 : value / total));
+  const sum = total(exponentials);
+  return exponentials.map((value) => (sum === 0 ? 0 : value / sum));
 }
 
 /** A number for the eye: fixed digits, a true minus sign, and no negative zero. */
@@ -22,6 +37,9 @@ export function format(value, digits = 2) {
   const text = value.toFixed(digits);
   return Number(text) === 0 ? text.replace("-", "") : text.replace("-", "−");
 }
+
+/** A letter for the eye. */
+export const visible = (letter) => ({ " ": "␣", "\n": "↵", "\t": "⇥" })[letter] ?? letter;
 
 const SVG = "http://www.w3.org/2000/svg";
 
@@ -39,6 +57,59 @@ function fill(node, attributes, children) {
 export const html = (tag, attributes = {}, ...children) => fill(document.createElement(tag), attributes, children);
 export const svg = (tag, attributes = {}, ...children) => fill(document.createElementNS(SVG, tag), attributes, children);
 
+export const button = (words, onclick, more = {}) => html("button", { type: "button", class: "lf-button", onclick, ...more }, words);
+export const title = (...words) => html("p", { class: "lf-title" }, ...words);
+export const note = (...words) => html("p", { class: "lf-note" }, ...words);
+export const wideNote = (...words) => html("p", { class: "lf-note lf-wide" }, ...words);
+export const panel = (...parts) => html("div", { class: "lf-panel" }, ...parts);
+export const wide = (...parts) => html("div", { class: "lf-wide" }, ...parts);
+export const rowHead = (...words) => html("th", { scope: "row" }, ...words);
+export const columnHead = (...words) => html("th", { scope: "col" }, ...words);
+export const bar = (colour = "var(--lf-hue-1)") => html("span", { class: "lf-bar", style: `color: ${colour}` });
+
+/** A table: rows of cells, below heads for the columns, of which empty words give an empty cell. */
+export function table(caption, heads, rows, attributes = {}) {
+  const top = heads.map((head) => (head === "" ? html("td") : typeof head === "string" ? columnHead(head) : head));
+  return html("table", attributes, html("caption", {}, caption), top.length ? html("thead", {}, html("tr", {}, top)) : [],
+    html("tbody", {}, rows.map((row) => (Array.isArray(row) ? html("tr", {}, row.flat()) : row))));
+}
+
+const ARROWS = { ArrowUp: [-1, 0], ArrowDown: [1, 0], ArrowLeft: [0, -1], ArrowRight: [0, 1] };
+/** Have the arrow keys do `move(down, right, event)`. */
+export function onArrows(node, move) {
+  node.addEventListener("keydown", (event) => {
+    if (!ARROWS[event.key]) return;
+    event.preventDefault();
+    move(...ARROWS[event.key], event);
+  });
+}
+
+/** Where a key leads in a row of `count`, from place `n`, if it is one that leads anywhere. */
+export const placeAfter = (key, n, count) => ({ ArrowLeft: n - 1, ArrowRight: n + 1, Home: 0, End: count - 1 })[key];
+
+/** `begin(event)` hears when `node` is pressed, and `move(event)` of the pointer's way until it is let go. */
+export function onDrag(node, begin, move) {
+  let held = null;
+  node.addEventListener("pointerdown", (event) => {
+    if (event.button) return;
+    held = event.pointerId;
+    node.setPointerCapture(held);
+    begin(event);
+  });
+  node.addEventListener("pointermove", (event) => { if (event.pointerId === held) move(event); });
+  for (const end of ["pointerup", "pointercancel"]) node.addEventListener(end, () => { held = null; });
+}
+
+/** A line of a drawing, by its class and its path. */
+export const stroke = (kind, d, more = {}) => svg("path", { class: kind, d, ...more });
+/** Words in a drawing, their middle at a place. */
+export const words = (text, x, y, more = {}) => svg("text", { x, y, "text-anchor": "middle", ...more }, text);
+/** How much of its colour a node has, as the style sheet reads it. */
+export const tint = (node, share) => node.style.setProperty("--share", `${Math.round(100 * clamp(share, 0, 1))}%`);
+
+export const capital = (text) => `${text[0].toUpperCase()}${text.slice(1)}`;
+export const counted = (number, noun) => `${number} ${noun}${number === 1 ? "" : "s"}`;
+
 let count = 0;
 /** An id that no other figure on the page uses. */
 export const uniqueId = (stem) => `lf-${stem}-${++count}`;
@@ -51,6 +122,9 @@ function loadStyle() {
   }
 }
 
+/** What stands in a file beside the modules. */
+export const stored = async (file) => (await fetch(new URL(file, import.meta.url))).json();
+
 /** A canvas has colours of its own: draw again when the page, or a notebook, changes between light and dark. */
 export function whenThemeChanges(redraw) {
   const observer = new MutationObserver(redraw);
@@ -60,18 +134,23 @@ export function whenThemeChanges(redraw) {
 
 /**
  * Turn `element` into an empty live figure: a row of controls, a stage, and a sentence that is read aloud when it
- * changes, beside Reset if there is anything to reset. `publish(state, sentence)` gives the numbers now shown to tests, and to screen readers.
+ * changes, beside Reset if there is anything to reset. `publish(state, sentence)` gives the numbers now shown to tests,
+ * and to screen readers. Settings begin as `start`, and after each `set(change)` they are shown by `draw(settings)`;
+ * `bind({ name: control })` puts controls of single settings into the row, which then go with them.
  */
-export function frame(element, { label, reset }) {
+export function frame(element, { label, start, draw, reset }) {
   loadStyle();
   const controls = html("div", { class: "lf-controls" });
   const stage = html("div", { class: "lf-stage" });
   const summary = html("p", { class: "lf-summary", "aria-live": "polite" });
-  const button = reset ? html("button", { type: "button", class: "lf-button lf-reset", onclick: reset }, "Reset") : [];
+  const bound = [];
+  const back = reset ?? (start && (() => set(start)));
+  let settings = start;
   element.classList.add("lf");
   element.setAttribute("role", "group");
-  element.setAttribute("aria-label", label);
-  element.replaceChildren(controls, stage, html("div", { class: "lf-foot" }, summary, button));
+  element.setAttribute("aria-label", `Live figure: ${label}`);
+  const foot = html("div", { class: "lf-foot" }, summary, back ? button("Reset", back, { class: "lf-button lf-reset" }) : []);
+  element.replaceChildren(controls, stage, foot);
   let waiting;
   function publish(state, sentence) {
     element.dataset.state = JSON.stringify(state);
@@ -79,44 +158,69 @@ export function frame(element, { label, reset }) {
     // A drag makes many states a second: read out only the one at which the reader rests.
     waiting = setTimeout(() => { if (summary.textContent !== sentence) summary.textContent = sentence; }, 150);
   }
-  return { controls, stage, publish };
+  function set(change) {
+    settings = { ...settings, ...change };
+    for (const { show } of bound) show(settings);
+    draw(settings);
+  }
+  function bind(named) {
+    bound.push(bindTo(set, named));
+    controls.append(...bound.at(-1).nodes);
+  }
+  return { controls, stage, publish, set, bind, get settings() { return settings; } };
 }
 
-/** A labelled slider; `show(value)` puts the value into words. Set `slider.value = …` to move it from outside. */
-export function slider({ label, min, max, step = 1, show = String, ticks = [], oninput }) {
+/** Controls by the settings that they change, by `set`, unless they do something else; `show(settings)` moves them. */
+export function bindTo(set, named) {
+  const all = Object.entries(named);
+  for (const [name, control] of all) control.onchange ??= (value) => set({ [name]: value });
+  return {
+    nodes: all.map(([, { node }]) => node),
+    show(settings) { for (const [name, control] of all) control.value = settings[name]; },
+  };
+}
+
+/**
+ * A labelled slider, of numbers from `min` to `max` or of a list of `values`; `show(value)` puts the value into words. Set
+ * `slider.value = …` to move it from outside.
+ */
+export function slider({ label, values, min = 0, max = values.length - 1, step = 1, show = String, ticks = [], onchange }) {
   const [id, list] = [uniqueId("slider"), uniqueId("ticks")];
   const output = html("output", { for: id, class: "lf-output" });
   const input = html("input", { type: "range", id, min, max, step, list: ticks.length ? list : null });
   const node = html("div", { class: "lf-slider" }, html("label", { for: id }, label), input, output,
     ticks.length ? html("datalist", { id: list }, ticks.map((value) => html("option", { value }))) : []);
-  const say = () => { output.textContent = show(Number(input.value)); input.setAttribute("aria-valuetext", output.textContent); };
-  input.addEventListener("input", () => { say(); oninput(Number(input.value)); });
-  return {
-    node, input,
-    get value() { return Number(input.value); },
-    set value(value) { input.value = value; say(); },
+  const now = () => (values ? values[input.value] : Number(input.value));
+  const say = () => { output.textContent = show(now()); input.setAttribute("aria-valuetext", output.textContent); };
+  input.addEventListener("input", () => { say(); self.onchange(now()); });
+  const self = {
+    node, input, onchange,
+    set value(value) { input.value = values ? values.indexOf(value) : value; say(); },
     set max(value) { input.max = value; say(); },
   };
+  return self;
 }
 
 /** A labelled checkbox, drawn as it is everywhere else on the reader's machine. */
 export function checkbox({ label, onchange, hideLabel = false }) {
-  const input = html("input", { type: "checkbox", onchange: () => onchange(input.checked), "aria-label": hideLabel ? label : null });
+  const input = html("input", { type: "checkbox", onchange: () => self.onchange(input.checked), "aria-label": hideLabel ? label : null });
   const node = hideLabel ? html("label", { class: "lf-hit" }, input) : html("label", { class: "lf-check" }, input, label);
-  return { node, input, get checked() { return input.checked; }, set checked(value) { input.checked = value; } };
+  const self = { node, onchange, set value(value) { input.checked = value; } };
+  return self;
 }
 
 /** One of several, as a row of radio buttons; `options` is a list of [value, label]. */
 export function choice({ legend, options, onchange }) {
   const name = uniqueId("choice");
-  const inputs = options.map(([value]) => html("input", { type: "radio", name, value, onchange: () => onchange(value) }));
+  const inputs = options.map(([value]) => html("input", { type: "radio", name, value, onchange: () => self.onchange(value) }));
   const labels = options.map(([, label], i) => html("label", { class: "lf-check" }, inputs[i], label));
   const node = html("fieldset", { class: "lf-choice" }, html("legend", {}, legend), labels);
-  return {
-    node, labels,
+  const self = {
+    node, labels, onchange,
     get value() { return inputs.find((input) => input.checked)?.value; },
     set value(value) { for (const input of inputs) input.checked = input.value === String(value); },
   };
+  return self;
 }
 
 /** One of several, as a list that opens; `options` is a list of [value, label]. */
@@ -124,44 +228,57 @@ export function picker({ label, options, onchange }) {
   const id = uniqueId("picker");
   const select = html("select", { id, onchange: () => onchange(select.value) }, options.map(([value, words]) => html("option", { value }, words)));
   const node = html("div", { class: "lf-pick" }, html("label", { for: id }, label), select);
-  return { node, select, get value() { return select.value; }, set value(value) { select.value = value; } };
+  return { node, set value(value) { select.value = value; } };
 }
 
-/** A labelled line of text, which is cut where it is longer than can be typed. */
-export function textField({ label, oninput, maxlength = 400 }) {
+/** A labelled line of text, or a `textarea` of several, which is cut where it is longer than can be typed. */
+export function textField({ label, maxlength, tag = "input", onchange }) {
   const id = uniqueId("text");
-  const input = html("input", { id, type: "text", maxlength, autocomplete: "off", spellcheck: "false", oninput: () => oninput(input.value.slice(0, maxlength)) });
-  const node = html("div", { class: "lf-field" }, html("label", { for: id }, label), input);
+  const input = html(tag, { id, type: tag === "input" ? "text" : null, maxlength, rows: tag === "input" ? null : 1,
+    autocomplete: "off", autocapitalize: "off", spellcheck: "false",
+    oninput: () => self.onchange(input.value.slice(0, maxlength)) });
+  const name = html("label", { for: id }, label);
+  const node = html("div", { class: "lf-field" }, name, input);
   // What is being typed is not written again, so that the cursor stays where it is.
-  return { node, input, get value() { return input.value; }, set value(value) { if (input.value !== value) input.value = value; } };
+  const self = { node, name, onchange, set value(value) { if (input.value !== value) input.value = value; } };
+  return self;
 }
+
+/** Whether the reader wants little to move. */
+export const isCalm = () => matchMedia("(prefers-reduced-motion: reduce)").matches;
 
 /**
  * A button that has `step()` done again and again: slowly for those who want little to move. `run(false)` stops it, and
  * `onpause()` hears of it.
  */
 export function playButton(step, onpause = () => {}) {
-  const node = html("button", { type: "button", class: "lf-button lf-play", onclick: () => run(timer === null) }, "Play");
+  const node = button("Play", () => run(timer === null), { class: "lf-button lf-play" });
   let timer = null;
   const go = () => (node.isConnected ? step() : run(false));
   function run(on) {
     if (on === (timer !== null)) return;
     clearInterval(timer);
-    timer = on ? setInterval(go, matchMedia("(prefers-reduced-motion: reduce)").matches ? 1000 : 400) : null;
+    timer = on ? setInterval(go, isCalm() ? 1000 : 400) : null;
     node.textContent = on ? "Pause" : "Play";
     if (on) go(); else onpause();
   }
   return { node, run, get isRunning() { return timer !== null; } };
 }
 
+/** A row of facts by their names; `show(values)` fills it. */
+export function factList(names) {
+  const values = names.map(() => html("dd"));
+  const node = html("dl", { class: "lf-facts" }, names.map((name, i) => html("div", {}, html("dt", {}, name), values[i])));
+  return { node, show: (facts) => facts.forEach((fact, i) => { values[i].textContent = fact; }) };
+}
+
 /** What is seen only when its button is pressed. */
 export function fold(label, ...children) {
   const id = uniqueId("fold");
   const inside = html("div", { id, class: "lf-folded", hidden: true }, ...children);
-  const button = html("button", { type: "button", class: "lf-button lf-fold", "aria-expanded": "false", "aria-controls": id }, label);
-  const set = (open) => { inside.hidden = !open; button.setAttribute("aria-expanded", open); };
-  button.addEventListener("click", () => set(inside.hidden));
-  return { node: html("div", { class: "lf-wide" }, button, inside), set open(value) { set(value); } };
+  const opener = button(label, () => set(inside.hidden), { class: "lf-button lf-fold", "aria-expanded": "false", "aria-controls": id });
+  const set = (open) => { inside.hidden = !open; opener.setAttribute("aria-expanded", open); };
+  return { node: wide(opener, inside), set open(value) { set(value); } };
 }
 
 /**
@@ -177,9 +294,7 @@ export function numberTable({ caption, rows, columns, limit, onchange, onfault }
     },
     onblur: () => update(present) });
   const inputs = rows.map((_, i) => columns.map((__, j) => field(i, j)));
-  const lines = inputs.map((row, i) => html("tr", {}, html("th", { scope: "row" }, rows[i]), row.map((input) => html("td", {}, input))));
-  const table = html("table", { class: "lf-numbers" }, html("caption", {}, caption),
-    html("thead", {}, html("tr", {}, html("td"), columns.map((name) => html("th", { scope: "col" }, name)))), html("tbody", {}, lines));
+  const lines = inputs.map((row, i) => html("tr", {}, rowHead(rows[i]), row.map((input) => html("td", {}, input))));
   let present;
   function update(values) {
     present = values;
@@ -189,7 +304,7 @@ export function numberTable({ caption, rows, columns, limit, onchange, onfault }
       input.removeAttribute("aria-invalid");
     }));
   }
-  return { table, lines, inputs, update };
+  return { table: table(caption, ["", ...columns], lines, { class: "lf-numbers" }), lines, update };
 }
 
 /**
@@ -197,7 +312,7 @@ export function numberTable({ caption, rows, columns, limit, onchange, onfault }
  * the ink in both themes (widgets.css), so the number in the cell can always be read.
  */
 export function heat(cell, value, limit = 1) {
-  cell.style.setProperty("--share", `${Math.round(100 * Math.min(1, Math.abs(value) / limit))}%`);
+  tint(cell, Math.abs(value) / limit);
   cell.classList.toggle("lf-negative", value < 0);
 }
 
@@ -221,13 +336,13 @@ export function gauge(style, signed) {
 export function matrixTable({ caption, rows, columns, digits = 2, limit = 1, corner = "", sums = false }) {
   const cells = rows.map(() => columns.map(() => html("td", { class: "lf-cell" })));
   const [right, below] = [rows.map(() => html("td", { class: "lf-sum" })), columns.map(() => html("td", { class: "lf-sum" }))];
-  const heads = rows.map((name) => html("th", { scope: "row" }, name));
-  const tops = columns.map((name) => html("th", { scope: "col" }, name));
+  const heads = rows.map((name) => rowHead(name));
+  const tops = columns.map((name) => columnHead(name));
   const sumHead = (scope) => html("th", { scope, class: "lf-sum" }, "sum");
-  const table = html("table", { class: "lf-matrix" }, html("caption", {}, caption),
-    html("thead", {}, html("tr", {}, corner ? html("th", { scope: "col", class: "lf-corner" }, corner) : html("td"), tops, sums ? sumHead("col") : [])),
-    html("tbody", {}, cells.map((row, i) => html("tr", {}, heads[i], row, sums ? right[i] : [])),
-      sums ? html("tr", {}, sumHead("row"), below, html("td", { class: "lf-sum" })) : []));
+  const first = corner && html("th", { scope: "col", class: "lf-corner" }, corner);
+  const lines = cells.map((row, i) => [heads[i], row, sums ? right[i] : []]);
+  if (sums) lines.push([sumHead("row"), below, html("td", { class: "lf-sum" })]);
+  const node = table(caption, [first, ...tops, ...(sums ? [sumHead("col")] : [])], lines, { class: "lf-matrix" });
   function update(values) {
     values.forEach((row, i) => row.forEach((value, j) => {
       cells[i][j].textContent = format(value, digits);
@@ -235,7 +350,7 @@ export function matrixTable({ caption, rows, columns, digits = 2, limit = 1, cor
     }));
     if (!sums) return;
     rowSums(values).forEach((sum, i) => { right[i].textContent = format(sum, digits); });
-    columnSums(values).forEach((sum, j) => { below[j].textContent = format(sum, digits); });
+    rowSums(transpose(values)).forEach((sum, j) => { below[j].textContent = format(sum, digits); });
   }
-  return { table, cells, heads, tops, right, below, update };
+  return { table: node, cells, heads, tops, right, below, update };
 }

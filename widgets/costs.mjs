@@ -1,22 +1,22 @@
 // What a layer of attention costs, over the length: operations, what it keeps for its gradients, and the cache (chapter 11).
 import { chart, powerOfTen, threeFigures } from "./chart.mjs";
-import { choice, frame, html, slider } from "./common.mjs";
+import { choice, frame, html, note, panel, rowHead, slider, table } from "./common.mjs";
 
-const LENGTHS = [64, 128, 256, 512, 1024, 2048, 4096, 8192, 16384, 32768, 65536];
+const WINDOWS = [64, 128, 256, 512, 1024, 2048, 4096];
+const LENGTHS = [...WINDOWS, 8192, 16384, 32768, 65536];
 const WIDTH = 64; // of a query, a key and a value
 const HEADS = [1, 2, 4, 8, 16, 32];
-const WINDOWS = [64, 128, 256, 512, 1024, 2048, 4096];
 const FORMS = { direct: "all at once", blockwise: "by blocks", window: "window", linear: "linear" };
 const SHOWN = { operations: "operations", kept: "bytes kept", cache: "cache, bytes" };
 
 /** How many pairs of a query and a key are within a causal window. */
-export const pairsWithin = (length, window) => {
+const pairsWithin = (length, window) => {
   const wide = Math.min(length, window);
   return (wide * (wide + 1)) / 2 + (length - wide) * wide;
 };
 
 /** Operations of the products, bytes kept for the gradients and bytes of keys and values, of one layer in float32. */
-export function costs({ length, heads, kvHeads, window }) {
+function costs({ length, heads, kvHeads, window }) {
   const perPair = 2 * heads * 2 * WIDTH;
   const rows = 4 * heads * length * WIDTH;
   const linearKept = 3 * rows + 4 * heads * length;
@@ -31,50 +31,41 @@ export function costs({ length, heads, kvHeads, window }) {
 
 export function mount(element) {
   const start = { length: 4096, heads: 8, kvHeads: 8, window: 512, shown: "operations" };
-  let state = { ...start };
-  const set = (change) => { state = { ...state, ...change }; state.kvHeads = Math.min(state.kvHeads, state.heads); render(); };
-  const { controls, stage, publish } = frame(element, { label: "Live figure: what a layer of attention costs", reset: () => set(start) });
-  const places = (label, name, list) => slider({ label, min: 0, max: list.length - 1,
-    show: (place) => list[place].toLocaleString("en"), oninput: (place) => set({ [name]: list[place] }) });
-  const sliders = { length: [places("Tokens", "length", LENGTHS), LENGTHS], heads: [places("Heads", "heads", HEADS), HEADS],
-    kvHeads: [places("KV heads", "kvHeads", HEADS), HEADS], window: [places("Window", "window", WINDOWS), WINDOWS] };
-  const shown = choice({ legend: "Chart of", options: Object.entries(SHOWN),
-    onchange: (value) => set({ shown: value }) });
-  controls.append(...Object.values(sliders).map(([each]) => each.node), shown.node);
+  const { stage, publish, set, bind } = frame(element, { label: "what a layer of attention costs", start, draw });
+  const places = (label, values) => slider({ label, values, show: (number) => number.toLocaleString("en") });
+  bind({ length: places("Tokens", LENGTHS), heads: places("Heads", HEADS), kvHeads: places("KV heads", HEADS), window: places("Window", WINDOWS),
+    shown: choice({ legend: "Chart of", options: Object.entries(SHOWN) }) });
 
-  const rows = Object.entries(FORMS).map(([form, name]) => ({ form, head: html("th", { scope: "row" }, name),
-    cells: Object.keys(SHOWN).map(() => html("td")) }));
-  const caption = html("caption");
-  const heads = ["", ...Object.keys(SHOWN)].map((name) => html("th", { scope: "col" }, name));
-  const table = html("table", {}, caption, html("thead", {}, html("tr", {}, heads)),
-    html("tbody", {}, rows.map(({ head, cells }) => html("tr", {}, head, cells))));
+  const columns = Object.keys(SHOWN);
+  const cells = Object.keys(FORMS).map(() => columns.map(() => html("td")));
+  const numbers = table("", ["", ...columns], Object.values(FORMS).map((name, i) => [rowHead(name), cells[i]]));
   const drawing = chart();
-  stage.append(html("div", { class: "lf-panel lf-table", style: "flex-basis: 21rem" }, table,
-    html("p", { class: "lf-note" }, "One layer, queries, keys and values 64 wide, causal order, float32. “All at once” computes hidden " +
+  stage.append(html("div", { class: "lf-panel lf-table", style: "flex-basis: 21rem" }, numbers,
+    note("One layer, queries, keys and values 64 wide, causal order, float32. “All at once” computes hidden " +
       "scores, too; “by blocks” is counted as if it left out every one of them. Linear: one state for each token in turn; what " +
       "it keeps, and the caches of window and linear, are the least that would do; ours keep more.")),
-    html("div", { class: "lf-panel" }, drawing.node));
+    panel(drawing.node));
 
-  function render() {
+  function draw(state) {
+    if (state.kvHeads > state.heads) return set({ kvHeads: state.heads });
     const found = costs(state);
-    for (const [name, [each, list]] of Object.entries(sliders)) each.value = list.indexOf(state[name]);
-    shown.value = state.shown;
-    caption.textContent = `One layer at ${state.length.toLocaleString("en")} tokens (kept and cache: bytes)`;
-    for (const { form, cells } of rows) Object.keys(SHOWN).forEach((what, i) => { cells[i].textContent = threeFigures(found[form][what]); });
+    numbers.caption.textContent = `One layer at ${state.length.toLocaleString("en")} tokens (kept and cache: bytes)`;
+    Object.values(found).forEach((each, i) => columns.forEach((what, j) => { cells[i][j].textContent = threeFigures(each[what]); }));
     const over = LENGTHS.map((length) => costs({ ...state, length }));
     const all = over.flatMap((each) => Object.keys(FORMS).map((form) => Math.log10(each[form][state.shown])));
     const [low, high] = [Math.floor(Math.min(...all)), Math.ceil(Math.max(...all))];
     const whole = Array.from({ length: high - low + 1 }, (_, i) => low + i);
     drawing.draw({ label: `${SHOWN[state.shown]} over the number of tokens, for four forms of attention`,
-      x: { low: 6, high: 16, ticks: [6, 8, 10, 12, 14, 16], show: (power) => (power < 10 ? String(2 ** power) : `${2 ** (power - 10)}k`), name: "tokens" },
+      x: { low: 6, high: 16, ticks: [6, 8, 10, 12, 14, 16], name: "tokens",
+        show: (power) => (power < 10 ? String(2 ** power) : `${2 ** (power - 10)}k`) },
       y: { low, high, ticks: whole.filter((power) => (power - low) % 2 === 0), show: powerOfTen, name: SHOWN[state.shown] },
       here: { at: Math.log2(state.length), name: "" },
       curves: Object.entries(FORMS).map(([form, name], i) => ({ name, colour: `var(--lf-hue-${i + 1})`, strong: form === "direct",
         points: over.map((each, place) => [Math.log2(LENGTHS[place]), Math.log10(each[form][state.shown])]) })) });
     const ratio = (form) => threeFigures(found.direct[state.shown] / found[form][state.shown]);
-    publish({ ...state, costs: found }, `At ${state.length.toLocaleString("en")} tokens, ${SHOWN[state.shown]}: all at once takes ` +
+    return publish({ ...state, costs: found }, `At ${state.length.toLocaleString("en")} tokens, ${SHOWN[state.shown]}: all at once takes ` +
       `${ratio("blockwise")} times as many as by blocks, ${ratio("window")} times as many as with a window, ` +
       `${ratio("linear")} times as many as linear attention.`);
   }
-  render();
+  set(start);
 }

@@ -1,7 +1,7 @@
 // A plane of mathematics, x to the right and y up, with points that a mouse, a finger or the arrow keys move.
-import { format, svg } from "./common.mjs";
+import { clamp, format, onArrows, stroke, svg, times } from "./common.mjs";
 
-export const UNIT = 60; // pixels of the drawing for one unit of the plane
+const UNIT = 60; // pixels of the drawing for one unit of the plane
 const NEAR = 24; // a pointer takes hold of the nearest point within so many pixels of the screen
 
 const place = ([x, y]) => [x * UNIT, -y * UNIT];
@@ -51,18 +51,15 @@ export const label = (words, attributes = {}) => svg("text", { class: "lf-halo",
  * of an arrow from the origin. Arrow keys move it by a tenth, with Shift by a half; no coordinate leaves −limit to limit.
  */
 export function handle({ name, title, limit, onmove, shaft = true, ...look }) {
-  const [stem, dot, text] = [svg("path", { class: "lf-arrow", stroke: "currentColor" }), svg("circle", { r: 5, fill: "currentColor" }), label(name)];
+  const [stem, dot, text] = [stroke("lf-arrow", null, { stroke: "currentColor" }), svg("circle", { r: 5, fill: "currentColor" }), label(name)];
   const rings = [svg("circle", { class: "lf-ring", r: 13 }), svg("circle", { r: 30, fill: "transparent" })];
   const node = svg("g", { role: "slider", tabindex: 0, "aria-label": `${title}: a point, moved with the arrow keys`,
     "aria-valuemin": -limit, "aria-valuemax": limit, ...look, class: `lf-handle ${look.class ?? ""}` }, shaft ? stem : [], rings, dot, text);
-  const clip = (value) => Math.round(100 * Math.max(-limit, Math.min(limit, value))) / 100;
+  const clip = (value) => Math.round(100 * clamp(value, -limit, limit)) / 100;
   const self = { node, dot, point: [0, 0], move: (x, y) => onmove([clip(x), clip(y)]) };
-  node.addEventListener("keydown", (event) => {
-    const [dx, dy] = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, 1], ArrowDown: [0, -1] }[event.key] ?? [];
-    if (dx === undefined) return;
-    event.preventDefault();
+  onArrows(node, (down, right, event) => {
     const step = event.shiftKey ? 0.5 : 0.1;
-    self.move(self.point[0] + dx * step, self.point[1] + dy * step);
+    self.move(self.point[0] + right * step, self.point[1] - down * step);
   });
   self.show = (point, called = name) => {
     self.point = point;
@@ -80,11 +77,11 @@ export function handle({ name, title, limit, onmove, shaft = true, ...look }) {
 /** A square that shows coordinates from −limit to limit, what is drawn in it, and above that its handles. */
 export function plane({ title, limit, handles }, ...drawn) {
   const half = limit * UNIT + 10;
-  const ticks = Array.from({ length: Math.floor(limit) }, (_, i) => [i + 1, -i - 1]).flat();
+  const ticks = times(Math.floor(limit), (i) => [i + 1, -i - 1]).flat();
   // On a group inside the drawing browsers ignore touch-action: it stands on the drawing, in the style sheet.
   const node = svg("svg", { class: "lf-plane", viewBox: `${-half} ${-half} ${2 * half} ${2 * half}`, role: "group", "aria-label": title },
-    svg("path", { class: "lf-axis", d: `M${-half} 0H${half}M0 ${-half}V${half}` }),
-    ticks.map((n) => svg("path", { class: "lf-axis", d: `M${n * UNIT} -3v6M-3 ${n * UNIT}h6` })), ...drawn, handles.map((each) => each.node));
+    stroke("lf-axis", `M${-half} 0H${half}M0 ${-half}V${half}`),
+    ticks.map((n) => stroke("lf-axis", `M${n * UNIT} -3v6M-3 ${n * UNIT}h6`)), ...drawn, handles.map((each) => each.node));
   let held = null;
   const at = (event) => {
     const { x, y } = new DOMPoint(event.clientX, event.clientY).matrixTransform(node.getScreenCTM().inverse());

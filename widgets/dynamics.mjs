@@ -1,6 +1,9 @@
 // A rigid body that turns, followed by the implicit midpoint rule and by a trained model, in three dimensions (chapter 13).
 // `dynamics.json` holds the weights of the book's own models; tools/models/dynamics_figure.py writes it.
-import { add, choice, dot, format, frame, html, matmul, slider, softmax, svg, transpose } from "./common.mjs";
+import {
+  add, capital, choice, clamp, dot, format, frame, html, matmul, note, onArrows, onDrag, panel, rowHead, scaled, slider, softmax, stroke,
+  svg, table, times, transpose, words,
+} from "./common.mjs";
 import { threeFigures } from "./chart.mjs";
 
 const [KAPPA, STEP, WINDOW, SIZE, REACH] = [0.5, 0.2, 3, 320, 1.3];
@@ -45,15 +48,14 @@ function solve(a, b) {
   return rows.map((row, k) => row.slice(n).map((value) => value / row[k]));
 }
 
-const identity = (n) => Array.from({ length: n }, (_, i) => Array.from({ length: n }, (_, j) => Number(i === j)));
-const negative = (a) => a.map((row) => row.map((value) => -value));
-const residual = (x, weight, bias) => x.map((row, n) => row.map((value, j) => value + Math.tanh(dot(row, weight.map((line) => line[j])) + bias[j])));
+const identity = (n) => times(n, (i) => times(n, (j) => Number(i === j)));
+const residual = (x, weight, bias) => add(x, matmul(x, weight).map((row) => row.map((value, j) => Math.tanh(value + bias[j]))));
 
 /** One layer, of whichever kind it is. */
 function apply(layer, x) {
   if (layer.form) {
     const scores = matmul(matmul(x, layer.form), transpose(x));
-    if (layer.is_skew) return matmul(solve(add(identity(x.length), scores), add(identity(x.length), negative(scores))), x);
+    if (layer.is_skew) return matmul(solve(add(identity(x.length), scores), add(identity(x.length), scaled(scores, -1))), x);
     return matmul(scores.map((row) => softmax(row)), x);
   }
   return layer.steps.reduce((rows, { weight, bias }) => residual(rows, weight, bias), x);
@@ -79,78 +81,83 @@ const shown = (points) => { const end = points.findIndex((y) => !(length(y) < 4)
 
 /** The unit sphere: its outline, its equator and two meridians. */
 function globe(view) {
-  const turns = Array.from({ length: 49 }, (_, i) => (i * Math.PI) / 24);
+  const turns = times(49, (i) => (i * Math.PI) / 24);
   const circles = [(t) => [Math.cos(t), Math.sin(t), 0], (t) => [Math.cos(t), 0, Math.sin(t)], (t) => [0, Math.cos(t), Math.sin(t)]];
   const ends = [[1.15, 0, 0], [0, 1.15, 0], [0, 0, 1.15]].map((end, i) => {
     const [x, y] = place(end, view);
-    return svg("text", { x, y: y + 4, "text-anchor": "middle" }, `y${"₁₂₃"[i]}`);
+    return words(`y${"₁₂₃"[i]}`, x, y + 4);
   });
   return [svg("circle", { class: "lf-frame", cx: SIZE / 2, cy: SIZE / 2, r: SIZE / 2 / REACH }),
-    ...circles.map((circle) => svg("path", { class: "lf-axis", d: path(turns.map(circle), view) })), ...ends];
+    ...circles.map((circle) => stroke("lf-axis", path(turns.map(circle), view))), ...ends];
+}
+
+const spelt = (value) => (Number.isFinite(value) && value < 100 ? format(value, 3) : Number.isFinite(value) ? threeFigures(value) : "beyond bounds");
+
+/** Draw the sphere with the curves of the rule and of the model, of which the last point is so far from the rule's. */
+function show(picture, { state, first, rule, model }, distance) {
+  picture.setAttribute("aria-label",
+    `A sphere seen from a turn of ${format(state.turn, 1)} and a tilt of ${format(state.tilt, 1)}, with two curves: ` +
+    `the rule's, which stays on it, and the model's, which ends at a distance of ${distance} from it.`);
+  const [cx, cy] = place(first, state);
+  picture.replaceChildren(...globe(state),
+    stroke("lf-curve lf-strong", path(shown(model), state), { style: "color: var(--lf-hue-2)" }),
+    stroke("lf-curve", path(rule, state), { style: "color: var(--lf-ink)", "stroke-dasharray": "3 3" }),
+    svg("circle", { cx, cy, r: 4, fill: "var(--lf-hue-1)" }));
+}
+
+/** A picture that drags and arrow keys turn. */
+function turnable(figure) {
+  const picture = svg("svg", { viewBox: `0 0 ${SIZE} ${SIZE}`, role: "img", tabindex: 0, style: "touch-action: none; cursor: grab" });
+  const turnBy = (across, down) => {
+    const { turn, tilt } = figure.settings;
+    figure.set({ turn: turn + across, tilt: clamp(tilt + down, -1.5, 1.5) });
+  };
+  let held;
+  onArrows(picture, (down, right) => turnBy(right / 10, -down / 10));
+  onDrag(picture, (event) => { held = [event.clientX, event.clientY]; picture.focus(); }, (event) => {
+    const [x, y] = held;
+    held = [event.clientX, event.clientY];
+    turnBy((event.clientX - x) / 100, (event.clientY - y) / 100);
+  });
+  return picture;
 }
 
 export async function mount(element) {
   // The weights have single precision; their shortest decimals are read as what they stand for.
   const exact = (_, value) => (typeof value === "number" ? Math.fround(value) : value);
   const models = JSON.parse(await (await fetch(new URL("dynamics.json", import.meta.url))).text(), exact);
-  let state = { ...START };
-  const set = (change) => { state = { ...state, ...change }; render(); };
-  const { controls, stage, publish } = frame(element, {
-    label: "Live figure: a turning body in three dimensions, followed by a rule and by a model", reset: () => set(START),
+  const figure = frame(element, { label: "a turning body in three dimensions, followed by a rule and by a model", start: START, draw });
+  const { stage, set, bind } = figure;
+  bind({
+    kind: choice({ legend: "Model", options: Object.entries(LABELS) }),
+    circle: choice({ legend: "Begin", options: [["second", "without y₂"], ["first", "without y₁"]] }),
+    angle: slider({ label: "at the angle", values: times(619, (i) => (i + 10) / 100), show: (value) => format(value) }),
+    steps: slider({ label: "Points", min: 3, max: 1000 }),
   });
-  const kind = choice({ legend: "Model", options: Object.entries(LABELS), onchange: (value) => set({ kind: value }) });
-  const circle = choice({ legend: "Begin", options: [["second", "without y₂"], ["first", "without y₁"]], onchange: (value) => set({ circle: value }) });
-  const angle = slider({ label: "at the angle", min: 10, max: 628, show: (value) => format(value / 100), oninput: (value) => set({ angle: value / 100 }) });
-  const steps = slider({ label: "Points", min: 3, max: 1000, oninput: (value) => set({ steps: value }) });
-  controls.append(kind.node, circle.node, angle.node, steps.node);
 
-  const picture = svg("svg", { viewBox: `0 0 ${SIZE} ${SIZE}`, role: "img", tabindex: 0, style: "touch-action: none; cursor: grab" });
-  const keys = { ArrowLeft: [-0.1, 0], ArrowRight: [0.1, 0], ArrowUp: [0, 0.1], ArrowDown: [0, -0.1] };
-  const turnBy = (across, down) => set({ turn: state.turn + across, tilt: Math.max(-1.5, Math.min(1.5, state.tilt + down)) });
-  let held = null;
-  picture.addEventListener("keydown", (event) => { if (keys[event.key]) { event.preventDefault(); turnBy(...keys[event.key]); } });
-  picture.addEventListener("pointerdown", (event) => { held = [event.clientX, event.clientY]; picture.setPointerCapture(event.pointerId); picture.focus(); });
-  picture.addEventListener("pointermove", (event) => {
-    if (!held) return;
-    const [x, y] = held;
-    held = [event.clientX, event.clientY];
-    turnBy((event.clientX - x) / 100, (event.clientY - y) / 100);
-  });
-  for (const end of ["pointerup", "pointercancel"]) picture.addEventListener(end, () => { held = null; });
-
-  const tops = ["rule", "model"].map((name) => html("th", { scope: "col" }, name));
+  const picture = turnable(figure);
   const names = ["|y|²", "energy", "distance"];
   const cells = names.map(() => [html("td"), html("td")]);
-  const table = html("table", {}, html("caption", {}, "At the last point"), html("thead", {}, html("tr", {}, html("td"), tops)),
-    html("tbody", {}, names.map((name, i) => html("tr", {}, html("th", { scope: "row" }, name), cells[i]))));
-  stage.append(html("div", { class: "lf-panel" }, picture, html("p", { class: "lf-note" }, "Thin and dashed: the implicit midpoint rule. Thick: " +
-    "the model, which is given the first three points. Drag to turn, or use the arrow keys; a curve ends where it is twice as far out as the sphere.")),
-    html("div", { class: "lf-panel" }, table, html("p", { class: "lf-note" }, "The rule keeps both invariants but for rounding. The models saw " +
+  stage.append(panel(picture, note("Thin and dashed: the implicit midpoint rule. Thick: " +
+    "the model, which is given the first three points. Drag to turn, or use the arrow keys; " +
+    "a curve ends where it is twice as far out as the sphere.")),
+  panel(table("At the last point", ["", "rule", "model"], names.map((name, i) => [rowHead(name), cells[i]])),
+    note("The rule keeps both invariants but for rounding. The models saw " +
       "such trajectories, up to 100 steps of 0.2 each.")));
 
-  function render() {
-    const { sine, cosine } = { sine: Math.sin(state.angle), cosine: Math.cos(state.angle) };
+  function draw(state) {
+    const [sine, cosine] = [Math.sin(state.angle), Math.cos(state.angle)];
     const first = state.circle === "second" ? [sine, 0, cosine] : [0, sine, cosine];
     const rule = follow(first, state.steps + WINDOW - 1);
     const model = [...rule.slice(0, WINDOW), ...predict(models[state.kind], rule.slice(0, WINDOW), state.steps)];
-    kind.value = state.kind;
-    circle.value = state.circle;
-    angle.value = Math.round(100 * state.angle);
-    steps.value = state.steps;
     const [end, other] = [rule.at(-1), model.at(-1)];
     const distance = Math.sqrt(length(end.map((value, i) => value - other[i])));
     const numbers = [[length(end), length(other)], [energy(end), energy(other)], [0, distance]];
-    const words = (value) => (Number.isFinite(value) && value < 100 ? format(value, 3) : Number.isFinite(value) ? threeFigures(value) : "beyond bounds");
-    cells.forEach((row, i) => row.forEach((cell, j) => { cell.textContent = i === 2 && j === 0 ? "" : words(numbers[i][j]); }));
-    picture.setAttribute("aria-label", `A sphere seen from a turn of ${format(state.turn, 1)} and a tilt of ${format(state.tilt, 1)}, with two curves: ` +
-      `the rule's, which stays on it, and the model's, which ends at a distance of ${words(distance)} from it.`);
-    picture.replaceChildren(...globe(state),
-      svg("g", { style: "color: var(--lf-hue-2)" }, svg("path", { class: "lf-curve lf-strong", d: path(shown(model), state) })),
-      svg("g", { style: "color: var(--lf-ink)" }, svg("path", { class: "lf-curve", "stroke-dasharray": "3 3", d: path(rule, state) })),
-      ...[[first, "lf-hue-1"]].map(([point, hue]) => { const [cx, cy] = place(point, state); return svg("circle", { cx, cy, r: 4, fill: `var(--${hue})` }); }));
-    publish({ ...state, rule: end, model: other, lengths: numbers[0], energies: numbers[1], distance },
-      `${LABELS[state.kind][0].toUpperCase()}${LABELS[state.kind].slice(1)}, ${state.steps} points after the first three: length squared ` +
-      `${words(length(other))}, energy ${words(energy(other))} where the rule has ${words(energy(end))}, distance ${words(distance)}.`);
+    cells.forEach((row, i) => row.forEach((cell, j) => { cell.textContent = i === 2 && j === 0 ? "" : spelt(numbers[i][j]); }));
+    show(picture, { state, first, rule, model }, spelt(distance));
+    figure.publish({ ...state, rule: end, model: other, lengths: numbers[0], energies: numbers[1], distance },
+      `${capital(LABELS[state.kind])}, ${state.steps} points after the first three: length squared ` +
+      `${spelt(length(other))}, energy ${spelt(energy(other))} where the rule has ${spelt(energy(end))}, distance ${spelt(distance)}.`);
   }
-  render();
+  set(START);
 }

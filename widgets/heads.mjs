@@ -1,5 +1,5 @@
 // Multi-head attention with every number in sight (chapter 03): what each head looks at, and what each head adds.
-import { add, choice, format, frame, html, matmul, matrixTable, scaled, softmax, transpose } from "./common.mjs";
+import { add, button, choice, format, frame, html, matmul, matrixTable, note, panel, scaled, softmax, transpose, wide, wideNote } from "./common.mjs";
 
 // Toy numbers: fitted once so that the three heads look at different places (head 1 between article, noun and verb,
 // head 2 at the token before, head 3 at the token itself), then rounded to one decimal. Values and output: random.
@@ -47,15 +47,17 @@ function combine(heads, on) {
   return { concatenated, contributions, concatForm: matmul(concatenated, MODEL.outputWeights.flat()), sumForm: contributions.reduce(add) };
 }
 
+const tableBox = ({ table }) => html("div", { class: "lf-table" }, table);
+
 /** One head's heat map, below the button that switches it on and off. */
 function headPanel(h, weights, onswitch) {
-  const button = html("button", { type: "button", class: "lf-button", "aria-pressed": "true", onclick: () => onswitch(h) });
+  const power = button("", onswitch);
   const map = matrixTable({ caption: `Weights of head ${h + 1}`, rows: MODEL.tokens, columns: MODEL.tokens, corner: "query \\ key" });
   map.update(weights);
-  const node = html("div", { class: "lf-panel" }, button, html("div", { class: "lf-table" }, map.table));
+  const node = panel(power, tableBox(map));
   function show(on, chosen) {
-    button.setAttribute("aria-pressed", on);
-    button.textContent = `Head ${h + 1}: ${on ? "on" : "off"}`;
+    power.setAttribute("aria-pressed", on);
+    power.textContent = `Head ${h + 1}: ${on ? "on" : "off"}`;
     map.table.classList.toggle("lf-off", !on);
     map.cells.forEach((row, i) => row.forEach((cell) => cell.classList.toggle("lf-chosen", i === chosen)));
     map.heads.forEach((head, i) => head.classList.toggle("lf-chosen", i === chosen));
@@ -63,55 +65,57 @@ function headPanel(h, weights, onswitch) {
   return { node, show };
 }
 
-const tableBox = ({ table }) => html("div", { class: "lf-table" }, table);
+/** The tables below the heads, of which `show(state, combined)` fills those that change. */
+function tables() {
+  const common = { limit: LIMIT, columns: FEATURES };
+  const joined = matrixTable({ ...common, caption: "The heads' outputs, side by side (head.component)", rows: [""], columns: INNER });
+  const matrix = matrixTable({ ...common, caption: "W_O: two rows for each head", rows: INNER, digits: 1 });
+  const parts = matrixTable({ ...common, caption: "What each head adds: its output times its own two rows of W_O",
+    rows: HEADS.map((h) => `head ${h + 1}`) });
+  const result = matrixTable({ ...common, caption: "Output", rows: [""] });
+  matrix.update(MODEL.outputWeights.flat());
+  const begins = (j) => j > 0 && INNER[j].endsWith(".1");
+  for (const row of [joined.tops, ...joined.cells]) row.forEach((cell, j) => cell.classList.toggle("lf-block-start", begins(j)));
+  const concatView = html("div", { class: "lf-wide lf-beside" }, tableBox(joined), tableBox(matrix));
+  const sumView = wide(tableBox(parts));
+  function show({ form, chosen }, { concatenated, contributions, concatForm, sumForm }) {
+    const isSum = form === "sum";
+    [concatView.hidden, sumView.hidden] = [isSum, !isSum];
+    joined.heads[0].textContent = result.heads[0].textContent = MODEL.tokens[chosen];
+    joined.update([concatenated[chosen]]);
+    parts.update(contributions.map((rows) => rows[chosen]));
+    result.update([(isSum ? sumForm : concatForm)[chosen]]);
+    result.table.caption.textContent = isSum ? "Output: the sum of the rows above" : "Output: the heads' outputs, side by side, times W_O";
+  }
+  return { views: [concatView, sumView], result: tableBox(result), show };
+}
 
 export function mount(element) {
   const heads = HEADS.map(runHead);
-  const start = () => ({ on: HEADS.map(() => true), chosen: 1, form: "concat" });
-  let state = start();
-  const set = (change) => { state = { ...state, ...change }; render(); };
-  const { controls, stage, publish } = frame(element, {
-    label: "Live figure: three attention heads, concatenated or summed", reset: () => set(start()),
-  });
-  const form = choice({ legend: "Form", onchange: (value) => set({ form: value }),
-    options: [["concat", "concatenate, then project"], ["sum", "project each head, then sum"]] });
-  const query = choice({ legend: "Query token", onchange: (value) => set({ chosen: value }), options: MODEL.tokens.map((token, i) => [i, token]) });
-  controls.append(query.node, form.node);
+  const start = { on: HEADS.map(() => true), chosen: 1, form: "concat" };
+  const figure = frame(element, { label: "three attention heads, concatenated or summed", start, draw });
+  figure.bind({ chosen: choice({ legend: "Query token", options: MODEL.tokens.map((token, i) => [i, token]) }),
+    form: choice({ legend: "Form", options: [["concat", "concatenate, then project"], ["sum", "project each head, then sum"]] }) });
 
-  const panels = HEADS.map((h) => headPanel(h, heads[h].weights, (which) => set({ on: state.on.map((value, i) => (i === which ? !value : value)) })));
-  const common = { digits: 2, limit: LIMIT };
-  const joined = matrixTable({ ...common, caption: "The heads' outputs, side by side (head.component)", rows: [""], columns: INNER });
-  const matrix = matrixTable({ ...common, caption: "W_O: two rows for each head", rows: INNER, columns: FEATURES, digits: 1 });
-  const parts = matrixTable({ ...common, caption: "What each head adds: its output times its own two rows of W_O",
-    rows: HEADS.map((h) => `head ${h + 1}`), columns: FEATURES });
-  const result = matrixTable({ ...common, caption: "Output", rows: [""], columns: FEATURES });
-  matrix.update(MODEL.outputWeights.flat());
-  for (const row of [[...joined.tops], ...joined.cells]) row.forEach((cell, j) => cell.classList.toggle("lf-block-start", j > 0 && INNER[j].endsWith(".1")));
-  const equal = html("p", { class: "lf-note" });
-  const concatView = html("div", { class: "lf-wide lf-beside" }, tableBox(joined), tableBox(matrix));
-  const sumView = html("div", { class: "lf-wide" }, tableBox(parts));
-  stage.append(...panels.map(({ node }) => node), concatView, sumView, html("div", { class: "lf-wide" }, tableBox(result), equal),
-    html("p", { class: "lf-note lf-wide" }, "Toy numbers, no trained model: queries and keys were fitted so that the heads look at different places, " +
+  const turned = (which) => figure.settings.on.map((value, i) => (i === which ? !value : value));
+  const panels = HEADS.map((h) => headPanel(h, heads[h].weights, () => figure.set({ on: turned(h) })));
+  const [{ views, result, show }, equal] = [tables(), note()];
+  figure.stage.append(...panels.map(({ node }) => node), ...views, wide(result, equal),
+    wideNote("Toy numbers, no trained model: queries and keys were fitted so that the heads look at different places, " +
       "values and W_O drawn at random, all rounded to one decimal. Five tokens, d_model = 6, three heads with d_k = d_v = 2, no mask."));
 
-  function render() {
+  function draw(state) {
     const { on, chosen } = state;
-    const { concatenated, contributions, concatForm, sumForm } = combine(heads, on);
-    const token = MODEL.tokens[chosen];
-    const isSum = state.form === "sum";
-    form.value = state.form;
-    query.value = chosen;
-    panels.forEach(({ show }, h) => show(on[h], chosen));
-    [concatView.hidden, sumView.hidden] = [isSum, !isSum];
-    joined.heads[0].textContent = result.heads[0].textContent = token;
-    joined.update([concatenated[chosen]]);
-    parts.update(contributions.map((matrix) => matrix[chosen]));
-    result.update([(isSum ? sumForm : concatForm)[chosen]]);
-    result.table.caption.textContent = isSum ? "Output: the sum of the rows above" : "Output: the heads' outputs, side by side, times W_O";
+    const combined = combine(heads, on);
+    const { concatForm, sumForm } = combined;
+    panels.forEach((panel, h) => panel.show(on[h], chosen));
+    show(state, combined);
     const difference = Math.max(...concatForm.flatMap((row, n) => row.map((value, j) => Math.abs(value - sumForm[n][j]))));
-    equal.textContent = `Largest difference between the two forms, over all tokens: ${difference === 0 ? "0" : difference.toExponential(0).replace("-", "−")}.`;
-    publish({ ...MODEL, ...state, weights: heads.map(({ weights }) => weights), concatenated, contributions, concatForm, sumForm, difference },
-      `Output of “${token}” with ${on.filter(Boolean).length} of ${HEADS.length} heads: ${concatForm[chosen].map((value) => format(value)).join(", ")}. Both forms agree.`);
+    equal.textContent = "Largest difference between the two forms, over all tokens: " +
+      `${difference === 0 ? "0" : difference.toExponential(0).replace("-", "−")}.`;
+    figure.publish({ ...MODEL, ...state, ...combined, weights: heads.map(({ weights }) => weights), difference },
+      `Output of “${MODEL.tokens[chosen]}” with ${on.filter(Boolean).length} of ${HEADS.length} heads: ` +
+      `${concatForm[chosen].map((value) => format(value)).join(", ")}. Both forms agree.`);
   }
-  render();
+  figure.set(start);
 }

@@ -1,5 +1,5 @@
 // Heat maps of whole arrays, a row per token: blue above zero, orange below, on canvases that are stretched to their place.
-import { html } from "./common.mjs";
+import { clamp, html, onArrows } from "./common.mjs";
 
 const hexadecimal = (colour) => [1, 3, 5].map((i) => parseInt(colour.slice(i, i + 2), 16));
 
@@ -57,17 +57,14 @@ export function heatMap({ label, onpick, onhover = () => {} }) {
   let [shape, place] = [[1, 1], [0, 0]];
   const under = (event) => {
     const box = plane.getBoundingClientRect();
-    const at = (share, size) => Math.max(0, Math.min(size - 1, Math.floor(share * size)));
+    const at = (share, size) => clamp(Math.floor(share * size), 0, size - 1);
     return [at((event.clientY - box.top) / box.height, shape[0]), at((event.clientX - box.left) / box.width, shape[1])];
   };
   plane.addEventListener("pointerdown", (event) => onpick(...under(event)));
   plane.addEventListener("pointermove", (event) => (event.buttons ? onpick : onhover)(...under(event)));
   plane.addEventListener("pointerleave", () => onhover());
-  plane.addEventListener("keydown", (event) => {
-    const [down, right] = { ArrowUp: [-1, 0], ArrowDown: [1, 0], ArrowLeft: [0, -1], ArrowRight: [0, 1] }[event.key] ?? [0, 0];
+  onArrows(plane, (down, right) => {
     const [n, j] = [place[0] + down, place[1] + right];
-    if (!down && !right) return;
-    event.preventDefault();
     if (n >= 0 && n < shape[0] && j >= 0 && j < shape[1]) onpick(n, j);
   });
 

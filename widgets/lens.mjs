@@ -1,22 +1,20 @@
 // The residual stream by depth on the reader's own text (chapter 06): what the book's own decoder would say if it
 // stopped after 0, 1, … blocks (the logit lens), how large the stream is, and how much each block adds.
-import { format, frame, html, softmax } from "./common.mjs";
+import { bar, format, html, largest, mean, placeAfter, ranked, softmax, times, tint, title, wide, wideNote } from "./common.mjs";
+import { rowsOf } from "./engine/arrays.mjs";
 import { start } from "./engine/start.mjs";
-import { rowOf } from "./letters.mjs";
-import { mean, ownText, reader, visible } from "./texts.mjs";
+import { readingFigure, visible } from "./texts.mjs";
 
-const LABEL = "Live figure: what the residual stream says at each depth";
+const LABEL = "what the residual stream says at each depth";
 const TEXTS = ["If the object is a sequence, the method returns", "The cat sat on the wall and looked at the moon.",
   "You can use the function to return a list of str"];
 const START = { text: TEXTS[0], place: 10 };
 const SHOWN = 5; // letters with a part of the bar of their own
 
-const largest = (numbers) => numbers.reduce((best, value, i) => (value > numbers[best] ? i : best), 0);
-
 /** What the stream says at each depth: the probabilities after each token, and how much those that came surprise. */
 function sayings(depths, ids) {
   return { depths: depths.map(({ logits, ...sizes }) => {
-    const probabilities = ids.map((_, n) => softmax(Array.from(rowOf(logits, n))));
+    const probabilities = rowsOf(logits).map((row) => softmax(row));
     const surprises = ids.slice(1).map((came, n) => -Math.log(probabilities[n][came]));
     return { ...sizes, probabilities, surprise: surprises.length ? mean(surprises) : null };
   }) };
@@ -25,16 +23,16 @@ function sayings(depths, ids) {
 /** The letters of a text, each with what the stream says there at every depth below it; one stop of the Tab key. */
 function letterColumns(depths, choose) {
   const node = html("div", { class: "lf-lens lf-wide", role: "group", "aria-label": "Letters; arrow keys lead on" });
-  const numbers = Array.from({ length: depths }, (_, depth) => html("i", {}, String(depth)));
+  const numbers = times(depths, (depth) => html("i", {}, String(depth)));
   const heads = html("span", { class: "lf-pillar", "aria-hidden": "true" }, html("b"), numbers);
   const columns = [];
 
   function column(n) {
-    const cells = Array.from({ length: depths }, () => html("i"));
+    const cells = times(depths, () => html("i"));
     const [letter, box] = [html("b"), html("button", { type: "button", class: "lf-pillar", onclick: () => choose(n),
       onkeydown: (event) => {
-        const to = { ArrowLeft: n - 1, ArrowRight: n + 1, Home: 0, End: node.children.length - 2 }[event.key];
-        if (to === undefined || !node.children[to + 1] || to < 0) return;
+        const to = placeAfter(event.key, n, node.children.length - 1);
+        if (!(to >= 0 && node.children[to + 1])) return;
         event.preventDefault();
         choose(to);
         columns[to].box.focus();
@@ -55,7 +53,7 @@ function letterColumns(depths, choose) {
       guesses.forEach((guess, depth) => {
         cells[depth].textContent = visible(tokens[guess]);
         cells[depth].className = guess === ids[n + 1] ? "lf-comes" : "";
-        cells[depth].style.setProperty("--share", `${Math.round(100 * said[depth].probabilities[n][guess])}%`);
+        tint(cells[depth], said[depth].probabilities[n][guess]);
       });
     });
   }
@@ -64,16 +62,17 @@ function letterColumns(depths, choose) {
 
 /** A bar of which each letter has a part as wide as it is likely; below it, how large the stream is. */
 function depthRow(depth) {
-  const parts = Array.from({ length: SHOWN }, () => html("span"));
-  const [size, normed] = [2, 1].map((hue) => html("span", { class: "lf-bar", style: `color: var(--lf-hue-${hue})` }));
+  const parts = times(SHOWN, () => html("span"));
+  const [size, normed] = [bar("var(--lf-hue-2)"), bar()];
   const words = html("p");
   const name = depth === 0 ? "the table" : `block ${depth}`;
-  const title = html("p", { class: "lf-title" });
-  const node = html("div", { class: "lf-depth" }, title, html("div", { class: "lf-tops" }, parts), html("div", { class: "lf-sizes" }, size, normed), words);
+  const head = title();
+  const node = html("div", { class: "lf-depth" }, head, html("div", { class: "lf-tops" }, parts), 
+    html("div", { class: "lf-sizes" }, size, normed), words);
 
   function show({ probabilities, size: sizes, normed: norms, added, cosine, surprise }, place, came, tokens, full) {
     const row = probabilities[place];
-    const likeliest = row.map((_, token) => token).sort((a, b) => row[b] - row[a]).slice(0, SHOWN);
+    const likeliest = ranked(row).slice(0, SHOWN);
     parts.forEach((part, i) => {
       const token = likeliest[i];
       part.hidden = token === undefined;
@@ -84,56 +83,46 @@ function depthRow(depth) {
       part.style.width = `${100 * row[token]}%`;
       part.classList.toggle("lf-comes", token === came);
     });
-    [size, normed].forEach((bar, i) => { bar.style.width = `${(100 * (i ? norms : sizes)[place]) / full}%`; });
+    size.style.width = `${(100 * sizes[place]) / full}%`;
+    normed.style.width = `${(100 * norms[place]) / full}%`;
     words.textContent = `size ${format(sizes[place])}, after the norm ${format(norms[place])}` +
       (depth ? `; the block added ${format(added[place])}; cosine ${format(cosine[place])}` : "");
-    title.textContent = `${depth}, after ${name}${surprise === null ? "" : `: ${format(surprise)} nats`}`;
+    head.textContent = `${depth}, after ${name}${surprise === null ? "" : `: ${format(surprise)} nats`}`;
     const gained = depth ? { added: added[place], cosine: cosine[place] } : {};
     return { likeliest, shares: likeliest.map((token) => row[token]), size: sizes[place], normed: norms[place], ...gained, surprise };
   }
   return { node, show };
 }
 
-const NOTE = "Below each letter: the letter that the stream would name as the next one, if the model ended after 0, 1, … blocks; the deeper the colour, the surer. " +
-  "Underlined: the one that does come. In the bars, for the chosen letter, each of the likeliest letters has a part as wide as it is likely. Below them, orange, the size of the " +
-  "stream, the root mean square of its numbers; blue, the same after the norm through which the next block, or the output, reads it. The cosine is that with the stream " +
+const NOTE = "Below each letter: the letter that the stream would name as the next one, if the model ended after 0, 1, … blocks; " +
+  "the deeper the colour, the surer. Underlined: the one that does come. In the bars, for the chosen letter, each of the likeliest " +
+  "letters has a part as wide as it is likely. Below them, orange, the size of the stream, the root mean square of its numbers; blue, " +
+  "the same after the norm through which the next block, or the output, reads it. The cosine is that with the stream " +
   "one block earlier; nats: the mean surprise at all letters of the text, if the model ended there.";
 
 export async function mount(element, given = null) {
   const model = await start(element, { label: LABEL, given });
   const { tokens } = model.tokenizer;
-  const { num_layers: numLayers } = model.config.stack;
-  const reading = reader(model, "lens", sayings, () => render());
-  let state = { ...START };
-  function set(change) {
-    state = { ...state, ...change };
-    const asked = "text" in change ? reading.read(state.text) : null;
-    render();
-    return asked;
-  }
-  const reset = () => { state = { ...START }; reading.again(state.text); render(); };
-  const { controls, stage, publish } = frame(element, { label: LABEL, reset });
-  const field = ownText({ label: "Text", texts: TEXTS, choose: (text) => set({ text }) });
-  const columns = letterColumns(numLayers + 1, (place) => set({ place }));
-  const rows = Array.from({ length: numLayers + 1 }, (_, depth) => depthRow(depth));
-  const title = html("p", { class: "lf-title lf-wide" });
-  controls.append(...field.nodes);
-  stage.append(columns.node, title, html("div", { class: "lf-wide" }, rows.map(({ node }) => node)), html("p", { class: "lf-note lf-wide" }, NOTE));
+  const depth = model.config.stack.num_layers + 1;
+  const { stage, publish, set, reading, begin } = readingFigure(element, model,
+    { label: LABEL, texts: TEXTS, start: START, method: "lens", digest: sayings, draw });
+  const columns = letterColumns(depth, (place) => set({ place }));
+  const rows = times(depth, depthRow);
+  const head = html("p", { class: "lf-title lf-wide" });
+  stage.append(columns.node, head, wide(rows.map(({ node }) => node)), wideNote(NOTE));
 
-  function render() {
+  function draw(now) {
     const { text: { ids, tokens: letters, note }, known, problem } = reading;
-    const now = { ...state, ...reading.state };
-    field.value = state.text;
     if (!known) return publish(now, problem || (ids.length ? "The model reads." : "Type at least one letter."));
-    const place = Math.min(state.place, ids.length - 1);
+    const place = Math.min(now.place, ids.length - 1);
     const came = ids[place + 1];
     const full = Math.max(...known.depths.flatMap(({ size, normed }) => [...size, ...normed]));
     columns.show(letters, known.depths, ids, tokens, place);
-    title.textContent = `After “${letters.slice(Math.max(0, place - 15), place + 1).join("")}”`;
-    const depths = rows.map((row, depth) => row.show(known.depths[depth], place, came, tokens, full));
-    const spoken = depths.map(({ likeliest: [best], shares: [share] }, depth) => `${depth} “${visible(tokens[best])}” ${format(share)}`).join(", ");
+    head.textContent = `After “${letters.slice(Math.max(0, place - 15), place + 1).join("")}”`;
+    const depths = rows.map((row, i) => row.show(known.depths[i], place, came, tokens, full));
+    const spoken = depths.map(({ likeliest: [best], shares: [share] }, i) => `${i} “${visible(tokens[best])}” ${format(share)}`).join(", ");
     const next = came === undefined ? "" : `“${visible(tokens[came])}” comes.`;
-    publish({ ...now, place, came: came ?? null, depths }, [`Depths say: ${spoken}.`, next, note].filter(Boolean).join(" "));
+    return publish({ ...now, place, came: came ?? null, depths }, [`Depths say: ${spoken}.`, next, note].filter(Boolean).join(" "));
   }
-  await set(START);
+  await begin();
 }

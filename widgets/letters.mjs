@@ -1,41 +1,37 @@
-// Rows of letters that can be pointed at, and curves between them: what the figures of chapters 08 and 09 share.
-import { html, svg, uniqueId } from "./common.mjs";
+// Letters to point at: rows of them, curves between them, and tables of those that a model finds likely.
+import { bar, format, html, mean, placeAfter, rowHead, svg, table, times, tint, uniqueId } from "./common.mjs";
 
-/** A token for the eye. */
-export const visible = (token) => ({ " ": "␣", "\n": "↵" })[token] ?? token;
-
-/**
- * A text as a model is to read it: at most so many letters, their ids, and which of them are `strange` to its vocabulary.
- * If that has no token for strange ones, as a reader's own may not, they are left out, except a `gap` that will be hidden.
- */
-export function reading(text, tokenizer, most, { ending = "", gap = "" } = {}) {
-  const isRead = (letter) => tokenizer.unknown !== null || letter === gap || tokenizer.ids.has(letter);
-  const all = [...text.normalize("NFC")];
-  const typed = all.filter(isRead);
-  const letters = [...typed, ...ending].slice(0, most);
-  const strange = letters.map((letter) => !tokenizer.ids.has(letter));
-  const left = all.filter((letter) => !isRead(letter));
-  return { text, letters, strange, left, own: Math.min(typed.length, most), cut: typed.length > most, ids: letters.map((letter) => tokenizer.encode(letter)[0]) };
-}
-
-/** What of a text the model cannot read, in words. */
-export function complaint({ letters, strange, left, cut }) {
-  const strangers = [...new Set([...letters.filter((_, n) => strange[n]), ...left])].slice(0, 5).join("");
-  return (strangers && ` The vocabulary lacks “${strangers}”: ${left.length ? "that is left out" : "the model reads <other> there"}.`) + (cut ? ` Only the first ${letters.length} characters are read.` : "");
-}
-
-/** A field to type a text into. */
-export function textField({ label, oninput }) {
-  const id = uniqueId("text");
-  const input = html("input", { type: "text", id, autocomplete: "off", autocapitalize: "off", spellcheck: "false", oninput: () => oninput(input.value) });
-  const name = html("label", { for: id }, label);
-  return { node: html("div", { class: "lf-field" }, name, input), name, input };
-}
-
-/** Texts to start from, as buttons with their names. */
-export function examples({ label, texts, name = String, onchoose }) {
-  const buttons = texts.map((text) => html("button", { type: "button", class: "lf-button lf-small", onclick: () => onchoose(text) }, name(text)));
-  return html("div", { class: "lf-examples lf-wide", role: "group", "aria-label": label }, buttons);
+/** The tokens of a text in a row, one of them chosen by pointer, touch or arrow keys. */
+export function strip({ label, onchoose }) {
+  const prefix = uniqueId("letter");
+  const node = html("div", { class: "lf-strip", role: "listbox", tabindex: 0, "aria-label": label });
+  let chosen = 0;
+  const choose = (n) => { if (n >= 0 && n < node.children.length && n !== chosen) onchoose(n); };
+  node.addEventListener("keydown", (event) => {
+    const key = { ArrowUp: "ArrowLeft", ArrowDown: "ArrowRight" }[event.key] ?? event.key;
+    const to = placeAfter(key, chosen, node.children.length);
+    if (to === undefined) return;
+    event.preventDefault();
+    choose(to);
+  });
+  const follow = (event) => {
+    const under = node.getRootNode().elementFromPoint(event.clientX, event.clientY);
+    choose([...node.children].findIndex((option) => option.contains(under)));
+  };
+  node.addEventListener("pointerdown", follow);
+  node.addEventListener("pointermove", (event) => { if (event.buttons) follow(event); });
+  function show(letters, now, share = () => 0) {
+    chosen = now;
+    while (node.children.length > letters.length) node.lastChild.remove();
+    letters.forEach((letter, n) => {
+      const option = node.children[n] ?? node.appendChild(html("span", { role: "option", id: `${prefix}-${n}` }));
+      if (option.textContent !== letter) option.textContent = letter;
+      option.setAttribute("aria-selected", n === now);
+      tint(option, share(n));
+    });
+    node.setAttribute("aria-activedescendant", `${prefix}-${now}`);
+  }
+  return { node, show };
 }
 
 /** Bars in the foot of a letter, for probabilities. */
@@ -66,12 +62,13 @@ export function letterRow({ label, onchoose = null, follows = () => true, onhove
   const made = () => [html("b"), html("span", { class: "lf-likely" })];
   const place = (tile) => [...node.children].indexOf(tile);
 
-  function button() {
+  function pressable() {
     const choose = (event) => onchoose(place(tile), event.shiftKey || event.ctrlKey || event.metaKey);
-    const tile = html("button", { type: "button", onclick: choose, onpointerenter: (event) => { if (event.pointerType === "mouse") onhover?.(place(tile)); },
+    const tile = html("button", { type: "button", onclick: choose,
+      onpointerenter: (event) => { if (event.pointerType === "mouse") onhover?.(place(tile)); },
       onfocus: () => { for (const other of node.children) other.tabIndex = other === tile ? 0 : -1; },
       onkeydown: (event) => {
-        const to = { ArrowLeft: place(tile) - 1, ArrowRight: place(tile) + 1, Home: 0, End: node.children.length - 1 }[event.key];
+        const to = placeAfter(event.key, place(tile), node.children.length);
         if (!node.children[to]) return;
         event.preventDefault();
         node.children[to].focus();
@@ -83,7 +80,7 @@ export function letterRow({ label, onchoose = null, follows = () => true, onhove
   /** Letters stay where they are while others come and go, so that none loses the focus. */
   function update(letters, current = 0) {
     while (node.children.length > letters.length) node.lastChild.remove();
-    while (node.children.length < letters.length) node.append(onchoose ? button() : html("span", {}, made()));
+    while (node.children.length < letters.length) node.append(onchoose ? pressable() : html("span", {}, made()));
     letters.forEach((letter, n) => {
       const tile = node.children[n];
       dress(tile, letter);
@@ -125,11 +122,37 @@ export function curves(box, { across = false } = {}) {
 /** Rows of weights: of one head, counted from 1, or, with 0, the mean of all. */
 export function readBy(rows, head) {
   const chosen = head === 0 ? rows : [rows[head - 1]];
-  return Array.from(chosen[0], (_, m) => chosen.reduce((sum, row) => sum + row[m], 0) / chosen.length);
+  return Array.from(chosen[0], (_, m) => mean(chosen.map((row) => row[m])));
 }
 
-/** Row `n` of a matrix that the engine hands over. */
-export const rowOf = ({ columns, data }, n) => data.subarray(n * columns, (n + 1) * columns);
+/** What a full bar may stand for: the least that holds all of these probabilities. */
+export const fullBar = (probabilities) => [0.25, 0.5, 0.75].find((limit) => limit >= Math.max(...probabilities)) ?? 1;
 
 /** What the slider of heads calls them, and the sentence. */
 export const headName = (head, numHeads) => (head === 0 ? "mean of all" : `block ${Math.ceil(head / numHeads)}, head ${((head - 1) % numHeads) + 1}`);
+
+/**
+ * A table of letters, each with a bar: `show(caption, letters, chosen, full)` fills it with pairs of a letter and its
+ * probability; a full bar stands for `full`.
+ */
+export function letterBars({ count, heads = [], colour, barFirst = false }) {
+  const rows = times(count, () => {
+    const [head, number, drawn] = [rowHead(), html("td"), bar(colour)];
+    const cells = [number, html("td", { class: "lf-bar-cell" }, drawn)];
+    return { head, number, drawn, node: html("tr", {}, head, barFirst ? cells.reverse() : cells) };
+  });
+  const node = table("", heads, rows.map((row) => row.node));
+  function show(caption, letters, chosen, full = 1) {
+    node.caption.textContent = caption;
+    rows.forEach((row, i) => {
+      row.node.hidden = i >= letters.length;
+      if (row.node.hidden) return;
+      const [letter, probability] = letters[i];
+      row.head.textContent = letter;
+      row.head.classList.toggle("lf-chosen", i === chosen);
+      row.number.textContent = format(probability, 3);
+      row.drawn.style.width = `${Math.min(100, (100 * probability) / full)}%`;
+    });
+  }
+  return { node, show };
+}

@@ -1,12 +1,14 @@
 // The whole machine (chapter 06): every array of a decoder between the reader's text and the next letter, as the package
 // names them. `machine_boxes.mjs` says what each box is; this module draws, follows and opens them.
-import { choice, format, frame, html, svg, uniqueId, whenThemeChanges } from "./common.mjs";
-import { softmax } from "./engine/arrays.mjs";
-import { newest } from "./engine/client.mjs";
+import {
+  button, choice, format, frame, html, isCalm, largest, note, ranked, stroke, svg, times, title, uniqueId, whenThemeChanges,
+} from "./common.mjs";
+import { row, softmax } from "./engine/arrays.mjs";
 import { start as startModel } from "./engine/start.mjs";
 import { heatMap, limitOf, paint, palette } from "./heat.mjs";
+import { letterBars, strip } from "./letters.mjs";
 import { boxesOf } from "./machine_boxes.mjs";
-import { letterOf, reading, strip, textField } from "./text.mjs";
+import { letterOf, lastTokens, typing } from "./texts.mjs";
 
 const MOST = 64; // tokens that are read: rows of a heat map that can still be told apart
 const BEAT = 850; // milliseconds at each box while it plays
@@ -70,31 +72,48 @@ function pathOf(from, to, way, rail) {
   return `M${x} ${from.y + from.height}V${turn}H${end}V${to.y - 5}`;
 }
 
+/** The heads of arrows, for wires that flow or not. */
+function arrowHeads(stem) {
+  return svg("defs", {}, ["still", "now"].map((name) => svg("marker", { id: `${stem}-${name}`, class: `lf-head-${name}`, viewBox: "0 0 8 8",
+    refX: 2, refY: 4, markerWidth: 8, markerHeight: 8, markerUnits: "userSpaceOnUse", orient: "auto" }, stroke(null, "M0 0L8 4L0 8Z"))));
+}
+
+/** The nodes of the boxes as they stand in the grid: those of the open block in a frame, the last three in a row. */
+function laidOut(boxes, nodeOf, layers) {
+  const open = boxes.find((box) => box.key === "queries").block;
+  const inside = html("div", { class: "lf-block", role: "group", "aria-label": `block ${open + 1} of ${layers}` },
+    html("span", { class: "lf-block-name" }, `block ${open + 1}`), boxes.filter((box) => box.block === open && !isShut(box)).map(nodeOf));
+  const outside = boxes.filter(({ block }) => block !== open).map(nodeOf);
+  outside.splice(2 + open, 0, inside); // after ids, embedding and the blocks before it
+  const isLast = (node) => ["final", "logits", "probabilities"].includes(node.dataset.box);
+  return [...outside.filter((node) => !isLast(node)), html("div", { class: "lf-last" }, outside.filter(isLast))];
+}
+
+/** The wires as strokes, those into the open box as flowing; `at(key)` says where a box is. */
+function wireStrokes(boxes, at, opened, heads) {
+  const { x, width } = at("add1");
+  return wiresOf(boxes).map(([from, to, way]) => {
+    const now = to === opened;
+    const head = way === "rail" ? null : `url(#${heads}-${now ? "now" : "still"})`;
+    return stroke(`lf-wire${way === "rail" ? " lf-rail" : ""}${now ? " lf-now" : ""}`,
+      pathOf(from === "stream" ? null : at(from), at(to), way, x + width / 2), { "marker-end": head });
+  });
+}
+
 /** The drawing: boxes in a grid, the wires behind them, and a frame that moves to the open box. */
 function drawing(onopen) {
-  const head = uniqueId("arrow");
-  const arrow = (name) => svg("marker", { id: `${head}-${name}`, class: `lf-head-${name}`, viewBox: "0 0 8 8", refX: 2, refY: 4,
-    markerWidth: 8, markerHeight: 8, markerUnits: "userSpaceOnUse", orient: "auto" }, svg("path", { d: "M0 0L8 4L0 8Z" }));
-  const wires = svg("g");
-  const picture = svg("svg", { class: "lf-wires", "aria-hidden": "true" }, svg("defs", {}, arrow("still"), arrow("now")), wires);
-  const here = html("div", { class: "lf-open-frame", "aria-hidden": "true" });
-  const node = html("div", { class: "lf-machine" });
+  const [head, wires] = [uniqueId("arrow"), svg("g")];
+  const picture = svg("svg", { class: "lf-wires", "aria-hidden": "true" }, arrowHeads(head), wires);
+  const [here, node] = [html("div", { class: "lf-open-frame", "aria-hidden": "true" }), html("div", { class: "lf-machine" })];
   let shown = {};
 
   /** Put the boxes of a model with one open block in their places. */
   function build(boxes, layers) {
-    const open = boxes.find((box) => box.key === "queries").block;
     shown = Object.fromEntries(boxes.map((box) => [box.key, { box, ...boxNode(box, () => onopen(box)) }]));
-    const inside = html("div", { class: "lf-block", role: "group", "aria-label": `block ${open + 1} of ${layers}` },
-      html("span", { class: "lf-block-name" }, `block ${open + 1}`),
-      boxes.filter((box) => box.block === open && !isShut(box)).map((box) => shown[box.key].node));
-    const outside = boxes.filter(({ block }) => block !== open).map((box) => shown[box.key].node);
-    outside.splice(2 + open, 0, inside); // after ids, embedding and the blocks before it
-    const isLast = (button) => ["final", "logits", "probabilities"].includes(button.dataset.box);
-    node.replaceChildren(picture, ...outside.filter((each) => !isLast(each)), html("div", { class: "lf-last" }, outside.filter(isLast)), here);
+    node.replaceChildren(picture, ...laidOut(boxes, ({ key }) => shown[key].node, layers), here);
   }
 
-  /** Draw the wires where the boxes now are, those into the open box as flowing; the frame goes there at once or in a moment. */
+  /** Draw the wires where the boxes now are; the frame goes to the open one at once or in a moment. */
   function wire(boxes, opened, atOnce = false) {
     const ground = node.getBoundingClientRect();
     if (!ground.width) return;
@@ -102,18 +121,11 @@ function drawing(onopen) {
       const box = shown[name].node.getBoundingClientRect();
       return { x: box.left - ground.left, y: box.top - ground.top, width: box.width, height: box.height };
     };
-    const sum = at("add1");
-    const rail = sum.x + sum.width / 2;
     picture.setAttribute("viewBox", `0 0 ${ground.width} ${ground.height}`);
-    wires.replaceChildren(...wiresOf(boxes).map(([from, to, way]) => {
-      const now = to === opened;
-      return svg("path", { class: `lf-wire${way === "rail" ? " lf-rail" : ""}${now ? " lf-now" : ""}`,
-        d: pathOf(from === "stream" ? null : at(from), at(to), way, rail), "marker-end": way === "rail" ? null : `url(#${head}-${now ? "now" : "still"})` });
-    }));
-    const place = at(opened);
-    here.style.transition = atOnce ? "none" : "";
-    const [width, height] = [`${place.width + 8}px`, `${place.height + 8}px`];
-    Object.assign(here.style, { transform: `translate(${place.x - 4}px, ${place.y - 4}px)`, width, height });
+    wires.replaceChildren(...wireStrokes(boxes, at, opened, head));
+    const { x, y, width, height } = at(opened);
+    Object.assign(here.style, { transition: atOnce ? "none" : "", transform: `translate(${x - 4}px, ${y - 4}px)`,
+      width: `${width + 8}px`, height: `${height + 8}px` });
   }
 
   /** Mark the open box, what comes after it, and the row of the token that is followed. */
@@ -130,62 +142,70 @@ function drawing(onopen) {
   return { node, build, wire, follow, get shown() { return shown; } };
 }
 
-/** The column of the largest number of a row. */
-function largest({ data, columns }, n) {
-  const sizes = data.subarray(n * columns, (n + 1) * columns).map(Math.abs);
-  return sizes.indexOf(Math.max(...sizes));
-}
-
 /** A shape as Python writes it. */
 const tuple = (sizes) => `(${sizes.join(", ")}${sizes.length === 1 ? "," : ""})`;
 
+/** A choice of heads, where there are several; `show(number, head)` brings it up to date. */
+function headChoice(onhead) {
+  const node = html("div");
+  let [heading, count] = [null, 0];
+  function show(number, head) {
+    if (count !== number) {
+      count = number;
+      heading = count > 1 ? choice({ legend: "Head", options: times(count, (h) => [h, `${h + 1}`]), onchange: onhead }) : null;
+      node.replaceChildren(...(heading ? [heading.node] : []));
+    }
+    if (heading) heading.value = Math.min(head, count - 1);
+  }
+  return { node, show };
+}
+
+/** Where the book explains a box. */
+function linkOf({ link }, config) {
+  const [href, section] = typeof link === "function" ? link(config) : link;
+  return html("a", { href: new URL(`../../chapters/${href}`, import.meta.url).href }, section);
+}
+
+const idChip = (letter, id, isChosen) => html("span", { class: `lf-read${isChosen ? " lf-most" : ""}` }, html("b", {}, letter),
+  html("span", {}, `${id}`));
+
 /** What an open box says: its name, shape, numbers, rule and line of code. */
-function panel({ steps, onpick, onhead, given }) {
-  const [title, shape, rule, code, file, link] = ["p", "p", "p", "code", "span", "span"].map((tag) => html(tag));
+function openBox({ steps, onpick, onhead, given }) {
+  const [shape, rule, code, file, link] = ["p", "p", "code", "span", "span"].map((tag) => html(tag));
+  const [name, heads] = [title(), headChoice(onhead)];
   const readout = html("output", { class: "lf-note lf-readout" });
   const chips = html("div", { class: "lf-letters", "aria-hidden": "true" });
-  const heads = html("div");
-  let [words, heading, count] = [() => "", null, 0];
+  let words = () => "";
   const map = heatMap({ label: "Numbers of the open box: arrow keys go from one to the next", onpick,
     onhover: (n, j) => { readout.textContent = words(n, j); } });
-  title.classList.add("lf-title");
   shape.classList.add("lf-shape");
-  const node = html("div", { class: "lf-panel lf-open" }, html("div", { class: "lf-open-head" }, title, steps), shape, heads, map.node, chips, readout,
-    rule, html("pre", { class: "lf-code" }, code), html("p", { class: "lf-note" }, file, link));
+  const node = html("div", { class: "lf-panel lf-open" }, html("div", { class: "lf-open-head" }, name, steps), shape, heads.node, map.node,
+    chips, readout, rule, html("pre", { class: "lf-code" }, code), note(file, link));
 
   function show({ box, config, matrices, state, letters, columns, token }) {
     const matrix = matrices[Math.min(state.head, matrices.length - 1)];
-    const of = box.block === undefined || isShut(box) ? "" : `, block ${box.block + 1}`;
-    title.replaceChildren(html("span", { class: "lf-dot", style: `color: var(--lf-${box.kind})` }), box.name + of);
+    name.replaceChildren(html("span", { class: "lf-dot", style: `color: var(--lf-${box.kind})` }), placeOf(box, ", "));
     shape.textContent = `${tuple(box.axes)} = ${tuple(sizesOf(box, matrices))}`;
     rule.replaceChildren(...formula(box.rule(config)));
-    code.textContent = box.code(config);
-    file.textContent = `plainformer/${box.file}`;
-    const [href, section] = typeof box.link === "function" ? box.link(config) : box.link;
-    if (!given) link.replaceChildren(" · explained in ", html("a", { href: new URL(`../../chapters/${href}`, import.meta.url).href }, section));
-    if (count !== matrices.length) {
-      count = matrices.length;
-      const options = matrices.map((_, h) => [h, `${h + 1}`]);
-      heading = count > 1 ? choice({ legend: "Head", options, onchange: (h) => onhead(Number(h)) }) : null;
-      heads.replaceChildren(...(heading ? [heading.node] : []));
-    }
-    if (heading) heading.value = Math.min(state.head, count - 1);
+    [code.textContent, file.textContent] = [box.code(config), `plainformer/${box.file}`];
+    if (!given) link.replaceChildren(" · explained in ", linkOf(box, config));
+    heads.show(matrices.length, state.head);
     [map.node.hidden, chips.hidden] = [box.key === "ids", box.key !== "ids"];
     if (box.key === "ids") showIds(matrix.data, letters, token, config);
     else showMap(matrix, box.limit ?? limitOf(matrices), { state, letters, columns, token });
   }
 
   function showIds(ids, letters, token, { vocab_size: size }) {
-    chips.replaceChildren(...letters.map((letter, n) => html("span", { class: `lf-read${n === token ? " lf-most" : ""}` },
-      html("b", {}, letter), html("span", {}, `${ids[n]}`))));
+    chips.replaceChildren(...letters.map((letter, n) => idChip(letter, ids[n], n === token)));
     readout.textContent = `“${letters[token]}” is number ${ids[token]} of ${size}.`;
   }
 
   function showMap(matrix, limit, { state, letters, columns, token }) {
-    const column = Math.min(state.column ?? largest(matrix, token), matrix.columns - 1);
+    const column = Math.min(state.column ?? largest(row(matrix, token).map(Math.abs)), matrix.columns - 1);
     const place = (j) => (columns ? `to “${columns[j]}”` : `column ${j}`);
     words = (n = token, j = column) => `“${letters[n]}”, ${place(j)}: ${format(matrix.data[n * matrix.columns + j], 3)}`;
-    map.draw({ matrix, limit, rows: letters, columns: columns === letters ? letters : [], chosen: [token, column], tallest: innerWidth < 768 ? 160 : 320 });
+    map.draw({ matrix, limit, rows: letters, columns: columns === letters ? letters : [], chosen: [token, column],
+      tallest: innerWidth < 768 ? 160 : 320 });
     readout.textContent = words();
   }
   return { node, show };
@@ -199,38 +219,21 @@ function sizesOf(box, matrices) {
 
 /** The likeliest next letters as bars, and the button that adds the first to the text. */
 function forecast(onadd) {
-  const caption = html("caption");
-  const lines = Array.from({ length: EXPECTED }, () => {
-    const [head, number, bar] = [html("th", { scope: "row" }), html("td"), html("span", { class: "lf-bar", style: "color: var(--lf-marked)" })];
-    return { head, number, bar, row: html("tr", {}, head, html("td", { class: "lf-bar-cell" }, bar), number) };
-  });
-  const button = html("button", { type: "button", class: "lf-button", onclick: onadd }, "Add the likeliest letter");
-  const node = html("div", { class: "lf-forecast" }, html("table", {}, caption, html("tbody", {}, lines.map(({ row }) => row))), button);
-  function show(before, expected, came) {
-    caption.textContent = `What comes after “${before}”?`;
-    lines.forEach(({ head, number, bar, row }, i) => {
-      row.hidden = i >= expected.length;
-      if (row.hidden) return;
-      const [letter, probability] = expected[i];
-      head.textContent = letter;
-      head.classList.toggle("lf-chosen", letter === came);
-      number.textContent = format(probability, 3);
-      bar.style.width = `${100 * probability}%`;
-    });
-  }
+  const table = letterBars({ count: EXPECTED, colour: "var(--lf-marked)", barFirst: true });
+  const node = html("div", { class: "lf-forecast" }, table.node, button("Add the likeliest letter", onadd));
+  const show = (before, expected, came) => table.show(`What comes after “${before}”?`, expected, expected.findIndex(([letter]) => letter === came));
   return { node, show };
 }
 
 /** Where a reader is among the boxes: `step` opens the next, `play` goes on by itself until the last. */
 function walk({ keys, openedKey, open, changed }) {
   let [timer, begun] = [null, false];
-  const isStill = matchMedia("(prefers-reduced-motion: reduce)");
   function stop() { clearTimeout(timer); timer = null; changed(false); }
   function step() {
     const next = begun ? keys().indexOf(openedKey()) + 1 : 0;
     begun = true;
     const node = open(keys()[next % keys().length]);
-    node.scrollIntoView({ block: "nearest", behavior: isStill.matches ? "auto" : "smooth" });
+    node.scrollIntoView({ block: "nearest", behavior: isCalm() ? "auto" : "smooth" });
   }
   function beat() {
     step();
@@ -243,140 +246,121 @@ function walk({ keys, openedKey, open, changed }) {
     changed(true);
     beat();
   }
-  return { stop, play, step: () => { stop(); step(); }, forget: () => { stop(); begun = false; }, begin: () => { stop(); begun = true; } };
-}
-
-/** The letters that the model finds likeliest after a token, with their probabilities, the likeliest first. */
-function likeliest(tokenizer, { probabilities }, token, most = EXPECTED) {
-  const row = Array.from(probabilities.data.subarray(token * probabilities.columns, (token + 1) * probabilities.columns));
-  const order = row.map((_, id) => id).sort((a, b) => row[b] - row[a]);
-  return order.slice(0, most).map((id) => ({ id, letter: letterOf(tokenizer, id), probability: row[id] }));
-}
-
-/** The id that the button adds to a text: the likeliest that is no special token. */
-function likeliestLetter(tokenizer, found, token) {
-  const special = Object.keys(tokenizer.special).length;
-  return likeliest(tokenizer, found, token, special + 1).find(({ id }) => id >= special).id;
+  return { play, step: () => { stop(); step(); }, forget: () => { stop(); begun = false; }, begin: () => { stop(); begun = true; } };
 }
 
 const isShut = ({ key }) => key.startsWith("block");
-const rowAt = ({ columns, data }, n) => Array.from(data.subarray(n * columns, (n + 1) * columns));
+const placeOf = (box, of) => box.name + (box.block === undefined || isShut(box) ? "" : `${of}block ${box.block + 1}`);
 
 /** What the figure tells: its numbers, for tests, and a sentence. */
 function report({ state, read, box, matrices, token, expected, before }) {
   const matrix = matrices[Math.min(state.head, matrices.length - 1)];
   const sizes = sizesOf(box, matrices);
-  const place = box.block === undefined || isShut(box) ? "" : ` of block ${box.block + 1}`;
   const hopes = expected.slice(0, 2).map(([letter, probability]) => `“${letter}”, with ${format(probability)}`).join(", then ");
-  return [{ ...state, token, ids: read.ids, letters: read.letters, sizes, expected, row: rowAt(matrix, box.key === "ids" ? 0 : token) },
-    `${read.said} Open: ${box.name}${place}, ${sizes.join(" × ")} numbers. After “${before}” the model expects ${hopes}.`.trim()];
+  return [{ ...state, token, ids: read.ids, letters: read.letters, sizes, expected, row: Array.from(row(matrix, box.key === "ids" ? 0 : token)) },
+    `${read.said} Open: ${placeOf(box, " of ")}, ${sizes.join(" × ")} numbers. After “${before}” the model expects ${hopes}.`.trim()];
 }
 
 /** The parts of the figure, and how they hang together; `act` says what each does. */
-function partsOf({ controls, stage }, act, given) {
-  const field = textField({ label: "Your text", oninput: (text) => act.retype({ text, token: null }) });
+function partsOf({ controls, stage }, text, act, given) {
   const letters = strip({ label: "Token to follow", onchoose: (token) => act.set({ token, column: null }) });
   const machine = drawing(act.choose);
-  const press = (name) => () => path[name.toLowerCase()]();
-  const buttons = ["Step", "Play"].map((name) => html("button", { type: "button", class: "lf-button", onclick: press(name) }, name));
+  const buttons = [button("Step", () => path.step()), button("Play", () => path.play())];
   const path = walk({ ...act.walk, changed: (plays) => {
     buttons[1].textContent = plays ? "Pause" : "Play";
     machine.node.classList.toggle("lf-plays", plays);
   } });
-  const inside = panel({ steps: buttons, given, onpick: (token, column) => act.set({ token, column }),
+  const inside = openBox({ steps: buttons, given, onpick: (token, column) => act.set({ token, column }),
     onhead: (head) => act.set({ head, column: null }) });
   const next = forecast(act.write);
-  controls.append(field.node, letters.node);
+  controls.append(text.node, letters.node);
   stage.append(html("div", { class: "lf-panel lf-drawn" }, machine.node, next.node), inside.node);
-  return { field, letters, machine, path, inside, next };
+  return { letters, machine, path, inside, next };
 }
 
-export async function mount(element, given = null) {
-  const label = "Live figure: every array of the trained decoder, from a text to its next letter";
-  const model = await startModel(element, { label, given });
-  const { tokenizer, config: { stack, ...rest } } = model;
-  const config = { ...rest, ...stack };
-  const vocabulary = tokenizer.tokens.map((_, id) => letterOf(tokenizer, id));
-  const start = () => ({ ...START, block: Math.min(START.block, stack.num_layers - 1) });
-  let [state, found, read, boxes, first] = [start(), null, null, [], null];
-  const figure = frame(element, { label, reset });
-  const { stage, publish } = figure;
-  const { field, letters, machine, path, inside, next } = partsOf(figure, { retype, write, choose,
-    set: (change) => { state = { ...state, ...change }; render(); },
-    walk: { keys: () => boxes.map(({ key }) => key), openedKey: () => state.open, open: (key) => open({ open: key }) } }, given);
-  const fail = ({ message }) => publish({ ...state, error: message }, message);
-  const compute = newest(({ ids }) => model.ask("intermediates", "call", ids), show, fail);
-
-  function retype(change) {
-    state = { ...state, ...change };
-    if (field.input.value !== state.text) field.input.value = state.text;
-    const text = { ...reading(model, state.text, MOST), text: state.text };
-    const isEmpty = text.ids.length === 0;
-    stage.classList.toggle("lf-stale", isEmpty);
-    publish({ ...state, busy: !isEmpty }, text.said);
-    return isEmpty ? null : compute(text);
+/** The figure of a model: its settings, what the model answered, and what is done with them. */
+class Machine {
+  constructor(element, model, { label, given }) {
+    const { stack, ...rest } = model.config;
+    const { tokenizer } = model;
+    const start = { ...START, block: Math.min(START.block, stack.num_layers - 1) };
+    Object.assign(this, { element, tokenizer, config: { ...rest, ...stack }, state: start, boxes: [] });
+    this.vocabulary = tokenizer.tokens.map((_, id) => letterOf(tokenizer, id));
+    this.figure = frame(element, { label, reset: () => { this.path.forget(); this.text.again(start); } });
+    this.text = typing(this.figure, { settings: (change) => (this.state = { ...this.state, ...change }), typed: { token: null },
+      read: (text) => lastTokens(model, text, MOST), ask: (ids) => model.ask("intermediates", "call", ids),
+      show: (arrays, text) => this.take(arrays, text) });
+    Object.assign(this, partsOf(this.figure, this.text, { write: () => this.write(), choose: (box) => this.choose(box),
+      set: (change) => { Object.assign(this.state, change); this.render(); },
+      walk: { keys: () => this.boxes.map(({ key }) => key), openedKey: () => this.state.open, open: (key) => this.open({ open: key }) } }, given));
+    this.started = this.text.again(start);
   }
 
-  function reset() {
-    path.forget();
-    retype(start());
-    if (first) show(...first); // what the model made of the first text is remembered
-  }
-
-  function write() {
+  /** Add the likeliest letter that is no special token. */
+  write() {
+    const { read, found, tokenizer, state } = this;
     if (read?.text !== state.text) return; // it is still reading
-    retype({ text: state.text + tokenizer.tokens[likeliestLetter(tokenizer, found, read.ids.length - 1)], token: null });
+    const special = Object.keys(tokenizer.special).length;
+    const letter = ranked(row(found.probabilities, read.ids.length - 1)).find((id) => id >= special);
+    this.text.type({ text: state.text + tokenizer.tokens[letter], token: null });
   }
 
-  function show(arrays, text) {
-    if (text.text !== state.text) return; // meanwhile it was reset
+  take(arrays, text) {
     const ids = { rows: 1, columns: text.ids.length, data: Float32Array.from(text.ids) };
-    [found, read] = [{ ...arrays, ids, probabilities: softmax(arrays.returned) }, text];
-    first ??= [arrays, text];
-    draw();
+    Object.assign(this, { found: { ...arrays, ids, probabilities: softmax(arrays.returned) }, read: text });
+    this.draw();
   }
 
-  function choose(box) {
-    path.begin();
-    open(isShut(box) ? { block: box.block, open: "norm1" } : { open: box.key });
+  choose(box) {
+    this.path.begin();
+    this.open(isShut(box) ? { block: box.block, open: "norm1" } : { open: box.key });
   }
 
-  function open(change) {
-    const old = state.block;
-    state = { ...state, ...change, column: null };
-    if (state.block === old) render();
-    else draw();
-    return machine.shown[state.open].node;
+  open(change) {
+    const old = this.state.block;
+    Object.assign(this.state, change, { column: null });
+    if (this.state.block === old) this.render();
+    else this.draw();
+    return this.machine.shown[this.state.open].node;
   }
 
   /** Build the drawing anew if another block is open, and paint every array. */
-  function draw() {
-    if (boxes.find(({ key }) => key === "queries")?.block !== state.block) {
-      boxes = boxesOf(config, state.block);
-      machine.build(boxes, stack.num_layers);
+  draw() {
+    const { found, state, config, machine } = this;
+    if (!found) return;
+    if (this.boxes.find(({ key }) => key === "queries")?.block !== state.block) {
+      this.boxes = boxesOf(config, state.block);
+      machine.build(this.boxes, config.num_layers);
     }
-    if (!machine.shown[state.open]) state.open = boxes.find((box) => box.block === state.block && !isShut(box)).key; // post-norm has no first norm
-    const colours = palette(element);
-    for (const { box, show: paintBox } of Object.values(machine.shown)) paintBox(box.values(found, box.block, config), colours);
-    render();
+    // Post-norm has no first norm.
+    if (!machine.shown[state.open]) state.open = this.boxes.find((box) => box.block === state.block && !isShut(box)).key;
+    const colours = palette(this.element);
+    for (const { box, show } of Object.values(machine.shown)) show(box.values(found, box.block, config), colours);
+    this.render();
   }
 
-  function render() {
+  render() {
+    const { found, read, state, config, tokenizer, machine, boxes } = this;
     if (!found) return;
     const token = Math.min(state.token ?? Infinity, read.ids.length - 1);
     const { box } = machine.shown[state.open];
     const matrices = box.values(found, box.block, config);
-    const columns = { vocab_size: vocabulary, seq: read.letters }[box.axes.at(-1)];
-    const expected = likeliest(tokenizer, found, token).map(({ letter, probability }) => [letter, probability]);
+    const columns = { vocab_size: this.vocabulary, seq: read.letters }[box.axes.at(-1)];
+    const chances = row(found.probabilities, token);
+    const expected = ranked(chances).slice(0, EXPECTED).map((id) => [letterOf(tokenizer, id), chances[id]]);
     const before = read.letters.slice(Math.max(0, token - 11), token + 1).join("");
-    letters.show(read.letters, token);
+    this.letters.show(read.letters, token);
     machine.follow(boxes, state.open, token / read.ids.length, read.ids.length);
-    inside.show({ box, config, matrices, state, letters: read.letters, columns, token });
-    next.show(before, expected, read.letters[token + 1]);
-    publish(...report({ state, read, box, matrices, token, expected, before }));
+    this.inside.show({ box, config, matrices, state, letters: read.letters, columns, token });
+    this.next.show(before, expected, read.letters[token + 1]);
+    this.figure.publish(...report({ state, read, box, matrices, token, expected, before }));
   }
+}
 
-  new ResizeObserver(() => { if (found) machine.wire(boxes, state.open, true); }).observe(machine.node);
-  whenThemeChanges(() => { if (found) draw(); });
-  await retype(start()); // with its numbers the figure takes the place of its picture
+export async function mount(element, given = null) {
+  const label = "every array of the trained decoder, from a text to its next letter";
+  const machine = new Machine(element, await startModel(element, { label, given }), { label, given });
+  new ResizeObserver(() => { if (machine.found) machine.machine.wire(machine.boxes, machine.state.open, true); }).observe(machine.machine.node);
+  whenThemeChanges(() => machine.draw());
+  await machine.started; // with its numbers the figure takes the place of its picture
 }

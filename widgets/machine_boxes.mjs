@@ -19,7 +19,8 @@ const aNorm = (key, label, name, values, rule) => ({ key, label, name, kind: "no
 const turned = (config) => (config.position_scheme === "rotary" ? ", each row turned by its position" : "");
 const projected = (key, letter, code) => ({ key, label: key, name: key, kind: key, values: inBlock(`attention.${key}`),
   axes: [key === "queries" ? "heads" : "kv_heads", "seq", key === "values" ? "d_v" : "d_k"],
-  rule: (config) => `${letter} = split(X W^{(${key[0]})})${key === "values" ? "" : turned(config)}`, file: "attention/multi_head.py", code: () => code,
+  rule: (config) => `${letter} = split(X W^{(${key[0]})})${key === "values" ? "" : turned(config)}`, file: "attention/multi_head.py",
+  code: () => code,
   link: ["02_self_attention.html#sec-self-attention-qkv", "Queries, keys, values"] });
 
 const isPre = (config) => config.norm_placement === "pre";
@@ -35,18 +36,19 @@ const networkCode = (config) => NETWORK[gated(config) ? "gated" : "plain"];
 const networkLink = (config) => (gated(config) ? ["04_blocks.html#equation-eq-blocks-swiglu", "A gate"]
   : ["04_blocks.html#sec-blocks-feed-forward", "A network for every token"]);
 
-export const BEFORE = [
+const BEFORE = [
   { key: "ids", label: "ids", name: "ids", kind: "plain", values: ofModel("ids"), axes: ["seq"],
     rule: () => "s_{n} is the number of letter n in the vocabulary", file: "tokens/vocabulary.py",
     code: () => "number = self._ids.get(token, unknown)",
     link: ["01_tokens.html#equation-eq-tokens-vocabulary", "Words and their numbers"] },
   { key: "embedding", label: "embedding", name: "embedding", kind: "weights", values: ofModel("stack.input"), axes: ["seq", "d_model"],
-    rule: ({ position_scheme: scheme }) => `X^{(0)}: row s_{n} of the table E${/learned|sinusoidal/.test(scheme) ? ", with a row for position n" : ""}`,
+    rule: ({ position_scheme: scheme }) =>
+      `X^{(0)}: row s_{n} of the table E${/learned|sinusoidal/.test(scheme) ? ", with a row for position n" : ""}`,
     file: "models/decoder.py", code: () => "x = add_positions(self.embedding(tokens), self.stack.scheme, positions)",
     link: ["01_tokens.html#equation-eq-tokens-look-up", "From ids to rows"] },
 ];
 
-export const INSIDE = [
+const INSIDE = [
   aNorm("norm1", "norm", "norm before attention", inBlock("attention_norm.output"), "X, normalised"),
   projected("queries", "Q", "queries = self.query_norm(split_heads(self.query(x), self.num_heads))"),
   projected("keys", "K", "keys = self.key_norm(split_heads(self.key(context), self.num_kv_heads))"),
@@ -59,7 +61,8 @@ export const INSIDE = [
     rule: () => "A_{h} = softmax(S_{h}) along each row; what comes later is hidden, its weight 0", file: "attention/self_attention.py",
     code: () => "weights = softmax(scaled_scores(queries, keys, scale=scale, bias=bias), mask)",
     link: ["02_self_attention.html#equation-eq-self-attention-weights", "Attention"] },
-  { key: "heads", label: "averages", name: "averages of the values", kind: "values", values: inBlock("attention.heads"), axes: ["heads", "seq", "d_v"],
+  { key: "heads", label: "averages", name: "averages of the values", kind: "values", values: inBlock("attention.heads"),
+    axes: ["heads", "seq", "d_v"],
     rule: () => "Y_{h} = A_{h} V_{h}: for each token an average of the values that it reads", file: "attention/self_attention.py",
     code: () => "return weights @ values",
     link: ["02_self_attention.html#equation-eq-self-attention-attend", "Attention"] },
@@ -80,11 +83,11 @@ export const INSIDE = [
 ];
 
 /** A block that is shut: what leaves it. */
-export const SHUT = { key: "block", kind: "weights", values: inBlock("output"), axes: ["seq", "d_model"],
+const SHUT = { key: "block", kind: "weights", values: inBlock("output"), axes: ["seq", "d_model"],
   rule: () => "X^{(ℓ)} = Block_{ℓ}(X^{(ℓ−1)}): what the stream holds when it leaves this block", file: "models/stack.py",
   code: () => "stream.append(step(layer, block, stream[-1]))", link: ["04_blocks.html#sec-blocks-block", "The block"] };
 
-export const AFTER = [
+const AFTER = [
   aNorm("final", "final norm", "final norm", ofModel("stack.normalised"), "X^{(L)}, normalised"),
   { key: "logits", label: "logits", name: "logits", kind: "weights", values: ofModel("returned"), axes: ["seq", "vocab_size"],
     rule: (config) => (config.tied_embedding ? "o = Norm(X^{(L)}) E^{T}: each row compared with the row of every letter"

@@ -1,28 +1,30 @@
 // Hidden letters (chapter 08): what the stored encoder, run in the page, believes that they are, from both sides and
 // from the left alone. From the left means that every letter after the hole is hidden, too.
-import { checkbox, format, frame, html, slider, softmax } from "./common.mjs";
-import { newest } from "./engine/client.mjs";
+import {
+  checkbox, format, frame, html, largest, mean, ranked, rowHead, slider, softmax, table, textField, times, total, visible, wideNote,
+} from "./common.mjs";
+import { row as rowOf } from "./engine/arrays.mjs";
+import { newest, remembering } from "./engine/client.mjs";
 import { start } from "./engine/start.mjs";
-import { complaint, curves, examples, headName, letterRow, readBy, reading, rowOf, textField, visible } from "./letters.mjs";
+import { curves, fullBar, headName, letterRow, readBy } from "./letters.mjs";
+import { complaint, examples, firstLetters } from "./texts.mjs";
 
 const [SHOWN, EACH] = [8, 3]; // letters with a row of their own, and how many of them are the likeliest of either view
-const WIDEST = [0.25, 0.5, 0.75, 1]; // what a full bar may stand for
 const PAUSE = 250; // so long, in milliseconds, the reader must rest before every letter is hidden by itself
 const ENDING = ", "; // in training a name was followed by this, and by another name
 const NAMES = ["Tschechisch", "arabiska", "Mikronezja", "Thailandia", "North Korea", "franska, sven_ka"];
 const OPENING = { text: NAMES[0], holes: [5], asked: 5, several: false, head: 0 };
-const LABEL = "Live figure: hidden letters of a name, guessed from both sides and from the left alone";
-const WORDS = "Above each letter: how much it is read from the hole, in hundredths; “class” is the class token. Below: how likely the right letter is if it alone is hidden, " +
-  "hatched from the left alone, blue from both sides. From the left all letters with a dashed edge are hidden, too. ␣ is a space, □ a hole; type _ for a letter that you do not know.";
+const LABEL = "hidden letters of a name, guessed from both sides and from the left alone";
+const WORDS = "Above each letter: how much it is read from the hole, in hundredths; “class” is the class token. Below: how likely the right " +
+  "letter is if it alone is hidden, hatched from the left alone, blue from both sides. From the left all letters with a dashed edge are " +
+  "hidden, too. ␣ is a space, □ a hole; type _ for a letter that you do not know.";
 
-const total = (numbers) => numbers.reduce((sum, value) => sum + value, 0);
-const best = (numbers) => numbers.indexOf(Math.max(...numbers));
 const quoted = (token) => `“${visible(token)}”`;
 
 /** A name as the model is to read it, with the ending if it is told to put one; `blank` where the reader typed a gap. */
-export function lineOf(text, tokenizer, most, hasEnding) {
+function lineOf(text, tokenizer, most, hasEnding) {
   const ending = hasEnding && text && !text.trimEnd().endsWith(",") ? ENDING : "";
-  const line = reading(text, tokenizer, most, { ending, gap: "_" });
+  const line = firstLetters(text, tokenizer, most, { ending, gap: "_" });
   const blank = line.letters.map((letter, n) => letter === "_" && line.strange[n]);
   return { ...line, blank, strange: line.strange.map((isStrange, n) => isStrange && !blank[n]), known: [] };
 }
@@ -35,30 +37,27 @@ function questionOf(line, { holes, asked: wish }) {
 }
 
 /** Which tokens get a row: the right one, the likeliest of either distribution, then of both; ordered as seen from both sides. */
-export function rowsOf(both, left, right) {
-  const likeliest = (numbers) => numbers.map((_, i) => i).sort((a, b) => numbers[b] - numbers[a]);
-  const [ofBoth, ofLeft, ofEither] = [both, left, both.map((value, i) => Math.max(value, left[i]))].map(likeliest);
+function rowsOf(both, left, right) {
+  const [ofBoth, ofLeft, ofEither] = [both, left, both.map((value, i) => Math.max(value, left[i]))].map(ranked);
   const chosen = new Set([...(right === null ? [] : [right]), ...ofBoth.slice(0, EACH), ...ofLeft.slice(0, EACH), ...ofEither]);
   return [...chosen].slice(0, SHOWN).sort((a, b) => both[b] - both[a]);
 }
 
 /** Bars back to back: leftwards what each letter has from the left, rightwards what it has from both sides. */
 function beliefs() {
-  const scale = html("caption");
-  const rows = Array.from({ length: SHOWN + 1 }, () => ({
-    head: html("th", { scope: "row" }), numbers: [html("td"), html("td")],
+  const rows = times(SHOWN + 1, () => ({
+    head: rowHead(), numbers: [html("td"), html("td")],
     bars: ["lf-bar lf-removed", "lf-bar lf-blue"].map((kind) => html("span", { class: kind })),
   }));
-  const lines = rows.map(({ head, numbers, bars }) => html("tr", {}, html("td", { class: "lf-bar-cell lf-mirrored" }, bars[0]), numbers[0], head, numbers[1],
-    html("td", { class: "lf-bar-cell" }, bars[1])));
+  const lines = rows.map(({ head, numbers, bars }) => html("tr", {}, html("td", { class: "lf-bar-cell lf-mirrored" }, bars[0]),
+    numbers[0], head, numbers[1], html("td", { class: "lf-bar-cell" }, bars[1])));
   const top = (words, kind) => html("th", { scope: "colgroup", colspan: 2, class: kind }, words);
-  const node = html("table", { class: "lf-beliefs" }, scale,
-    html("thead", {}, html("tr", {}, top("left alone", "lf-mirrored"), html("th", { scope: "col" }, "letter"), top("both sides", "lf-bar-cell"))), html("tbody", {}, lines));
+  const node = table("", [top("left alone", "lf-mirrored"), "letter", top("both sides", "lf-bar-cell")], lines, { class: "lf-beliefs" });
 
   /** `shown` are texts of tokens, `kinds` their probabilities from the left and from both sides; all others come last. */
   function update(shown, right, kinds) {
-    const full = WIDEST.find((limit) => limit >= Math.max(...kinds.flat())) ?? 1;
-    scale.textContent = `What stands in the hole? A full bar is ${format(full)}`;
+    const full = fullBar(kinds.flat());
+    node.caption.textContent = `What stands in the hole? A full bar is ${format(full)}`;
     rows.forEach(({ head, numbers, bars }, i) => {
       lines[i].hidden = i > shown.length;
       if (i > shown.length) return;
@@ -85,7 +84,8 @@ function asker({ ask, tokenizer, config }) {
     const left = likely(await ask("call", beforeHole(line, hidden, asked)), asked);
     const seen = await ask("intermediates", "call", aroundHole(line, hidden));
     const places = Object.keys(seen).filter((place) => place.includes("attention.weights.")); // block by block, head by head
-    return { ...question, left, both: likely(seen.returned, asked), heads: places.map((place) => rowOf(seen[place], asked + Number(config.use_class_token))) };
+    return { ...question, left, both: likely(seen.returned, asked),
+      heads: places.map((place) => rowOf(seen[place], asked + Number(config.use_class_token))) };
   }
   /** What the right letter at place `n` has from the left and from both sides, if it is hidden; nothing if there is none. */
   async function surprise(line, n) {
@@ -104,16 +104,18 @@ function tilesOf({ line, hidden, asked }, read) {
     const sign = line.strange[n] ? "<other>" : visible(letter);
     const kinds = { "lf-gone": n === asked, "lf-hole": isHidden, "lf-unseen": n > asked, "lf-added": n >= line.own };
     const name = n === asked ? `Letter ${n + 1} is hidden` : isHidden ? `Ask at letter ${n + 1}, which is hidden` : `Hide letter ${n + 1}, ${sign}`;
-    return { name, text: isHidden ? "□" : sign, kind: Object.keys(kinds).filter((kind) => kinds[kind]).join(" "), share: read[n], bars: line.known[n] ?? [] };
+    return { name, text: isHidden ? "□" : sign, kind: Object.keys(kinds).filter((kind) => kinds[kind]).join(" "), share: read[n],
+      bars: line.known[n] ?? [] };
   });
 }
 
 /** What the figure says of the hole that is asked about. */
 function sentenceOf({ line, asked, both, left }, { tokens }) {
-  const guess = (numbers) => `${quoted(tokens[best(numbers)])} (${format(Math.max(...numbers), 3)})`;
+  const guess = (numbers) => `${quoted(tokens[largest(numbers)])} (${format(Math.max(...numbers), 3)})`;
   const has = (numbers) => format(numbers[line.ids[asked]], 3);
   const letter = `Letter ${asked + 1} is ${quoted(line.letters[asked])}`;
-  const of = line.blank[asked] ? "" : line.strange[asked] ? `${letter}, which the model cannot write. ` : `${letter}: it has ${has(both)} seen from both sides, ${has(left)} from the left alone. `;
+  const of = line.blank[asked] ? "" : line.strange[asked] ? `${letter}, which the model cannot write. `
+    : `${letter}: it has ${has(both)} seen from both sides, ${has(left)} from the left alone. `;
   return `${of}From both sides the model would write ${guess(both)}, from the left ${guess(left)}.${complaint(line)}`;
 }
 
@@ -122,113 +124,119 @@ function lesson({ known, own, letters }) {
   if (known.length < letters.length) return "Hiding each letter by itself …";
   const asked = known.slice(0, own).filter(Boolean);
   if (!asked.length) return "";
-  const [left, both] = [0, 1].map((kind) => total(asked.map((values) => values[kind])) / asked.length);
+  const [left, both] = [0, 1].map((kind) => mean(asked.map((values) => values[kind])));
   const better = asked.filter((values) => values[1] > values[0]).length;
-  return `Each letter hidden by itself: the right one has ${format(both)} in the mean from both sides, ${format(left)} from the left alone; it is likelier from both at ${better} of ${asked.length}.`;
+  return `Each letter hidden by itself: the right one has ${format(both)} in the mean from both sides, ${format(left)} from the left alone; ` +
+    `it is likelier from both at ${better} of ${asked.length}.`;
 }
 
 /** The parts of the figure: a field and examples, the letters with curves over them, and the beliefs. */
 function build({ controls, stage }, { heads, names, edit, tell, choose, follows }) {
-  const field = textField({ label: "Name", oninput: (text) => edit(text) });
+  const field = textField({ label: "Name", onchange: (text) => edit(text) });
   const several = checkbox({ label: "several holes", onchange: (value) => tell({ several: value }) });
-  const head = slider({ label: "Head", min: 0, max: heads.length - 1, show: (value) => heads[value], oninput: (value) => tell({ head: value }) });
+  const head = slider({ label: "Head", min: 0, max: heads.length - 1, show: (value) => heads[value], onchange: (value) => tell({ head: value }) });
   const row = letterRow({ label: "The letters; choose the one to hide", onchoose: choose, follows });
   const token = letterRow({ label: "The class token" });
   const box = html("div", { class: "lf-wide lf-arched" }, token.node, row.node);
-  const note = html("p", { class: "lf-note lf-wide" });
-  const table = beliefs();
-  controls.append(field.node, names.length ? examples({ label: "Names to start from", texts: names, onchoose: (text) => edit(text, OPENING.asked) }) : [], several.node, head.node);
-  stage.append(box, note, table.node, html("p", { class: "lf-note lf-wide" }, WORDS));
-  return { field, several, head, row, token, box, note, table, arcs: curves(box) };
+  const [said, sides] = [wideNote(), beliefs()];
+  const offers = examples({ label: "Names to start from", texts: names, onchoose: (text) => edit(text, OPENING.asked) });
+  controls.append(field.node, ...(names.length ? [offers] : []), several.node, head.node);
+  stage.append(box, said, sides.node, wideNote(WORDS));
+  return { field, several, head, row, token, box, said, sides, arcs: curves(box) };
 }
 
 /** Draw an answer of the model: the letters, the curves from the hole, the beliefs. Returns what a test may want to see. */
-function draw({ row, token, table, arcs }, answer, { head, hasClass, tokens }) {
+function draw({ row, token, sides, arcs }, answer, { head, hasClass, tokens }) {
   const { line, asked, both, left, heads } = answer;
   const read = readBy(heads, head);
   const first = Number(hasClass);
   token.update(hasClass ? [{ text: "class", share: read[0] }] : []);
   row.update(tilesOf(answer, read.slice(first)), asked);
   const tiles = [...token.node.children, ...row.node.children];
-  arcs.draw(read.map((share, m) => ({ from: tiles[asked + first], to: tiles[m], share })).filter(({ share, to, from }) => share >= 0.02 && to !== from));
+  const curves = read.map((share, m) => ({ from: tiles[asked + first], to: tiles[m], share }));
+  arcs.draw(curves.filter(({ share, to, from }) => share >= 0.02 && to !== from));
   const right = line.blank[asked] || line.strange[asked] ? null : line.ids[asked];
   const chosen = rowsOf(both, left, right);
   const kinds = [left, both].map((numbers) => { const some = chosen.map((i) => numbers[i]); return [...some, Math.max(0, 1 - total(some))]; });
-  table.update(chosen.map((i) => tokens[i]), chosen.indexOf(right), kinds);
+  sides.update(chosen.map((i) => tokens[i]), chosen.indexOf(right), kinds);
   return { read, shown: chosen.map((i) => tokens[i]), both: kinds[1], left: kinds[0], right: right === null ? null : tokens[right] };
 }
 
-export async function mount(element, given = null) {
-  const model = await start(element, { label: LABEL, given });
-  const { tokenizer, config: { context_len: most, use_class_token: hasClass, stack: { num_layers: layers, num_heads: numHeads } } } = model;
-  const { look, surprise } = asker(model);
-  const heads = Array.from({ length: layers * numHeads + 1 }, (_, head) => headName(head, numHeads));
-  const [lines, answers] = [new Map(), new Map()]; // what was read and found already
-  const read = (text) => lines.get(text) ?? lines.set(text, lineOf(text, tokenizer, most, !given)).get(text);
-  const opening = tokenizer.strangers(OPENING.text).length ? { ...OPENING, text: "" } : OPENING;
-  let [state, question, said, pause] = [opening, null, "", null];
+/** The figure: its settings, the hole that is asked about, and what is done with them. */
+class Hiding {
+  constructor(element, model, given) {
+    const { tokenizer, config: { context_len: most, use_class_token: hasClass, stack: { num_layers: layers, num_heads: numHeads } } } = model;
+    const { look, surprise } = asker(model);
+    const heads = times(layers * numHeads + 1, (head) => headName(head, numHeads));
+    const opening = tokenizer.strangers(OPENING.text).length ? { ...OPENING, text: "" } : OPENING;
+    Object.assign(this, { element, tokenizer, hasClass, surprise, state: opening, said: "", lines: new Map(),
+      lineOf: (text) => lineOf(text, tokenizer, most, !given) });
+    const figure = frame(element, { label: LABEL, reset: () => this.tell(opening) });
+    const names = NAMES.filter((name) => !tokenizer.strangers(name.replace("_", "")).length); // a reader's vocabulary may lack them
+    this.publish = figure.publish;
+    this.parts = build(figure, { heads, names, edit: (text, hole) => this.edit(text, hole), choose: (n, withOthers) => this.choose(n, withOthers),
+      tell: (change) => this.tell(change), follows: () => !this.state.several });
+    this.ask = remembering({ work: look, show: (answer) => this.show(answer), fail: ({ message }) => this.say({ error: message }, message),
+      wait: () => this.publish({ ...this.state, busy: true }, this.said) });
+    // Should the model stop, the reader's next question says so.
+    this.survey = newest((line) => this.hideEach(line), () => {}, () => {});
+  }
 
-  const figure = frame(element, { label: LABEL, reset: () => tell(opening) });
-  const names = NAMES.filter((name) => !tokenizer.strangers(name.replace("_", "")).length); // a reader's vocabulary may lack them
-  const parts = build(figure, { heads, names, edit, choose, tell: (change) => tell(change), follows: () => !state.several });
+  /** A text as it is read, which is found out once. */
+  read(text) { return this.lines.get(text) ?? this.lines.set(text, this.lineOf(text)).get(text); }
+  say(found, sentence) { this.publish({ ...this.state, ...found }, this.said = sentence); }
 
   /** Another text, with its own hole; or else the holes stay where they are, unless there is a gap to ask about. */
-  function edit(text, hole = null) {
-    const gap = read(text).blank.indexOf(true);
-    const wish = gap < 0 ? hole : gap;
-    tell(wish === null ? { text } : { text, asked: wish, holes: [wish] });
+  edit(text, hole = null) {
+    const gap = this.read(text).blank.indexOf(true);
+    const asked = gap < 0 ? hole : gap;
+    this.tell(asked === null ? { text } : { text, asked, holes: [asked] });
   }
 
   /** A letter is pressed: it is hidden, alone or with others; that which is asked about can be shown again. */
-  function choose(n, withOthers) {
-    const others = state.several || withOthers ? question.hidden.filter((m) => m !== n) : [];
-    const isShownAgain = n === question.asked && others.length > 0 && !question.line.blank[n];
-    tell(isShownAgain ? { holes: others, asked: others[0] } : { holes: [...others, n], asked: n });
+  choose(n, withOthers) {
+    const { hidden, asked, line } = this.question;
+    const others = this.state.several || withOthers ? hidden.filter((m) => m !== n) : [];
+    const isShownAgain = n === asked && others.length > 0 && !line.blank[n];
+    this.tell(isShownAgain ? { holes: others, asked: others[0] } : { holes: [...others, n], asked: n });
   }
 
-  function tell(change) {
-    state = { ...state, ...change };
+  tell(change) {
+    const state = this.state = { ...this.state, ...change };
+    const { element, parts: { box, sides, field, several, head }, lines } = this;
     if (change.several === false) state.holes = [state.asked];
     if (lines.size > 200) lines.clear();
-    question = questionOf(read(state.text), state);
+    const question = this.question = questionOf(this.read(state.text), state);
     if (change.text !== undefined) delete element.dataset.survey;
-    if (parts.field.input.value !== state.text) parts.field.input.value = state.text;
-    parts.several.checked = state.several;
-    parts.head.value = state.head;
-    const isEmpty = question.line.letters.length === 0;
-    for (const node of [parts.box, parts.table.node]) node.hidden = isEmpty;
-    if (isEmpty) return say({}, "There is no letter to hide yet: type a name.");
-    const answer = answers.get(question.key);
-    if (answer) return show(answer);
-    figure.publish({ ...state, busy: true }, said);
-    return find(question);
+    [field.value, several.value, head.value] = [state.text, state.several, state.head];
+    box.hidden = sides.node.hidden = question.line.letters.length === 0;
+    return box.hidden ? this.say({}, "There is no letter to hide yet: type a name.") : this.ask(question);
   }
 
-  const say = (found, sentence) => figure.publish({ ...state, ...found }, said = sentence);
-  const find = newest(look, (answer) => {
-    if (answers.size > 200) answers.clear();
-    answers.set(answer.key, answer);
-    if (answer.key === question.key) show(answer);
-  }, (error) => say({ error: error.message }, error.message));
-
-  function show(answer) {
-    const { read: weights, ...found } = draw(parts, answer, { head: state.head, hasClass, tokens: tokenizer.tokens });
-    say({ ...found, asked: answer.asked, hidden: answer.hidden, letters: answer.line.letters, weights }, sentenceOf(answer, tokenizer));
-    clearTimeout(pause);
-    pause = setTimeout(() => survey(answer.line), PAUSE);
+  show(answer) {
+    const { line, asked, hidden } = answer;
+    const { read: weights, ...found } = draw(this.parts, answer, { head: this.state.head, hasClass: this.hasClass, tokens: this.tokenizer.tokens });
+    this.say({ ...found, asked, hidden, letters: line.letters, weights }, sentenceOf(answer, this.tokenizer));
+    clearTimeout(this.pause);
+    this.pause = setTimeout(() => this.survey(line), PAUSE);
   }
 
   /** Hide each letter by itself, one after the other, for as long as the text stays as it is. */
-  const survey = newest(async (line) => {
-    for (let n = line.known.length; n < line.letters.length && line === question.line; n++) {
-      parts.note.textContent = lesson(line);
-      line.known[n] = await surprise(line, n);
-      if (line === question.line) parts.row.bars(line.known);
+  async hideEach(line) {
+    const { element, parts: { said, row } } = this;
+    const isAsked = () => line === this.question.line;
+    for (let n = line.known.length; n < line.letters.length && isAsked(); n++) {
+      said.textContent = lesson(line);
+      line.known[n] = await this.surprise(line, n);
+      if (isAsked()) row.bars(line.known);
     }
-    if (line !== question.line) return;
-    parts.note.textContent = lesson(line);
+    if (!isAsked()) return;
+    said.textContent = lesson(line);
     element.dataset.survey = JSON.stringify(line.known);
-  }, () => {}, () => {}); // should the model stop, the reader's next question says so
+  }
+}
 
-  await tell(opening);
+export async function mount(element, given = null) {
+  const figure = new Hiding(element, await start(element, { label: LABEL, given }), given);
+  await figure.tell(figure.state);
 }

@@ -19,7 +19,7 @@ export const piecesOf = (text) => text.match(PIECES) ?? [];
 export const idsOf = (text) => bytesOf(text).map((byte) => ID_OF_BYTE.get(byte));
 
 /** The bytes of each token by id, and how GPT-2's files spell it; `add(pair)` makes one more of two. */
-export function tokenTable(merges = []) {
+function tokenTable(merges = []) {
   const table = { bytes: ALPHABET.map(([byte]) => [byte]), spelled: ALPHABET.map(([, character]) => character) };
   table.add = ([left, right]) => { for (const list of [table.bytes, table.spelled]) list.push(list[left].concat(list[right])); };
   merges.forEach(table.add);

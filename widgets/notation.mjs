@@ -1,5 +1,7 @@
 // One small self-attention, written in the two conventions of the literature (appendix A): tokens as rows or columns.
-import { checkbox, choice, format, frame, html, matmul, matrixTable, scaled, softmax, transpose } from "./common.mjs";
+import {
+  checkbox, choice, format, frame, html, matmul, matrixTable, note, panel, scaled, softmax, title, total, transpose, wideNote,
+} from "./common.mjs";
 
 const TOKENS = ["tea", "is", "hot"];
 const X = [[1, 1], [2, 0], [-1, 1]]; // one row per token: N = 3, D = 2
@@ -36,7 +38,7 @@ const VIEWS = {
 };
 
 /** The four matrices of one convention; `update` fills them and marks what belongs to the chosen query. */
-function panel(view, onpoint) {
+function convention(view, onpoint) {
   const features = ["1", "2"];
   const [tall, wide] = [[TOKENS, features], [features, TOKENS]];
   const [rows, columns] = view.rowwise ? tall : wide;
@@ -52,8 +54,7 @@ function panel(view, onpoint) {
     cells.forEach((row, i) => row.forEach((cell, j) => cell.addEventListener("pointerenter", () => onpoint(view.rowwise ? i : j))));
     (view.rowwise ? heads : tops).forEach((name, i) => name.addEventListener("pointerenter", () => onpoint(i)));
   }
-  const node = html("div", { class: "lf-panel" }, html("p", { class: "lf-title" }, view.title), html("p", { class: "lf-note" }, view.index),
-    Object.values(tables).map(({ table }) => html("div", { class: "lf-table" }, table)));
+  const node = panel(title(view.title), note(view.index), Object.values(tables).map(({ table }) => html("div", { class: "lf-table" }, table)));
 
   function update(numbers, chosen, wrongAxis) {
     tables.weights.table.caption.textContent = wrongAxis ? view.wrong : names.weights;
@@ -74,40 +75,29 @@ function panel(view, onpoint) {
 
 export function mount(element) {
   const start = { shown: "both", wrongAxis: false, chosen: 2 };
-  const state = { ...start };
-  const set = (change) => { Object.assign(state, change); render(); };
-  const { controls, stage, publish } = frame(element, {
-    label: "Live figure: one self-attention in two conventions", reset: () => set(start),
-  });
-  const shown = choice({ legend: "Convention", onchange: (value) => set({ shown: value }),
-    options: [["rows", "tokens as rows"], ["columns", "tokens as columns"], ["both", "both"]] });
-  const query = choice({ legend: "Query token", onchange: (value) => set({ chosen: value }), options: TOKENS.map((token, i) => [i, token]) });
+  const { stage, publish, set, bind } = frame(element, { label: "one self-attention in two conventions", start, draw });
+  const query = choice({ legend: "Query token", options: TOKENS.map((token, i) => [i, token]) });
   query.labels.forEach((label, i) => label.addEventListener("pointerenter", () => set({ chosen: i })));
-  const slip = checkbox({ label: "slip: softmax over the wrong axis", onchange: (wrongAxis) => set({ wrongAxis }) });
-  controls.append(shown.node, query.node, slip.node);
+  bind({ shown: choice({ legend: "Convention", options: [["rows", "tokens as rows"], ["columns", "tokens as columns"], ["both", "both"]] }),
+    chosen: query, wrongAxis: checkbox({ label: "slip: softmax over the wrong axis" }) });
 
-  const panels = Object.entries(VIEWS).map(([name, view]) => [name, view, panel(view, (chosen) => set({ chosen }))]);
-  stage.append(...panels.map(([, , { node }]) => node), html("p", { class: "lf-note lf-wide" },
+  const panels = Object.entries(VIEWS).map(([name, view]) => [name, view, convention(view, (chosen) => set({ chosen }))]);
+  stage.append(...panels.map(([, , { node }]) => node), wideNote(
     "Toy numbers, chosen by hand: queries X W_Q and keys X W_K with W_Q = (−1 1; 1 0) and W_K = (1 0; 1 1) in the row convention, ",
     "their transposes on the left of X in the column convention; the values are the tokens themselves. ",
     "Framed: everything that belongs to the query token."));
 
-  function render() {
-    const { chosen, wrongAxis } = state;
-    shown.value = state.shown;
-    query.value = chosen;
-    slip.checked = wrongAxis;
+  function draw({ shown, chosen, wrongAxis }) {
     const numbers = {};
     for (const [name, view, { node, update }] of panels) {
       numbers[name] = view.compute(wrongAxis);
       update(numbers[name], chosen, wrongAxis);
-      node.hidden = state.shown !== "both" && state.shown !== name;
+      node.hidden = shown !== "both" && shown !== name;
     }
     const weights = numbers.rows.weights[chosen];
-    const sum = weights.reduce((total, value) => total + value, 0);
     const list = weights.map((value, m) => `${format(value)} ${TOKENS[m]}`).join(" + ");
-    publish({ shown: state.shown, wrongAxis, chosen, queryWeight: W_Q, keyWeight: W_K, ...numbers },
-      `Query “${TOKENS[chosen]}”: ${list}; the weights sum to ${format(sum)}${wrongAxis ? ": no average" : " in both conventions"}.`);
+    publish({ shown, wrongAxis, chosen, queryWeight: W_Q, keyWeight: W_K, ...numbers },
+      `Query “${TOKENS[chosen]}”: ${list}; the weights sum to ${format(total(weights))}${wrongAxis ? ": no average" : " in both conventions"}.`);
   }
-  render();
+  set(start);
 }

@@ -1,26 +1,26 @@
 // A digit that the reader draws, read by a vision transformer (chapter 10): what it says, where its class token looks,
 // and what it says without some of the patches. ink.mjs makes of strokes such images as scikit-learn's digits are.
-import { checkbox, choice, format, frame, html, matmul, softmax, whenThemeChanges } from "./common.mjs";
+import {
+  bar, button, checkbox, choice, clamp, columnHead, format, frame, html, largest, matmul, mean as meanOf, note, onArrows, onDrag, panel,
+  rowHead, softmax, stored, table, times, title, transpose, whenThemeChanges,
+} from "./common.mjs";
 import { rowsOf } from "./engine/arrays.mjs";
 import { newest } from "./engine/client.mjs";
 import { start } from "./engine/start.mjs";
 import { BLOCK, between, bitmapOf, blank, counted, fitted, stamp } from "./ink.mjs";
 
-const LABEL = "Live figure: draw a digit, and see what a vision transformer makes of its patches";
+const LABEL = "draw a digit, and see what a vision transformer makes of its patches";
 const FULL = BLOCK ** 2; // a pixel of the image that is all ink,
 const INK = 2; // which the book's models read as this
 const PEN = 1 / 16; // radius of the pen, as a share of the paper
 const THREE = [[28, 24], [42, 12], [60, 13], [69, 26], [60, 40], [46, 46], [64, 52], [72, 66], [60, 82], [42, 86], [27, 76]]; // in per cent
-const ARROWS = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, -1], ArrowDown: [0, 1] };
 
-const range = (length) => Array.from({ length }, (_, n) => n);
-const mean = (rows) => rows[0].map((_, j) => rows.reduce((sum, row) => sum + row[j], 0) / rows.length);
-const largest = (numbers) => numbers.indexOf(Math.max(...numbers));
+const mean = (rows) => transpose(rows).map(meanOf);
 
 /** What the model makes of an image: probabilities, and by block and head the attention of the row that it judges by. */
 function readings(found, { pooling, stack: { num_layers: layers, num_heads: heads } }) {
   const judge = (rows) => (pooling === "class" ? rows[0] : mean(rows));
-  const weights = range(layers).map((l) => range(heads).map((h) => rowsOf(found[`encoder.stack.blocks.${l}.attention.weights.${h}`])));
+  const weights = times(layers, (l) => times(heads, (h) => rowsOf(found[`encoder.stack.blocks.${l}.attention.weights.${h}`])));
   let rollout = judge(weights[0][0].map((row, n) => row.map((_, m) => Number(n === m))));
   for (const block of [...weights].reverse()) { // half of a token is what it was, half what it reads
     const read = mean(block.map((head) => matmul([rollout], head)[0]));
@@ -55,13 +55,7 @@ function draggable(node, ondown, ondrag) {
     const box = node.getBoundingClientRect();
     return [(clientX - box.left) / box.width, (clientY - box.top) / box.height];
   };
-  node.addEventListener("pointerdown", (event) => {
-    if (event.button) return;
-    node.setPointerCapture(event.pointerId);
-    ondown(place(event));
-  });
-  node.addEventListener("pointermove", (event) => {
-    if (!node.hasPointerCapture(event.pointerId)) return;
+  onDrag(node, (event) => ondown(place(event)), (event) => {
     const way = event.getCoalescedEvents?.() ?? [];
     ondrag((way.length ? way : [event]).map(place));
   });
@@ -80,14 +74,16 @@ function paper({ height, width }, ondraw) {
     return points;
   });
   draggable(canvas, (share) => { last = null; ondraw(follow([share]), pen); }, (shares) => ondraw(follow(shares), pen));
-  node.addEventListener("keydown", (event) => {
-    const [right, down] = ARROWS[event.key] ?? [0, 0];
-    if (!(event.key in ARROWS) && event.key !== " ") return;
-    event.preventDefault();
+  function move(down, right, isDown) {
     const step = Math.ceil(Math.max(height, width) / 32);
-    const moved = (from, by, most) => Math.max(0, Math.min(most, from + by * step));
-    const [x, y, isDown] = [moved(pen.x, right, width), moved(pen.y, down, height), pen.down !== (event.key === " ")];
+    const [x, y] = [clamp(pen.x + right * step, 0, width), clamp(pen.y + down * step, 0, height)];
     ondraw(isDown ? between([pen.x, pen.y], [x, y]) : [], { x, y, down: isDown });
+  }
+  onArrows(node, (down, right) => move(down, right, pen.down));
+  node.addEventListener("keydown", (event) => {
+    if (event.key !== " ") return;
+    event.preventDefault();
+    move(0, 0, !pen.down);
   });
   function show(bits, to) {
     pen = to;
@@ -101,7 +97,7 @@ function paper({ height, width }, ondraw) {
 /** The image as the model reads it, cut into patches, under a wash; a tap, a drag or a key hides patches. */
 function patchwork([height, width], [down, right], { onhide, onlook }) {
   const [picture, wash] = [squares(height, width, "lf-sheet"), squares(down, right, "lf-sheet lf-washed")];
-  const cells = range(down * right).map((n) => html("span", { class: "lf-patch", role: "checkbox", tabindex: n ? -1 : 0, onfocus: () => onlook(n) }));
+  const cells = times(down * right, (n) => html("span", { class: "lf-patch", role: "checkbox", tabindex: n ? -1 : 0, onfocus: () => onlook(n) }));
   const grid = html("div", { class: "lf-patches", role: "group", "aria-label": "Patches: tap, or drag over them, to hide them" }, cells);
   grid.style.gridTemplate = `repeat(${down}, 1fr) / repeat(${right}, 1fr)`;
   const isHidden = (n) => cells[n].getAttribute("aria-checked") === "true";
@@ -109,13 +105,12 @@ function patchwork([height, width], [down, right], { onhide, onlook }) {
   let hides;
   const sweep = (n) => { if (n >= 0 && isHidden(n) !== hides) onhide(n, hides); };
   draggable(grid, (share) => { hides = !isHidden(at(share)); sweep(at(share)); }, (shares) => shares.map(at).forEach(sweep));
+  onArrows(grid, (along, across, { target }) => cells[cells.indexOf(target) + across + right * along]?.focus());
   grid.addEventListener("keydown", (event) => {
-    const n = cells.indexOf(event.target);
-    const [across, along] = ARROWS[event.key] ?? [0, 0];
-    if (event.key === " " || event.key === "Enter") onhide(n, !isHidden(n));
-    else if (event.key in ARROWS) cells[n + across + right * along]?.focus();
-    else return;
+    if (event.key !== " " && event.key !== "Enter") return;
     event.preventDefault();
+    const n = cells.indexOf(event.target);
+    onhide(n, !isHidden(n));
   });
   grid.addEventListener("focusin", ({ target }) => cells.forEach((cell) => { cell.tabIndex = cell === target ? 0 : -1; }));
   cells.forEach((cell, n) => cell.addEventListener("pointerenter", () => onlook(n)));
@@ -144,15 +139,14 @@ function pictures({ legend, options, onchange, size, style }) {
 
 /** What the model says: a bar for each answer, and a tick where it was with all patches. */
 function answers(count) {
-  const rows = range(count).map((answer) => {
-    const [bar, tick] = [html("span", { class: "lf-bar", style: "color: var(--lf-hue-1)" }), html("span", { class: "lf-tick" })];
-    const [head, now, whole] = [html("th", { scope: "row" }, String(answer)), html("td"), html("td")];
-    const drawn = html("td", { class: "lf-bar-cell" }, html("span", { class: "lf-track" }, bar, tick));
-    return { head, bar, tick, now, whole, node: html("tr", {}, head, drawn, now, whole) };
+  const rows = times(count, (answer) => {
+    const [shown, tick] = [bar(), html("span", { class: "lf-tick" })];
+    const [head, now, whole] = [rowHead(String(answer)), html("td"), html("td")];
+    const drawn = html("td", { class: "lf-bar-cell" }, html("span", { class: "lf-track" }, shown, tick));
+    return { head, bar: shown, tick, now, whole, node: html("tr", {}, head, drawn, now, whole) };
   });
-  const [nowHead, wholeHead] = ["now", "whole"].map((words) => html("th", { scope: "col" }, words));
-  const heads = html("tr", {}, html("th", { scope: "col" }, "answer"), html("td"), nowHead, wholeHead);
-  const node = html("table", {}, html("caption", {}, "What the model says"), html("thead", {}, heads), html("tbody", {}, rows.map((row) => row.node)));
+  const wholeHead = columnHead("whole");
+  const node = table("What the model says", ["answer", "", "now", wholeHead], rows.map((row) => row.node));
   function show(now, whole, label) {
     const isWhole = now === whole;
     wholeHead.hidden = isWhole;
@@ -168,39 +162,40 @@ function answers(count) {
   return { node, show };
 }
 
-async function examples() {
-  const response = await fetch(new URL("digits.json", import.meta.url)).catch(() => ({}));
-  return response.ok ? (await response.json()).images : []; // without them one can still draw
-}
+const examples = () => stored("digits.json").then(({ images }) => images, () => []); // without them one can still draw
 
 /** The names of what can lie over the image: each head, the mean of each block, and roll-out. */
 const viewsOf = ({ num_layers: layers, num_heads: heads }) => [
-  ...range(layers).flatMap((l) => [...range(heads), "mean"].map((h) => [`${l}.${h}`, `block ${l + 1}, ${h === "mean" ? "mean of the heads" : `head ${h + 1}`}`])),
+  ...times(layers, (l) => [...times(heads, (h) => h), "mean"].map((h) =>
+    [`${l}.${h}`, `block ${l + 1}, ${h === "mean" ? "mean of the heads" : `head ${h + 1}`}`])).flat(),
   ["rollout", "roll-out through all blocks"]];
 
 /** The parts of the figure, on the stage; `set(change)` changes its state. */
 function build({ controls, stage }, config, { grid, full, digits, views, isDigits }, { set, ondraw, onhide, onlook }) {
   const sheet = paper(full, ondraw);
   const image = patchwork(config.image_size, grid, { onhide, onlook });
-  const table = answers(config.num_classes);
-  const map = pictures({ legend: "Where it looks, by block and head", options: views, size: grid, style: "lf-washed", onchange: (view) => set({ view }) });
+  const says = answers(config.num_classes);
+  const map = pictures({ legend: "Where it looks, by block and head", options: views, size: grid, style: "lf-washed",
+    onchange: (view) => set({ view }) });
   const samples = pictures({ legend: "Test digits", options: digits.map(({ number, label }, i) => [i, `test digit ${number}, a ${label}`, label]),
     size: config.image_size, onchange: (i) => set({ example: Number(i), base: bitmapOf(digits[i].pixels), points: [], hidden: [] }) });
   const fit = checkbox({ label: "prepared like the data set", onchange: (on) => set({ fit: on }) });
-  const button = (words, change) => html("button", { type: "button", class: "lf-button", onclick: () => set(change) }, words);
-  const all = button("Show all patches", { hidden: [] });
-  const panel = (title, ...parts) => html("div", { class: "lf-panel lf-narrow" }, html("p", { class: "lf-title" }, title), parts);
-  const [note, ...notes] = ["", "Small maps: a row for each block, a column for each head, then their mean; last, roll-out. The one you choose lies over " +
-    "the image. Red ticks: what the model says with all patches.", isDigits ? "Strokes are stretched to 20 of 32 columns and all 32 rows, made as thick as " +
-    "is usual in the data set, and counted in blocks of 4 × 4 pixels, as its digits were." : ""].map((words) => html("p", { class: "lf-note" }, words));
+  const all = button("Show all patches", () => set({ hidden: [] }));
+  const clear = button("Clear", () => set({ example: null, base: null, points: [], hidden: [] }));
+  const narrow = (words, ...parts) => html("div", { class: "lf-panel lf-narrow" }, title(words), parts);
+  const [looked, ...notes] = ["",
+    "Small maps: a row for each block, a column for each head, then their mean; last, roll-out. The one you choose lies over " +
+    "the image. Red ticks: what the model says with all patches.", isDigits
+    ? "Strokes are stretched to 20 of 32 columns and all 32 rows, made as thick as " +
+    "is usual in the data set, and counted in blocks of 4 × 4 pixels, as its digits were." : ""].map((words) => note(words));
   samples.radio.node.hidden = !digits.length;
   map.radio.node.classList.add("lf-maps");
   map.radio.node.style.gridTemplateColumns = `repeat(${config.stack.num_heads + 1}, minmax(1.8rem, 3.2rem))`;
   controls.append(samples.radio.node);
-  const under = html("div", { class: "lf-controls" }, button("Clear", { example: null, base: null, points: [], hidden: [] }), fit.node);
-  stage.append(panel("Draw here", sheet.node, under), panel("It reads this: tap to hide", image.node, note, all),
-    html("div", { class: "lf-panel lf-narrow lf-says" }, table.node), html("div", { class: "lf-panel" }, map.radio.node), html("div", { class: "lf-panel" }, notes));
-  return { sheet, image, table, map, samples, fit, all, note };
+  const under = html("div", { class: "lf-controls" }, clear, fit.node);
+  stage.append(narrow("Draw here", sheet.node, under), narrow("It reads this: tap to hide", image.node, looked, all),
+    html("div", { class: "lf-panel lf-narrow lf-says" }, says.node), panel(map.radio.node), panel(notes));
+  return { sheet, image, says, map, samples, fit, all, looked };
 }
 
 /** What the figure begins with: the first test digit, or, where there is none, a drawn 3. */
@@ -220,35 +215,42 @@ function sentence({ pixels, hidden, label }, { whole, now, answer, patches }, na
   return `${what} model says ${answer}, with probability ${format(now[answer], 3)}${change}. It looks most at ${name(largest(patches))}, by ${view}.`;
 }
 
-export async function mount(element, given = null) {
-  const model = await start(element, { label: LABEL, given });
-  const { config } = model;
-  const { image_size: [height, width], patch_size: [tall, wide] } = config;
-  const [grid, full] = [[height / tall, width / wide], { height: height * BLOCK, width: width * BLOCK }];
-  const isDigits = height === 8 && width === 8;
-  const known = { grid, full, isDigits, views: viewsOf(config.stack), digits: given || !isDigits ? [] : await examples() };
-  const name = (n) => `row ${Math.floor(n / grid[1]) + 1}, column ${(n % grid[1]) + 1}`;
-  const skip = config.pooling === "class" ? 1 : 0;
-  const first = beginning(known);
-  let [state, shown, looked, said] = [first, null, null, ""];
-
-  const { publish, ...places } = frame(element, { label: LABEL, reset: () => set(first) });
-  const parts = build(places, config, known, { set: (change) => set(change),
-    ondraw: (points, pen) => set({ pen, ...(points.length && { points: [...state.points, ...points], example: null }) }),
-    onhide: (n, hides) => set({ hidden: hides ? [...state.hidden, n].sort((a, b) => a - b) : state.hidden.filter((other) => other !== n) }),
-    onlook: (n) => { looked = n; if (shown) tell(); } });
-
-  const answered = new Map(); // what was seen before, such as what Reset leads back to, is there at once
-  async function read(pixels) {
+/** The figure: the drawing, what is hidden, and what the model reads in both. */
+class Reading {
+  constructor(element, model, known, given) {
+    const { config } = model;
     const ink = (given?.ink ?? INK) / FULL;
-    if (answered.size > 100) answered.clear();
-    answered.set(pixels.join(), readings(await model.ask("intermediates", "call", pixels.map((row) => row.map((count) => ink * count))), config));
+    Object.assign(this, { config, known, looked: null, said: "", state: beginning(known) });
+    this.skip = config.pooling === "class" ? 1 : 0;
+    this.answered = new Map(); // what was seen before, such as what Reset leads back to, is there at once
+    const { publish, ...places } = frame(element, { label: LABEL, reset: () => this.set(beginning(known)) });
+    this.publish = publish;
+    this.parts = build(places, config, known, { set: (change) => this.set(change),
+      ondraw: (points, pen) => this.set({ pen, ...(points.length && { points: [...this.state.points, ...points], example: null }) }),
+      onhide: (n, hides) => this.hide(n, hides),
+      onlook: (n) => { this.looked = n; if (this.shown) this.tell(); } });
+    this.read = newest(async (...images) => {
+      if (this.answered.size > 100) this.answered.clear();
+      for (const image of images) {
+        const inked = image.map((row) => row.map((count) => ink * count));
+        this.answered.set(image.join(), readings(await model.ask("intermediates", "call", inked), config));
+      }
+    }, () => this.set({}), ({ message }) => publish({ error: message }, message));
   }
-  const compute = newest(async (...images) => { for (const image of images) await read(image); }, () => set({}),
-    (error) => publish({ error: error.message }, error.message));
 
-  function set(change) {
-    state = { ...state, ...change };
+  hide(n, hides) {
+    const others = this.state.hidden.filter((other) => other !== n);
+    this.set({ hidden: hides ? [...others, n].sort((a, b) => a - b) : others });
+  }
+
+  nameOf(n) {
+    const [, across] = this.known.grid;
+    return `row ${Math.floor(n / across) + 1}, column ${(n % across) + 1}`;
+  }
+
+  set(change) {
+    const state = this.state = { ...this.state, ...change };
+    const { parts, known: { full, grid, digits }, config: { patch_size: [tall, wide] } } = this;
     const bare = blank(full.height, full.width, state.base?.bits.slice());
     stamp(bare, state.points, PEN * Math.min(full.height, full.width));
     const pixels = counted(state.fit && !state.base ? fitted(state.points) : bare);
@@ -256,36 +258,46 @@ export async function mount(element, given = null) {
     const now = pixels.map((row, i) => row.map((count, j) => (isHidden(i, j) ? 0 : count)));
     parts.sheet.show(bare.bits, state.pen);
     parts.image.hide(state.hidden);
-    const [whole, seen] = [pixels, now].map((each) => answered.get(each.join()));
+    const [whole, seen] = [pixels, now].map((each) => this.answered.get(each.join()));
     const { points, base, ...rest } = state;
-    const inputs = { ...rest, number: known.digits[state.example]?.number, label: known.digits[state.example]?.label, pixels };
-    if (whole && seen) return show(inputs, now, whole, seen);
-    publish({ ...inputs, busy: true }, said);
-    return compute(pixels, now);
+    const inputs = { ...rest, number: digits[state.example]?.number, label: digits[state.example]?.label, pixels };
+    if (whole && seen) return this.show(inputs, now, whole, seen);
+    this.publish({ ...inputs, busy: true }, this.said);
+    return this.read(pixels, now);
   }
 
-  function tell() {
+  tell() {
+    const { looked, shown } = this;
     const n = looked ?? largest(shown);
-    parts.note.textContent = `${looked === null ? "Most" : "Here"}: ${name(n)}, attention ${format(shown[n], 3)}`;
+    this.parts.looked.textContent = `${looked === null ? "Most" : "Here"}: ${this.nameOf(n)}, attention ${format(shown[n], 3)}`;
   }
 
-  function show(inputs, now, whole, seen) {
-    const { image, table, map, samples, fit, all } = parts;
-    shown = seen.rows[state.view].slice(skip);
-    [fit.checked, map.radio.value, samples.radio.value] = [state.fit, state.view, state.example];
+  show(inputs, now, whole, seen) {
+    const { state, skip, known: { isDigits, digits, views }, parts: { image, says, map, samples, fit, all } } = this;
+    const name = (n) => this.nameOf(n);
+    const shown = this.shown = seen.rows[state.view].slice(skip);
+    [fit.value, map.radio.value, samples.radio.value] = [state.fit, state.view, state.example];
     fit.node.hidden = !isDigits || Boolean(state.base); // the test digits are prepared
     all.setAttribute("aria-disabled", !state.hidden.length);
     image.show(now, shown, (n) => `Patch in ${name(n)}, attention ${format(shown[n])}${state.hidden.includes(n) ? ", hidden" : ""}`);
-    samples.paint(known.digits.map(({ pixels }) => pixels.flat().map((count) => count / FULL)));
-    map.paint(known.views.map(([view]) => seen.rows[view].slice(skip)).map((row) => row.map((value) => value / (Math.max(...row) || 1))));
-    table.show(seen.probabilities, whole.probabilities, inputs.label);
-    tell();
+    samples.paint(digits.map(({ pixels }) => pixels.flat().map((count) => count / FULL)));
+    map.paint(views.map(([view]) => seen.rows[view].slice(skip)).map((row) => row.map((value) => value / (Math.max(...row) || 1))));
+    says.show(seen.probabilities, whole.probabilities, inputs.label);
+    this.tell();
     const numbers = { self: skip ? seen.rows[state.view][0] : null, patches: shown, whole: whole.probabilities, now: seen.probabilities,
       answer: largest(seen.probabilities) };
-    said = sentence(inputs, numbers, name, known.views.find(([view]) => view === state.view)[1]);
-    publish({ ...inputs, ...numbers }, said);
+    this.said = sentence(inputs, numbers, name, views.find(([view]) => view === state.view)[1]);
+    this.publish({ ...inputs, ...numbers }, this.said);
   }
+}
 
-  whenThemeChanges(() => set({}));
-  await set({});
+export async function mount(element, given = null) {
+  const model = await start(element, { label: LABEL, given });
+  const { image_size: [height, width], patch_size: [tall, wide], stack } = model.config;
+  const [grid, full] = [[height / tall, width / wide], { height: height * BLOCK, width: width * BLOCK }];
+  const isDigits = height === 8 && width === 8;
+  const known = { grid, full, isDigits, views: viewsOf(stack), digits: given || !isDigits ? [] : await examples() };
+  const figure = new Reading(element, model, known, given);
+  whenThemeChanges(() => figure.set({}));
+  await figure.set({});
 }

@@ -1,6 +1,7 @@
 // Four ways to tell attention where the tokens stand (chapter 05): the reader's sentence, a query at n, a key at m.
-import { choice, dot, format, frame, html, playButton, slider, svg, textField, uniqueId } from "./common.mjs";
-import { clock, hand } from "./clocks.mjs";
+import {
+  bindTo, capital, choice, clamp, dot, format, frame, html, note, panel, playButton, slider, stroke, svg, textField, times, title, uniqueId, wideNote,
+} from "./common.mjs";
 import { chart, threeFigures, ticksBetween } from "./chart.mjs";
 import { matrix, rowsOf } from "./engine/arrays.mjs";
 import { rotatePairs, sinusoidalPositions } from "./engine/layers.mjs";
@@ -14,8 +15,8 @@ const START = {
   first: 12, chosen: 9, wanted: 5, power: 4,
 };
 
-const PAIRS = Array.from({ length: WIDTH / 2 }, (_, i) => i);
-const OFFSETS = Array.from({ length: 2 * LAST + 1 }, (_, i) => i - LAST); // n − m
+const PAIRS = times(WIDTH / 2, (i) => i);
+const OFFSETS = times(2 * LAST + 1, (i) => i - LAST); // n − m
 const ratesOf = (base) => PAIRS.map((i) => base ** ((-2 * i) / WIDTH)); // radians per position
 
 // Random numbers, rounded to one decimal; the query is about the key with each pair turned back by five positions, at base
@@ -23,7 +24,7 @@ const ratesOf = (base) => PAIRS.map((i) => base ** ((-2 * i) / WIDTH)); // radia
 const QUERY = [1.1, -1.2, 0.1, -1.1, 1.3, 0.8, -0.6, -0.3, 0.8, 0.4, -1.3, -0.8, 0.5, 0.1, -0.6, -0.8];
 const KEY = [0.8, -0.4, 0.7, -0.8, 1.2, 0.8, -0.6, -0.3, -0.6, -1.3, -1.1, -0.8, 0.5, 0.1, -0.6, -0.8];
 
-const SLOPES = Array.from({ length: HEADS }, (_, h) => 2 ** ((-8 * (h + 1)) / HEADS));
+const SLOPES = times(HEADS, (h) => 2 ** ((-8 * (h + 1)) / HEADS));
 
 /** T5's bucket, two-way: half of them for keys after the query; up to distance 7 one each, then ever wider up to 128. */
 function bucket(offset) {
@@ -38,7 +39,6 @@ const baseOf = (power) => Math.round(10 ** power);
 const grouped = (value) => (value < 10 ? format(value, 1) : String(Math.round(value)).replace(/\B(?=(\d{3})+$)/g, "\u202f"));
 const hue = (i) => `var(--lf-hue-${i + 1})`;
 const sign = (number) => format(number, 0);
-const capital = (words) => `${words[0].toUpperCase()}${words.slice(1)}`;
 
 // What each scheme makes of positions: rows for queries and keys at each of them, whose products are the scores; or else what
 // it gives to an offset, a number or one for each head.
@@ -79,7 +79,7 @@ const SCHEMES = {
 /** What a scheme gives to each offset. */
 function seriesOf({ rows, given }, base) {
   if (given) return OFFSETS.map(given);
-  const [queries, keys] = rows(Array.from({ length: LAST + 1 }, (_, i) => i), base);
+  const [queries, keys] = rows(times(LAST + 1, (i) => i), base);
   return OFFSETS.map((offset) => [dot(queries[Math.max(offset, 0)], keys[Math.max(-offset, 0)])]);
 }
 
@@ -91,39 +91,74 @@ function tokensOf(text, unit) {
   return { tokens: all.slice(0, LAST + 1).map(short), count: all.length };
 }
 
+/** One hand and its tip: of n, thick, or of m, thin and dashed, so that each can be seen behind or before the other. */
+function hand(name, long = 44) {
+  const [line, tip] = [stroke(`lf-hand ${name}`), svg("circle", { class: `lf-tip ${name}`, r: name === "lf-n" ? 5 : 3 })];
+  const node = svg("g", { class: "lf-turn" }, line, tip);
+  function show(angle, length) {
+    line.setAttribute("d", `M0 0H${long * length}`);
+    tip.setAttribute("cx", long * length);
+    node.style.transform = `rotate(${(angle * 180) / Math.PI}deg)`;
+  }
+  return { node, show };
+}
+
+/** A clock face with the hands of n and m, the angle between them, and a number below it. */
+function clock(i) {
+  const hands = ["lf-n", "lf-m"].map((name) => hand(name));
+  const between = stroke("lf-turn lf-between");
+  const face = svg("svg", { viewBox: "-50 -50 100 100", role: "img" }, svg("circle", { class: "lf-face", r: 46 }),
+    stroke("lf-axis", "M-46 0H46M0 -46V46"), between, hands.map(({ node }) => node));
+  const number = html("div");
+  function show({ angle, pair, reach, hands: names }, rows, places, rate, product) {
+    const [n, m] = rows.map((row, k) => {
+      const at = pair(row, i);
+      const turned = angle(i, places[k], rate, k);
+      hands[k].show(turned, Math.hypot(...at) / reach);
+      return { turned, words: `${names[k]} at (${format(at[0])}, ${format(at[1])})` };
+    });
+    const part = Math.atan2(Math.sin(n.turned - m.turned), Math.cos(n.turned - m.turned));
+    between.setAttribute("d", `M0 0H20A20 20 0 0 ${part < 0 ? 0 : 1} ${20 * Math.cos(part)} ${20 * Math.sin(part)}Z`);
+    between.style.transform = hands[1].node.style.transform;
+    face.setAttribute("aria-label", `Pair ${i}: ${n.words}; ${m.words}`);
+    number.textContent = format(product);
+  }
+  return { node: html("div", {}, face, html("div", { class: "lf-note" }, `pair ${i}`), number), show };
+}
+
 /** The clocks of a scheme that turns pairs, or a few lines about one that does not. */
-function panel() {
+function schemePanel() {
   const keys = ["lf-n", "lf-m"].map((name) => { const swatch = hand(name, 24); swatch.show(0, 1); return [swatch.node, html("span")]; });
-  const [clocks, total, lines] = [PAIRS.map(clock), html("p", { class: "lf-total" }), html("div")];
+  const [clocks, sum, lines] = [PAIRS.map(clock), html("p", { class: "lf-total" }), html("div")];
   const drawn = html("div", {}, html("div", { class: "lf-key" }, keys.map(([node, words]) =>
     html("span", {}, svg("svg", { viewBox: "0 -6 30 12", "aria-hidden": "true" }, node), words))),
-  html("div", { class: "lf-clocks" }, clocks.map(({ node }) => node)), total);
-  const title = html("p", { class: "lf-title" });
+  html("div", { class: "lf-clocks" }, clocks.map(({ node }) => node)), sum);
+  const head = title();
   function show(scheme, places, base, now) {
     const rates = ratesOf(base);
-    [drawn.hidden, title.textContent] = [!scheme.rows, scheme.rows ? "Pair by pair" : "At the present offset"];
-    lines.replaceChildren(...(scheme.lines ? scheme.lines(now) : [scheme.note]).map((words) => html("p", { class: "lf-note" }, words)));
+    [drawn.hidden, head.textContent] = [!scheme.rows, scheme.rows ? "Pair by pair" : "At the present offset"];
+    lines.replaceChildren(...(scheme.lines ? scheme.lines(now) : [scheme.note]).map((words) => note(words)));
     if (!scheme.rows) return {};
     const rows = scheme.rows(places, base).map((each, k) => each[k]);
     const products = PAIRS.map((i) => dot(scheme.pair(rows[0], i), scheme.pair(rows[1], i)));
     keys.forEach(([, words], k) => { words.textContent = scheme.hands[k]; });
     clocks.forEach((each, i) => each.show(scheme, rows, places, rates[i], products[i]));
-    total.textContent = `Sum over the pairs: ${format(dot(...rows))}`;
+    sum.textContent = `Sum over the pairs: ${format(dot(...rows))}`;
     return { rows, products, score: dot(...rows) };
   }
-  return { node: html("div", { class: "lf-panel" }, title, drawn, lines), show };
+  return { node: panel(head, drawn, lines), show };
 }
 
 /** The tokens at their places, with bars for what the scheme gives to each; whoever chooses one, makes it the query. */
 function strip(choose) {
-  const [title, row, name] = [html("p", { class: "lf-title" }), html("div", { class: "lf-places" }), uniqueId("token")];
-  const node = html("fieldset", { class: "lf-choice lf-wide", "aria-label": "Token that asks" }, title, row);
+  const [head, row, name] = [title(), html("div", { class: "lf-places" }), uniqueId("token")];
+  const node = html("fieldset", { class: "lf-choice lf-wide", "aria-label": "Token that asks" }, head, row);
   let tiles = [];
   function build(tokens, heads) {
     tiles = tokens.map((token, i) => {
       const input = html("input", { type: "radio", name, onchange: () => choose(i) });
       const [place, value] = [html("span"), html("span")];
-      const bars = Array.from({ length: heads }, (_, h) => html("i", { style: `color: ${hue(heads > 1 ? h : 2)}` }));
+      const bars = times(heads, (h) => html("i", { style: `color: ${hue(heads > 1 ? h : 2)}` }));
       const tile = html("label", { class: "lf-tile" }, input, place, html("bdi", {}, token), html("span", { class: "lf-heights" }, bars), value);
       return { token, input, place, value, bars, node: tile };
     });
@@ -131,7 +166,7 @@ function strip(choose) {
     row.replaceChildren(...tiles.map((tile) => tile.node));
   }
   function show(words, tokens, values, digits, first, { query, key }) {
-    title.textContent = words;
+    head.textContent = words;
     const all = values.flat();
     const [low, high] = [Math.min(0, ...all), Math.max(0.01, ...all)];
     if (tiles.length !== tokens.length || tiles.some(({ token, bars }, i) => token !== tokens[i] || bars.length !== values[i].length)) {
@@ -156,19 +191,20 @@ function strip(choose) {
 /** The controls, one of which moves the first token on by itself until it has nowhere to go. */
 function settings(set, get) {
   const schemes = Object.entries(SCHEMES).map(([key, { name }]) => [key, name]);
-  const scheme = choice({ legend: "Scheme", options: schemes, onchange: (value) => set({ scheme: value }) });
-  const first = slider({ label: "First token at", min: 0, max: LAST, oninput: (value) => { player.run(false); set({ first: value }); } });
-  const offset = slider({ label: "Offset n − m", min: -LAST, max: LAST, show: sign, oninput: (wanted) => set({ wanted }) });
-  const base = slider({ label: "Base", min: 1, max: 6, step: 0.25, show: (power) => grouped(baseOf(power)), oninput: (power) => set({ power }) });
-  const text = textField({ label: "Your sentence", oninput: (value) => set({ text: value }) });
-  const unit = choice({ legend: "Tokens", options: [["words", "words"], ["letters", "letters"]], onchange: (value) => set({ unit: value }) });
+  const scheme = choice({ legend: "Scheme", options: schemes });
+  const first = slider({ label: "First token at", max: LAST, onchange: (value) => { player.run(false); set({ first: value }); } });
+  const offset = slider({ label: "Offset n − m", min: -LAST, max: LAST, show: sign, onchange: (wanted) => set({ wanted }) });
+  const base = slider({ label: "Base", min: 1, max: 6, step: 0.25, show: (power) => grouped(baseOf(power)) });
+  const text = textField({ label: "Your sentence", maxlength: 400 });
+  const unit = choice({ legend: "Tokens", options: [["words", "words"], ["letters", "letters"]] });
+  const bound = bindTo(set, { scheme, first, power: base, text, unit });
   const player = playButton(() => {
     const next = get().first < LAST ? get().first + 1 : 0;
     if (next === LAST) player.run(false);
     set({ first: next });
   }, () => set({}));
   function show(state, at) {
-    [scheme.value, first.value, base.value, unit.value, text.value] = [state.scheme, state.first, state.power, state.unit, state.text];
+    bound.show(state);
     offset.input.min = at.low;
     offset.max = at.query;
     offset.value = at.offset;
@@ -196,7 +232,7 @@ function plot(curve, isSteps, curves, offset) {
 function places({ first, chosen, wanted }, count) {
   const last = Math.max(0, count - 1);
   const query = Math.min(chosen, last);
-  const offset = Math.min(query, Math.max(query - last, wanted));
+  const offset = clamp(wanted, query - last, query);
   return { query, key: query - offset, offset, n: first + query, m: first + query - offset, low: query - last };
 }
 
@@ -211,19 +247,17 @@ function sentence({ name, what, rows }, { tokens, count }, { query, key, offset,
 }
 
 export function mount(element) {
-  let state = START;
-  const set = (change) => { state = { ...state, ...change }; render(); };
-  const { controls, stage, publish } = frame(element, {
-    label: "Live figure: four ways to tell attention the positions of query and key", reset: () => { knobs.player.run(false); set(START); },
-  });
-  const knobs = settings(set, () => state);
-  const [tiles, left, curve] = [strip((chosen) => set({ chosen })), panel(), chart()];
-  const [title, about] = [html("p", { class: "lf-title" }), html("p", { class: "lf-note lf-wide" })];
+  const figure = frame(element, { label: "four ways to tell attention the positions of query and key", start: START, draw,
+    reset: () => { knobs.player.run(false); set(START); } });
+  const { controls, stage, publish, set } = figure;
+  const knobs = settings(set, () => figure.settings);
+  const [tiles, left, curve] = [strip((chosen) => set({ chosen })), schemePanel(), chart()];
+  const [head, about] = [title(), wideNote()];
   controls.append(...knobs.nodes);
-  stage.append(tiles.node, left.node, html("div", { class: "lf-panel" }, title, curve.node,
-    html("p", { class: "lf-note" }, "The dashed line marks the present offset. Let the tokens run: nothing changes here.")), about);
+  stage.append(tiles.node, left.node, panel(head, curve.node,
+    note("The dashed line marks the present offset. Let the tokens run: nothing changes here.")), about);
 
-  function render() {
+  function draw(state) {
     const [scheme, base, text] = [SCHEMES[state.scheme], baseOf(state.power), tokensOf(state.text, state.unit)];
     const at = places(state, text.tokens.length);
     const series = seriesOf(scheme, base);
@@ -233,12 +267,12 @@ export function mount(element) {
     knobs.show(state, at);
     tiles.show(`Seen from “${text.tokens[at.query] ?? ""}”: ${scheme.what}`, text.tokens, bars, scheme.rows ? 1 : 0, state.first, at);
     const numbers = left.show(scheme, [at.n, at.m], base, now);
-    title.textContent = { alibi: "Bias added to the scores", relative: "Bucket of each offset" }[state.scheme] ?? capital(scheme.what);
+    head.textContent = { alibi: "Bias added to the scores", relative: "Bucket of each offset" }[state.scheme] ?? capital(scheme.what);
     plot(curve, state.scheme === "relative", curves, at.offset);
     const rounds = ratesOf(base).map((rate) => grouped((2 * Math.PI) / rate)).join(", ");
     about.textContent = `${scheme.rows ? `Width 16, so eight pairs, turning once round in ${rounds} positions.` : ""}${scheme.about}`;
     publish({ ...state, ...at, ...numbers, base, tokens: text.tokens, bars, now, curves, vectors: [QUERY, KEY] },
       sentence(scheme, text, at, now, knobs.player.isRunning));
   }
-  render();
+  set(START);
 }

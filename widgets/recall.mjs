@@ -1,6 +1,9 @@
 // A head learns to look things up (chapter 02): the page trains the model, and shows what changes while it does.
 import { chart, ticksBetween } from "./chart.mjs";
-import { checkbox, format, frame, heat, html, slider, svg, uniqueId } from "./common.mjs";
+import {
+  bindTo, button, checkbox, clamp, counted, format, frame, heat, html, isCalm, largest, note, onArrows, panel, rowHead, slider, stroke, svg, table,
+  times, title, uniqueId, wideNote, words,
+} from "./common.mjs";
 import { newLearner } from "./engine/client.mjs";
 
 const LETTERS = [..."ABCDEFGHIJKLMNOP"];
@@ -19,15 +22,15 @@ function testAfter(step) {
 
 /** The step to show next: 40 a second at first, later every fifth. Who wants no motion sees those with a test. */
 function lookAfter(step, milliseconds) {
-  if (matchMedia("(prefers-reduced-motion: reduce)").matches) return testAfter(step);
-  return step + (step < STOPS[0] ? Math.max(1, Math.min(5, Math.round(milliseconds / 25))) : 5);
+  if (isCalm()) return testAfter(step);
+  return step + (step < STOPS[0] ? clamp(Math.round(milliseconds / 25), 1, 5) : 5);
 }
 
 /** Two charts that grow with every look: loss and share of right answers, of attention and of equal weights. */
 function curves() {
   const [loss, accuracy] = [chart(), chart()];
-  const titles = [0, 1].map(() => html("p", { class: "lf-title" }));
-  const nodes = [loss, accuracy].map(({ node }, i) => html("div", { class: "lf-panel" }, titles[i], node));
+  const titles = [title(), title()];
+  const nodes = [loss, accuracy].map(({ node }, i) => panel(titles[i], node));
   let points = [];
   function draw({ step, losses, accuracies }) {
     const wide = STOPS.find((stop) => step <= stop);
@@ -55,21 +58,18 @@ function curves() {
 }
 
 /** Change the words of a node only if they are others: a page as long as a chapter is slow to lay out. */
-function write(node, words) { if (node.textContent !== words) node.textContent = words; }
+function write(node, text) { if (node.textContent !== text) node.textContent = text; }
 
 /** Six examples, a row each: the pairs and how much of each is read, the question's own share, and the answer. */
 function examplesTable() {
-  const rows = Array.from({ length: 6 }, () => ({ head: html("th", { scope: "row" }), answer: html("td"),
-    cells: Array.from({ length: 9 }, () => html("td", { class: "lf-cell" }, html("b"), " ")) }));
-  const heads = ["asked", ..."12345678", "?", "says"].map((name) => html("th", { scope: "col" }, name));
-  const node = html("table", { class: "lf-tight" }, html("caption", {}, "Where the question looks, in %"), html("thead", {}, html("tr", {}, heads)),
-    html("tbody", {}, rows.map(({ head, cells, answer }) => html("tr", {}, head, cells, answer))));
+  const rows = times(6, () => ({ head: rowHead(), answer: html("td"), cells: times(9, () => html("td", { class: "lf-cell" }, html("b"), " ")) }));
+  const node = table("Where the question looks, in %", ["asked", ..."12345678", "?", "says"],
+    rows.map(({ head, cells, answer }) => [head, ...cells, answer]), { class: "lf-tight" });
   function update({ examples: { names, numbers, place, answer: wanted }, weights, answers }) {
     rows.forEach(({ head, cells, answer }, n) => {
       head.textContent = `${LETTERS[names[n][place[n]]]}?`;
       cells.forEach((cell, m) => {
-        const words = m < 8 ? LETTERS[names[n][m]] + numbers[n][m] : "?";
-        write(cell.firstChild, words);
+        write(cell.firstChild, m < 8 ? LETTERS[names[n][m]] + numbers[n][m] : "?");
         write(cell.lastChild, format(100 * weights[n][m], 0));
         cell.classList.toggle("lf-chosen", m === place[n]);
         heat(cell, weights[n][m]);
@@ -89,49 +89,42 @@ function namesMap() {
   const square = (i, j) => svg("rect", { x: place(j, left), y: place(i, top), width: side, height: side, class: "lf-share" });
   const rects = LETTERS.map((_, i) => LETTERS.map((_, j) => square(i, j)));
   const cursor = svg("rect", { width: side, height: side, class: "lf-cursor" });
-  const name = (letter, x, y, more = {}) => svg("text", { x, y, "text-anchor": "middle", ...more }, letter);
   const node = svg("svg", { viewBox: "0 0 346 334", role: "img", tabindex: 0 },
-    svg("path", { class: "lf-frame", d: `M${left} ${top}h${16 * side}v${16 * side}h${-16 * side}z` }), rects.flat(),
-    name("key of", left + 8 * side, 14), name("query of", 14, top + 8 * side, { transform: `rotate(-90 14 ${top + 8 * side})` }),
-    LETTERS.flatMap((letter, i) => [name(letter, place(i, left) + side / 2, 32), name(letter, 30, place(i, top) + 14)]), cursor);
-  const note = html("p", { class: "lf-note" });
+    stroke("lf-frame", `M${left} ${top}h${16 * side}v${16 * side}h${-16 * side}z`), rects.flat(),
+    words("key of", left + 8 * side, 14), words("query of", 14, top + 8 * side, { transform: `rotate(-90 14 ${top + 8 * side})` }),
+    LETTERS.flatMap((letter, i) => [words(letter, place(i, left) + side / 2, 32), words(letter, 30, place(i, top) + 14)]), cursor);
+  const readout = note();
   let [at, matches] = [[0, 0], null];
   function say() {
     cursor.setAttribute("x", place(at[1], left));
     cursor.setAttribute("y", place(at[0], top));
-    note.textContent = `Query of ${LETTERS[at[0]]}, key of ${LETTERS[at[1]]}: weight ${format(matches[at[0]][at[1]], 3)}`;
+    readout.textContent = `Query of ${LETTERS[at[0]]}, key of ${LETTERS[at[1]]}: weight ${format(matches[at[0]][at[1]], 3)}`;
   }
-  const clamp = (value) => Math.max(0, Math.min(15, value));
-  function move(i, j) { at = [clamp(i), clamp(j)]; say(); }
+  function move(i, j) { at = [clamp(i, 0, 15), clamp(j, 0, 15)]; say(); }
   node.addEventListener("pointermove", ({ clientX, clientY }) => {
     const box = node.getBoundingClientRect();
     const scale = 346 / box.width;
     move(Math.floor(((clientY - box.top) * scale - top) / side), Math.floor(((clientX - box.left) * scale - left) / side));
   });
-  const STEPS = { ArrowUp: [-1, 0], ArrowDown: [1, 0], ArrowLeft: [0, -1], ArrowRight: [0, 1] };
-  node.addEventListener("keydown", (event) => {
-    if (!(event.key in STEPS)) return;
-    event.preventDefault();
-    move(at[0] + STEPS[event.key][0], at[1] + STEPS[event.key][1]);
-  });
+  onArrows(node, (down, right) => move(at[0] + down, at[1] + right));
   function update(look) {
     matches = look.matches;
     rects.forEach((row, i) => row.forEach((rect, j) => rect.setAttribute("fill-opacity", matches[i][j].toFixed(3))));
     node.setAttribute("aria-label", `Sixteen names against sixteen: ${matched(look)} of 16 look for themselves. Arrow keys read off a weight.`);
     say();
   }
-  return { nodes: [html("p", { class: "lf-title" }, "Does each name look for itself?"), node, note], update };
+  return { node: panel(title("Does each name look for itself?"), node, readout), update };
 }
 
 /** How many names have their best score with themselves. */
-const matched = ({ matches }) => matches.filter((row, i) => row.indexOf(Math.max(...row)) === i).length;
+const matched = ({ matches }) => matches.filter((row, i) => largest(row) === i).length;
 
 function sentence({ step, target, accuracies, ready, dK }) {
   const [attention, equal, bet] = accuracies.map(percent);
   if (!ready) return "A new model is drawn.";
   if (step < target) return "The head learns. Its numbers are read out when it rests.";
   if (step === 0) return `Nothing is learned yet: with d_k = ${dK} attention has ${attention} of 2,000 fresh examples right, equal weights ${equal}.`;
-  return `After ${step} ${step === 1 ? "step" : "steps"} attention has ${attention} of 2,000 fresh examples right, equal weights ${equal}; ` +
+  return `After ${counted(step, "step")} attention has ${attention} of 2,000 fresh examples right, equal weights ${equal}; ` +
     `a bet on the commonest number gets ${bet} on average.`;
 }
 
@@ -141,7 +134,6 @@ function learning(show, fail) {
   const firsts = new Map(); // the first look at each new model: a Reset need not wait for it
   let [learner, step, count, isBusy] = [null, 0, 0, false];
   const goal = { target: 0, rate: 0 };
-
   /** A new model, which knows nothing; tells at once if it was seen before. */
   function renew(options) {
     const [mine, key] = [++count, JSON.stringify(options)];
@@ -168,13 +160,9 @@ function learning(show, fail) {
       const [mine, { target, rate }, now] = [count, goal, performance.now()];
       const next = Math.min(target, lookAfter(step, now - before), testAfter(step));
       before = now;
-      try {
-        const look = await learner.ask("advance", next - step, rate, next === target || next === testAfter(step));
-        if (mine === count) { step = next; show(look); }
-      } catch (error) {
-        goal.target = step;
-        fail(error);
-      }
+      const asked = learner.ask("advance", next - step, rate, next === target || next === testAfter(step));
+      const look = await asked.catch((error) => { goal.target = step; fail(error); });
+      if (look && mine === count) { step = next; show(look); }
       await nextFrame();
     }
     isBusy = false;
@@ -182,46 +170,52 @@ function learning(show, fail) {
   return { renew, aim(target, rate) { Object.assign(goal, { target, rate }); run(); } };
 }
 
-/** The buttons and sliders: `on.train()`, `on.step()`, `on.rate(value)`, and `on.renew({ dK: 3 })` for what begins anew. */
-function panel(on) {
-  const button = (words, onclick) => html("button", { type: "button", class: "lf-button", onclick }, words);
-  const [train, one] = [button("Train", () => on.train()), button("One step", () => on.step())];
-  const choose = (label, values, oninput) => slider({ label, min: 0, max: values.length - 1, show: (n) => String(values[n]),
-    oninput: (n) => oninput(values[n]) });
-  const rate = choose("Learning rate", RATES, (value) => on.rate(value));
-  const width = choose("Width of keys d_k", WIDTHS, (dK) => on.renew({ dK }));
-  const seed = slider({ label: "Seed", min: 0, max: 9, oninput: (value) => on.renew({ seed: value }) });
-  const scaled = checkbox({ label: "scores divided by √d_k", onchange: (value) => on.renew({ scaled: value }) });
+/** The buttons and sliders: `on.aim(step)`, `on.rate(value)`, and `on.renew({ dK: 3 })` for what begins anew; `on.now()` is where it is. */
+function settings(on) {
+  const one = button("One step", () => on.aim(on.now().step + 1));
+  const train = button("Train", () => {
+    const { step, target } = on.now();
+    // A pause lasts from the next test on, so that the numbers shown belong together.
+    on.aim(target > step ? testAfter(step) : STOPS.find((stop) => stop > step));
+  });
+  const rate = slider({ label: "Learning rate", values: RATES, onchange: (value) => on.rate(value) });
+  const bound = bindTo(on.renew, { scaled: checkbox({ label: "scores divided by √d_k" }), rate,
+    dK: slider({ label: "Width of keys d_k", values: WIDTHS }), seed: slider({ label: "Seed", max: 9 }) });
   function update({ step, target, ...state }) {
     const stop = STOPS.find((each) => each > step);
     train.textContent = target > step ? "Pause" : step === 0 ? `Train ${stop} steps` : stop ? `Go on to ${stop}` : "Trained";
     for (const each of [train, one]) each.setAttribute("aria-disabled", !stop);
-    [rate.value, width.value, seed.value, scaled.checked] = [RATES.indexOf(state.rate), WIDTHS.indexOf(state.dK), state.seed, state.scaled];
+    bound.show(state);
   }
-  return { nodes: [train, one, scaled.node, rate.node, width.node, seed.node], update };
+  return { nodes: [train, one, ...bound.nodes], update };
+}
+
+/** The charts, the examples and the names, on the stage; `show(seen, look)` fills them. */
+function pictures(stage) {
+  const [lines, examples, names] = [curves(), examplesTable(), namesMap()];
+  stage.append(...lines.nodes, html("div", { class: "lf-panel lf-table" }, examples.node), names.node,
+    wideNote("Outlined: the pair that holds the name asked for. Best bet: what is possible, on average, " +
+      "without knowing which number belongs to which name. Another learning rate counts from the next step; all else begins anew."));
+  return (seen, look) => {
+    lines.add(seen);
+    examples.update(look);
+    names.update(look);
+  };
 }
 
 export async function mount(element) {
   const start = { seed: 0, dK: 32, scaled: true, rate: 0.005, target: 0, ready: true, error: null };
   let [state, look] = [start, null];
-  const { controls, stage, publish } = frame(element, { label: "Live figure: a head learns to look things up", reset: () => renew(start) });
-  const [lines, table, names] = [curves(), examplesTable(), namesMap()];
+  const { controls, stage, publish } = frame(element, { label: "a head learns to look things up", reset: () => renew(start) });
+  const fill = pictures(stage);
   const model = learning(show, (error) => {
     if (!look) throw error; // then the picture stays
     state = { ...state, target: look.step, error: error.message };
     render();
   });
-  const buttons = panel({
-    // A pause lasts from the next test on, so that the numbers shown belong together.
-    train: () => aim(state.target > look.step ? testAfter(look.step) : STOPS.find((stop) => stop > look.step)),
-    step: () => aim(look.step + 1),
-    rate: (rate) => { state = { ...state, rate }; aim(state.target); },
-    renew: (change) => renew({ ...state, ...change }),
-  });
+  const buttons = settings({ aim, now: () => ({ ...state, ...look }), renew: (change) => renew({ ...state, ...change }),
+    rate: (rate) => { state = { ...state, rate }; aim(state.target); } });
   controls.append(...buttons.nodes);
-  stage.append(...lines.nodes, html("div", { class: "lf-panel lf-table" }, table.node), html("div", { class: "lf-panel" }, names.nodes),
-    html("p", { class: "lf-note lf-wide" }, "Outlined: the pair that holds the name asked for. Best bet: what is possible, on average, " +
-      "without knowing which number belongs to which name. Another learning rate counts from the next step; all else begins anew."));
 
   function renew(settings) {
     state = { ...settings, target: 0, error: null, ready: true };
@@ -238,9 +232,7 @@ export async function mount(element) {
   function show(seen) {
     look = { ...look, ...seen };
     state.ready = true;
-    lines.add(seen);
-    table.update(look);
-    names.update(look);
+    fill(seen, look);
     render(Boolean(seen.losses));
   }
   function render(isNews = true) {

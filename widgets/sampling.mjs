@@ -2,12 +2,14 @@
 // letter by letter or at full speed; the tree of a beam search; and what the key–value caches hold meanwhile.
 import { beamView } from "./beam.mjs";
 import { cacheView } from "./caches.mjs";
-import { checkbox, choice, format, frame, html, slider } from "./common.mjs";
+import {
+  bar, bindTo, button, checkbox, choice, columnHead, format, frame, html, note, ranked, rowHead, slider, times, tint, total, wide,
+} from "./common.mjs";
 import { start } from "./engine/start.mjs";
 import { ownText, visible } from "./texts.mjs";
 import { Writing } from "./writing.mjs";
 
-const LABEL = "Live figure: the model writes on from your own prompt";
+const LABEL = "the model writes on from your own prompt";
 const TEXTS = ["You can ", "The object is a", "A string is ", "The for statem"];
 const SHOWN = 12; // tokens with a row of their own, the likeliest
 const WIDEST = [0.25, 0.5, 1]; // what a full bar may stand for
@@ -16,45 +18,43 @@ const DEEPEST = 6; // nats at which a letter has the full colour
 
 /** The sliders of a distribution over `size` tokens. */
 function settingsOf(size, set) {
-  const widths = [...Array.from({ length: 12 }, (_, i) => i + 1), 15, 20, 30, 50].filter((k) => k < size).concat(size);
-  const temperature = slider({ label: "Temperature", min: 0, max: 2, step: 0.05, ticks: [1],
-    show: (value) => `${format(value)}${value === 0 ? ", greedy" : value === 1 ? ", unchanged" : ""}`,
-    oninput: (value) => set({ temperature: value }) });
-  const topK = slider({ label: "Top-k", min: 0, max: widths.length - 1,
-    show: (place) => (widths[place] === size ? `all ${size}` : String(widths[place])), oninput: (place) => set({ topK: widths[place] }) });
-  const topP = slider({ label: "Top-p", min: 0.05, max: 1, step: 0.05, show: (value) => (value === 1 ? "1, all" : format(value)),
-    oninput: (value) => set({ topP: value }) });
+  const widths = [...times(12, (i) => i + 1), 15, 20, 30, 50].filter((k) => k < size).concat(size);
+  const bound = bindTo(set, {
+    temperature: slider({ label: "Temperature", max: 2, step: 0.05, ticks: [1],
+      show: (value) => `${format(value)}${value === 0 ? ", greedy" : value === 1 ? ", unchanged" : ""}` }),
+    topK: slider({ label: "Top-k", values: widths, show: (k) => (k === size ? `all ${size}` : String(k)) }),
+    topP: slider({ label: "Top-p", min: 0.05, max: 1, step: 0.05, show: (value) => (value === 1 ? "1, all" : format(value)) }),
+  });
   const greedy = checkbox({ label: "greedy: always the likeliest", onchange: (on) => set({ temperature: on ? 0 : 1 }) });
   function show(settings) {
-    temperature.value = settings.temperature;
-    topK.value = widths.indexOf(settings.topK);
-    topP.value = settings.topP;
-    greedy.checked = settings.temperature === 0;
+    bound.show(settings);
+    greedy.value = settings.temperature === 0;
   }
-  return { node: html("div", { class: "lf-controls" }, temperature.node, greedy.node, topK.node, topP.node), show };
+  const [temperature, ...cuts] = bound.nodes;
+  return { node: html("div", { class: "lf-controls" }, temperature, greedy.node, cuts), show };
 }
 
 /** A row of the table of letters: the letter, which can be pressed, two numbers, and a bar. */
 function letterRow(write) {
   const part = { token: null, others: html("span"), cells: [html("td"), html("td")], own: html("span", { class: "lf-own" }),
     pick: html("button", { type: "button", class: "lf-take", onclick: () => write(part.token) }),
-    stay: html("span", { class: "lf-bar", style: "color: var(--lf-hue-1)" }), out: html("span", { class: "lf-bar lf-removed" }) };
-  part.row = html("tr", {}, html("th", { scope: "row" }, part.pick, part.others), part.cells,
+    stay: bar(), out: html("span", { class: "lf-bar lf-removed" }) };
+  part.row = html("tr", {}, rowHead(part.pick, part.others), part.cells,
     html("td", { class: "lf-bar-cell" }, html("div", { class: "lf-lane" }, part.stay, part.out, part.own)));
   return part;
 }
 
 /** The likeliest letters with their bars; `show` fills the table. Whichever is pressed is handed to `write`. */
 function letterTable(tokens, write) {
-  const rows = Array.from({ length: Math.min(SHOWN, tokens.length) + 1 }, () => letterRow(write));
+  const rows = times(Math.min(SHOWN, tokens.length) + 1, () => letterRow(write));
   const scale = html("th", { scope: "col", style: "text-align: left; white-space: normal" });
-  const heads = ["letter", "model", "now"].map((name) => html("th", { scope: "col" }, name));
+  const heads = ["letter", "model", "now"].map((name) => columnHead(name));
   const node = html("div", { class: "lf-table" }, html("table", {}, html("thead", {}, html("tr", {}, heads, scale)),
     html("tbody", {}, rows.map(({ row }) => row))));
 
   function show({ model, tempered, kept, probabilities }, order) {
     const groups = [...order.slice(0, rows.length - 1).map((token) => [token]), order.slice(rows.length - 1)];
-    const sums = (numbers, only = () => true) => groups.map((group) => group.filter(only).reduce((sum, token) => sum + numbers[token], 0));
+    const sums = (numbers, only = () => true) => groups.map((group) => total(group.filter(only).map((token) => numbers[token])));
     const [owns, stays, goes] = [sums(model), sums(probabilities), sums(tempered, (token) => !kept[token])];
     const full = WIDEST.find((limit) => limit >= Math.max(...owns, ...stays.map((value, i) => value + goes[i]))) ?? 1;
     scale.textContent = `a full bar is ${format(full)}`;
@@ -67,9 +67,9 @@ function letterTable(tokens, write) {
       others.textContent = isOne ? "" : `${group.length} others`;
       cells[0].textContent = format(owns[i], 3);
       cells[1].textContent = group.some((token) => kept[token]) ? format(stays[i], 3) : "out";
-      for (const [bar, value] of [[stay, stays[i]], [out, goes[i]]]) {
-        bar.hidden = value === 0;
-        bar.style.width = `${Math.min(100, (100 * value) / full)}%`;
+      for (const [part, value] of [[stay, stays[i]], [out, goes[i]]]) {
+        part.hidden = value === 0;
+        part.style.width = `${Math.min(100, (100 * value) / full)}%`;
       }
       own.style.left = `${Math.min(100, (100 * owns[i]) / full)}%`;
     });
@@ -87,8 +87,9 @@ function page() {
       const n = first + i;
       const isWritten = probability !== undefined;
       const kinds = [n < cut && "lf-cut", isWritten && "lf-written", n >= anew && "lf-anew"].filter(Boolean).join(" ");
-      const span = html("span", { class: kinds, title: isWritten ? `probability ${format(probability, 3)}` : null }, { "↵": "↵\n", "␣": " " }[letter] ?? letter);
-      if (isWritten) span.style.setProperty("--share", `${Math.round(Math.min(100, (-100 * Math.log(probability)) / DEEPEST))}%`);
+      const span = html("span", { class: kinds, title: isWritten ? `probability ${format(probability, 3)}` : null },
+        { "↵": "↵\n", "␣": " " }[letter] ?? letter);
+      if (isWritten) tint(span, -Math.log(probability) / DEEPEST);
       return span;
     }), html("span", { class: "lf-caret" }));
     node.scrollTop = node.scrollHeight;
@@ -96,34 +97,45 @@ function page() {
   return { node, show };
 }
 
-const NOTE = "Press a letter to write it yourself. Solid bars: what a letter is drawn from (“now”). Hatched: what is removed. Thin line: the model's own " +
-  "probability. ␣ is a space, ↵ a line break, ◦ any sign that the model does not know. In the text, the deeper a letter's colour, the less likely it was.";
+const NOTE = "Press a letter to write it yourself. Solid bars: what a letter is drawn from (“now”). Hatched: what is removed. " +
+  "Thin line: the model's own probability. ␣ is a space, ↵ a line break, ◦ any sign that the model does not know. In the text, " +
+  "the deeper a letter's colour, the less likely it was.";
 
 /** What is said of the distribution, and of the last letter written. */
 function sentence({ settings: { written }, rate, running }, { kept, probabilities }, order, tokens) {
   const number = kept.filter(Boolean).length;
   const [best, last] = [`“${visible(tokens[order[0]])}”`, written.at(-1)];
   const speed = rate === null ? "" : `, ${Math.round(rate)} a second`;
-  const wrote = last ? ` ${written.length} written${speed}; the last, “${visible(tokens[last.token])}”, had ${format(last.probability, 3)} in the model.` : "";
+  const had = () => `“${visible(tokens[last.token])}”, had ${format(last.probability, 3)} in the model`;
+  const wrote = last ? ` ${written.length} written${speed}; the last, ${had()}.` : "";
   if (running) return `Writing: ${written.length} letters${speed}.`;
-  return `${number} of ${kept.length} letters ${number === 1 ? "stays" : "stay"}; the likeliest, ${best}, has ${format(probabilities[order[0]], 3)}.${wrote}`;
+  return `${number} of ${kept.length} letters ${number === 1 ? "stays" : "stay"}; ` +
+    `the likeliest, ${best}, has ${format(probabilities[order[0]], 3)}.${wrote}`;
+}
+
+/** What the figure says, once it `knows` something: of the next letter, of the search, or of the caches. */
+function report({ read, settings: { view } }, knows) {
+  if (!read.ids.length) return "Type at least one letter: the model needs something to go on from.";
+  if (!knows) return "The model reads.";
+  const { letter, beam = "Stop, and the search goes on from here.", held } = knows;
+  if (view !== "cache") return view === "beam" ? beam : letter;
+  return `${held.held} tokens are held in ${held.bytes.length} blocks; ${held.held - held.known} of them were read anew.`;
 }
 
 /** Controls and panels, and how to show them; `hands` are what the controls do. */
 function build(element, model, { caches, beam }, { set, begin, reset, write, one, toggle, again }) {
   const { controls, stage, publish } = frame(element, { label: LABEL, reset });
   const { tokens } = model.tokenizer;
-  const button = (words, onclick) => html("button", { type: "button", class: "lf-button", onclick }, words);
   const prompt = ownText({ label: "Prompt", texts: TEXTS, choose: (text) => begin({ prompt: text }) });
   const [run, seed] = [button("Run", toggle), button("", again)];
   const views = [["letter", "next letter"], ["beam", "beam search"], ["cache", "the cache"]];
   const view = choice({ legend: "Show", options: views, onchange: (name) => set({ view: name }) });
   const [text, sliders, table] = [page(), settingsOf(tokens.length, set), letterTable(tokens, write)];
-  const letter = html("div", { class: "lf-wide" }, sliders.node, table.node, html("p", { class: "lf-note" }, NOTE));
+  const letter = wide(sliders.node, table.node, note(NOTE));
   const panels = { letter, beam: beam.node, cache: caches.node };
   controls.append(...prompt.nodes);
   const buttons = [button("Write one", one), run, button("Clear", () => begin({})), seed];
-  stage.append(text.node, html("div", { class: "lf-row lf-wide" }, buttons), html("div", { class: "lf-wide" }, view.node), ...Object.values(panels));
+  stage.append(text.node, html("div", { class: "lf-row lf-wide" }, buttons), wide(view.node), ...Object.values(panels));
 
   function show({ settings, running, isKnown, read: { ids, cut } }, shaped, order, anew) {
     prompt.value = settings.prompt;
@@ -158,26 +170,21 @@ export async function mount(element, given = null) {
   const writing = new Writing(model, initial, { ...caches, changed });
   const figure = build(element, model, { caches, beam }, {
     set, begin: doing((change) => writing.begin(change)), reset: doing(() => { caches.forget(); writing.reset(); }),
-    write: doing((token) => writing.write(token)), one: doing(() => writing.write()), again: doing(() => writing.begin({ seed: writing.settings.seed + 1 })),
+    write: doing((token) => writing.write(token)), one: doing(() => writing.write()),
+    again: doing(() => writing.begin({ seed: writing.settings.seed + 1 })),
     toggle: doing(() => (writing.running ? writing.stop() : writing.run())),
   });
 
   function render() {
     const { settings, found, read, running, rate, problem, isKnown } = writing;
     const shaped = found && writing.shaped;
-    const order = found?.logits.map((_, token) => token).sort((a, b) => found.logits[b] - found.logits[a]);
+    const order = found && ranked(found.logits);
     figure.show(writing, shaped, order, read.cut + (isKnown ? found.known : caches.seen(read.ids)));
     const searched = settings.view === "beam" && isKnown ? beam.result(settings) : null;
     const held = settings.view === "cache" ? caches.result() : null;
-    const words = {
-      letter: () => sentence(writing, shaped, order, tokens),
-      beam: () => searched?.sentence ?? "Stop, and the search goes on from here.",
-      cache: () => `${held.held} tokens are held in ${held.bytes.length} blocks; ${held.held - held.known} of them were read anew.`,
-    };
-    const isEmpty = read.ids.length === 0;
-    const known = shaped ? words[settings.view]() : "The model reads.";
-    const said = problem || (isEmpty ? "Type at least one letter: the model needs something to go on from." : known);
-    figure.publish({ ...settings, ...found, ...shaped, running, rate, cut: read.cut, read: read.ids, busy: !problem && !isKnown && !isEmpty, isKnown,
+    const said = problem || report(writing, shaped && { letter: sentence(writing, shaped, order, tokens), beam: searched?.sentence, held });
+    figure.publish({ ...settings, ...found, ...shaped, running, rate, cut: read.cut, read: read.ids,
+      busy: !problem && !isKnown && read.ids.length > 0, isKnown,
       beam: searched?.state ?? null, caches: held, shown: order?.slice(0, SHOWN) }, [said, read.note].filter(Boolean).join(" "));
   }
   render();

@@ -1,11 +1,93 @@
-// What the figures of the decoder share (chapters 06 and 07): a field for the reader's own text, with texts to begin
-// with, and what a model of a limited context reads of it.
+// A reader's own text: fields to type it into, texts to begin with, and what a model reads of it.
+import { button, frame, html, textField, visible as plainly } from "./common.mjs";
 import { newest } from "./engine/client.mjs";
-import { examples, textField, visible as plainly } from "./letters.mjs";
+
+/** Texts to start from, as buttons with their names. */
+export function examples({ label, texts, name = String, onchoose }) {
+  const buttons = texts.map((text) => button(name(text), () => onchoose(text), { class: "lf-button lf-small" }));
+  return html("div", { class: "lf-examples lf-wide", role: "group", "aria-label": label }, buttons);
+}
+
+/**
+ * A text as a model is to read it: at most so many letters, their ids, and which of them are `strange` to its vocabulary.
+ * If that has no token for strange ones, as a reader's own may not, they are left out, except a `gap` that will be hidden.
+ */
+export function firstLetters(text, tokenizer, most, { ending = "", gap = "" } = {}) {
+  const isRead = (letter) => tokenizer.unknown !== null || letter === gap || tokenizer.ids.has(letter);
+  const all = [...text.normalize("NFC")];
+  const typed = all.filter(isRead);
+  const letters = [...typed, ...ending].slice(0, most);
+  const strange = letters.map((letter) => !tokenizer.ids.has(letter));
+  const left = all.filter((letter) => !isRead(letter));
+  return { text, letters, strange, left, own: Math.min(typed.length, most), cut: typed.length > most,
+    ids: letters.map((letter) => tokenizer.encode(letter)[0]) };
+}
+
+/** What of a text the model cannot read, in words. */
+export function complaint({ letters, strange, left, cut }) {
+  const strangers = [...new Set([...letters.filter((_, n) => strange[n]), ...left])].slice(0, 5).join("");
+  return (strangers && ` The vocabulary lacks “${strangers}”: ${left.length ? "that is left out" : "the model reads <other> there"}.`) +
+    (cut ? ` Only the first ${letters.length} characters are read.` : "");
+}
+
+/**
+ * What a model reads of a text: the `ids` of at most `most` tokens, the last ones; `letters`, each token for the eye; and
+ * `said`, words for the reader if the text was changed. A model that learned with a start token gets one.
+ */
+export function lastTokens({ tokenizer, config }, text, most) {
+  const start = "<start>" in tokenizer.special ? [tokenizer.special["<start>"]] : [];
+  const room = Math.min(most, config.context_len) - start.length;
+  const known = tokenizer.encode(text);
+  const ids = [...start, ...known.slice(-room)];
+  const strangers = tokenizer.strangers(text).length;
+  const others = tokenizer.special[tokenizer.unknown] === undefined ? "left out" : "read as □, the token for all others";
+  const said = [
+    strangers ? `${strangers === 1 ? "One character is" : `${strangers} characters are`} not in the model's vocabulary and ${others}.` : "",
+    known.length > room ? `Of ${known.length} letters the last ${room} are read.` : "",
+    ids.length ? "" : "There is nothing to read yet: type a letter.",
+  ].filter(Boolean).join(" ");
+  return { ids, said, letters: ids.map((id) => letterOf(tokenizer, id)) };
+}
+
+/** A token of a vocabulary for the eye: special ones have signs of their own. */
+export function letterOf(tokenizer, id) {
+  const token = tokenizer.tokens[id];
+  if (!Object.hasOwn(tokenizer.special, token)) return plainly(token);
+  return token === "<start>" ? "⊢" : token === tokenizer.unknown ? "□" : token;
+}
+
+/**
+ * A field whose text a model reads: `read(text)` says what of it, and what `ask(ids)` answers goes to `show(answer, read)`.
+ * `type(change)` puts other settings, with a text, in place of those of the figure, by `settings(change)`; `again(first)`
+ * goes back to the first, whose answer is remembered.
+ */
+export function typing({ stage, publish }, { settings, typed, read, ask, show }) {
+  let first = null;
+  const field = textField({ label: "Your text", tag: "textarea", onchange: (text) => type({ text, ...typed }) });
+  const compute = newest(({ ids }) => ask(ids), (answer, text) => {
+    if (text.text !== settings().text) return; // meanwhile it was reset
+    first ??= [answer, text];
+    show(answer, text);
+  }, ({ message }) => publish({ ...settings(), error: message }, message));
+  function type(change) {
+    const state = settings(change);
+    field.value = state.text;
+    const text = { ...read(state.text), text: state.text };
+    const isEmpty = text.ids.length === 0;
+    stage.classList.toggle("lf-stale", isEmpty);
+    publish({ ...state, busy: !isEmpty }, text.said);
+    return isEmpty ? null : compute(text);
+  }
+  function again(start) {
+    const asked = type(start);
+    if (first) show(...first);
+    return asked;
+  }
+  return { node: field.node, type, again };
+}
 
 /** A token for the eye; ◦ stands for every sign that the vocabulary has not. */
 export const visible = (token) => (token === "<other>" ? "◦" : plainly(token));
-export const mean = (numbers) => numbers.reduce((sum, value) => sum + value, 0) / numbers.length;
 
 /** How many tokens of a text longer than the context are left out: a quarter of it at once, not one with each step. */
 function leftOut(length, contextLen) {
@@ -20,7 +102,8 @@ export function readOf(ids, text, { tokenizer, config: { context_len: contextLen
   const some = strangers.slice(0, 4).map((letter) => `“${letter}”`).join(", ");
   const notes = [
     cut ? `The model sees ${contextLen} tokens at most and reads the last ${ids.length - cut} of ${ids.length}.` : "",
-    strangers.length ? `It does not know ${some}${strangers.length > 4 ? " and others" : ""}, and ${tokenizer.unknown === null ? "leaves that out" : "reads ◦"}.` : "",
+    strangers.length ? `It does not know ${some}${strangers.length > 4 ? " and others" : ""}, and ${
+      tokenizer.unknown === null ? "leaves that out" : "reads ◦"}.` : "",
   ];
   return { ids: ids.slice(cut), cut, tokens: ids.slice(cut).map((id) => visible(tokenizer.tokens[id])), note: notes.filter(Boolean).join(" ") };
 }
@@ -29,43 +112,56 @@ const shorten = (text) => (text.length > 26 ? `${text.slice(0, 24).trimEnd()} �
 
 /** A field for the reader's text and buttons with texts to begin with; `choose(text)` gets what is typed or pressed. */
 export function ownText({ label, texts, choose }) {
-  const field = textField({ label, oninput: choose });
+  const field = textField({ label, onchange: choose });
   return {
     nodes: [field.node, examples({ label: "Texts to begin with", texts, name: shorten, onchoose: choose })],
-    set value(text) { if (field.input.value !== text) field.input.value = text; },
+    set value(text) { field.value = text; },
   };
 }
 
 /**
  * What a model makes of a text, as the text changes: `read(text)` has it answered by a method of the model, of which
- * `digest(answer, ids)` makes what a figure shows; `again(text)` is back at the first text, whose answer is remembered.
+ * `digest(answer, ids)` makes what a figure shows; if it is `again` the first text, its answer is remembered.
  */
-export function reader(model, method, digest, changed) {
-  const now = { text: null, known: null, problem: "" };
-  let first = null;
-  const isCurrent = (ids) => ids?.join() === now.text.ids.join();
+function reader(model, { method, digest }, changed) {
+  let [text, known, problem, first] = [null, null, "", null];
+  const isCurrent = (ids) => ids?.join() === text.ids.join();
   const think = newest((ids) => model.ask(method, ids), (answer, ids) => {
-    const known = { ids, ...digest(answer, ids) };
-    first ??= known;
+    const found = { ids, ...digest(answer, ids) };
+    first ??= found;
     if (!isCurrent(ids)) return; // a text was left before its answer came
-    Object.assign(now, { known, problem: "" });
+    [known, problem] = [found, ""];
     changed();
-  }, (error) => { now.problem = error.message; changed(); });
+  }, (error) => { problem = error.message; changed(); });
   return {
-    read(text) {
-      now.text = readOf(model.tokenizer.encode(text), text, model);
-      return now.text.ids.length ? think(now.text.ids) : null;
-    },
-    again(text) {
-      if (!first) return this.read(text);
-      Object.assign(now, { text: readOf(model.tokenizer.encode(text), text, model), known: first, problem: "" });
+    read(words, again = false) {
+      text = readOf(model.tokenizer.encode(words), words, model);
+      if (again && first) [known, problem] = [first, ""];
+      else if (text.ids.length) return think(text.ids);
       return null;
     },
     /** The text as it is read, and what the model says of it, or null as long as it has not. */
-    get text() { return now.text; },
-    get known() { return isCurrent(now.known?.ids) ? now.known : null; },
-    get problem() { return now.problem; },
+    get text() { return text; },
+    get known() { return isCurrent(known?.ids) ? known : null; },
+    get problem() { return problem; },
     /** What every figure that reads tells of it. */
-    get state() { return { read: now.text.ids, cut: now.text.cut, isKnown: Boolean(this.known), busy: !this.known && !now.problem && now.text.ids.length > 0 }; },
+    get state() { return { read: text.ids, cut: text.cut, isKnown: Boolean(this.known), busy: !this.known && !problem && text.ids.length > 0 }; },
   };
+}
+
+/** A figure in which a model reads a text, and `draw(settings)` shows what it says; `begin()` has it read the first. */
+export function readingFigure(element, model, { label, texts, start, draw, ...asked }) {
+  const reading = reader(model, asked, () => figure.set({}));
+  function choose(text, again) {
+    const answered = reading.read(text, again);
+    figure.set(again ? start : { text });
+    return answered;
+  }
+  const field = ownText({ label: "Text", texts, choose: (text) => choose(text) });
+  const figure = frame(element, { label, start, reset: () => choose(start.text, true), draw: (settings) => {
+    field.value = settings.text;
+    draw({ ...settings, ...reading.state });
+  } });
+  figure.controls.append(...field.nodes);
+  return { ...figure, reading, begin: () => choose(start.text, true) };
 }

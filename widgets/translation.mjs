@@ -1,29 +1,35 @@
 // An encoder–decoder at work (chapter 09): what is typed, what the stored model writes for it, letter by letter, and
 // which letters it reads for each. The page may name a second model; it is fetched once the reader asks for it.
-import { choice, format, frame, html, slider, softmax } from "./common.mjs";
-import { loadModel, newest } from "./engine/client.mjs";
+import { button, choice, format, frame, html, largest, ranked, slider, softmax, textField, visible, wide, wideNote } from "./common.mjs";
+import { row as rowOf } from "./engine/arrays.mjs";
+import { loadModel, remembering } from "./engine/client.mjs";
 import { megabytes, modelsOf, start } from "./engine/start.mjs";
-import { complaint, curves, examples, headName, letterRow, readBy, reading, rowOf, textField, visible } from "./letters.mjs";
+import { curves, fullBar, headName, letterBars, letterRow, readBy } from "./letters.mjs";
+import { complaint, examples, firstLetters } from "./texts.mjs";
 
 const LIKELIEST = 5; // letters of a step with a row of their own
-const WIDEST = [0.25, 0.5, 0.75, 1]; // what a full bar may stand for
 const STOP = "■";
 // What the stored models are for: texts to start from, with what is right, and the step to begin with.
 const TASKS = {
-  seq2seq: { name: "dates", label: "Date", step: 6, texts: [["21 ene 2026", "2026-01-21"], ["16 de enero de 1989", "1989-01-16"], ["maanantai 21. syyskuuta 2026", "2026-09-21"], ["November 27, 2032", "2032-11-27"],
+  seq2seq: { name: "dates", label: "Date", step: 6, texts: [["21 ene 2026", "2026-01-21"], ["16 de enero de 1989", "1989-01-16"],
+    ["maanantai 21. syyskuuta 2026", "2026-09-21"], ["November 27, 2032", "2032-11-27"],
     ["1963. november 10.", "1963-11-10"], ["Freitag, 26. Juni 1936", "1936-06-26"], ["12. Oktober 1492", "1492-10-12"]] },
   numbers: { name: "German numbers", label: "Number in words", step: 0, texts: [["vierunddreißigtausendzwölf", "thirty-four thousand and twelve"],
-    ["zweiundsiebzigtausenddreihundertachtzehn", "seventy-two thousand, three hundred and eighteen"], ["zweitausendfünfundvierzig", "two thousand and forty-five"],
+    ["zweiundsiebzigtausenddreihundertachtzehn", "seventy-two thousand, three hundred and eighteen"],
+    ["zweitausendfünfundvierzig", "two thousand and forty-five"],
     ["einhundertsiebentausendsiebzehn", "one hundred and seven thousand and seventeen"], ["zwölf", "twelve"]] },
 };
-const LABEL = "Live figure: a text is translated letter by letter, and what is read for each letter";
-const WORDS = "Above: what is read; the number and the colour of a letter say how much it is read at this step, in hundredths. Below: what is written; the bar in a letter is the probability that " +
-  "the model gave it. The curves lead from the red letter to what is read for it, the thicker the more; grey ones belong to the letters before. ␣ is a space, ■ the stop token.";
+const LABEL = "a text is translated letter by letter, and what is read for each letter";
+const WORDS = "Above: what is read; the number and the colour of a letter say how much it is read at this step, in hundredths. " +
+  "Below: what is written; the bar in a letter is the probability that the model gave it. The curves lead from the red letter to what " +
+  "is read for it, the thicker the more; grey ones belong to the letters before. ␣ is a space, ■ the stop token.";
 
-const indexOfMost = (numbers) => numbers.indexOf(Math.max(...numbers));
+const taskOf = (name) => TASKS[name] ?? { name, label: "Text", step: 0, texts: [[""]] };
+const beginning = (name) => ({ task: name, text: taskOf(name).texts[0][0], step: taskOf(name).step, head: 0 });
+const spelt = (signs) => signs.map((sign) => (sign === "␣" ? " " : sign)).join("");
 
 /** Whether a text is the date of a day that there is. */
-export function isDay(text) {
+function isDay(text) {
   const [, year, month, day] = /^(\d{4})-(\d\d)-(\d\d)$/.exec(text) ?? [];
   const date = new Date(Date.UTC(year, month - 1, day));
   return year !== undefined && date.getUTCMonth() === month - 1 && date.getUTCDate() === Number(day);
@@ -31,41 +37,32 @@ export function isDay(text) {
 
 /** What can be said of a whole answer: whether it is right, where that is known, and how sure the model is of it. */
 function verdict({ task, text, answer, ends, sure, all, signs }) {
-  const doubt = indexOfMost(sure.map((value) => -value));
+  const doubt = sure.indexOf(Math.min(...sure));
   const known = TASKS[task]?.texts.find(([given]) => given === text)?.[1];
-  const judged = known === undefined ? (task === "seq2seq" && !isDay(answer) ? "; there is no such day" : "") : known === answer ? ", which is right" : `; right is “${known}”`;
+  const unknown = task === "seq2seq" && !isDay(answer) ? "; there is no such day" : "";
+  const judged = known === undefined ? unknown : known === answer ? ", which is right" : `; right is “${known}”`;
   const words = `It writes “${answer}”${ends ? "" : ", and does not come to an end"}${judged}.`;
-  return { words, judged: `${words} The whole has the probability ${format(all, 3)}; the model is least sure at step ${doubt + 1}, “${signs[doubt]}”: ${format(sure[doubt], 3)}.` };
+  return { words, judged: `${words} The whole has the probability ${format(all, 3)}; ` +
+    `the model is least sure at step ${doubt + 1}, “${signs[doubt]}”: ${format(sure[doubt], 3)}.` };
 }
 
 /** The likeliest letters of a step, with bars. */
 function likeliest() {
-  const [caption, scale] = [html("caption"), html("th", { scope: "col", class: "lf-bar-cell" })];
-  const rows = Array.from({ length: LIKELIEST }, () => ({ name: html("th", { scope: "row" }), cell: html("td"), bar: html("span", { class: "lf-bar lf-blue" }) }));
-  const lines = rows.map(({ name, cell, bar }) => html("tr", {}, name, cell, html("td", { class: "lf-bar-cell" }, bar)));
-  const node = html("div", { class: "lf-wide lf-table" }, html("table", {}, caption,
-    html("thead", {}, html("tr", {}, ["next", "probability"].map((words) => html("th", { scope: "col" }, words)), scale)), html("tbody", {}, lines)));
+  const scale = html("th", { scope: "col", class: "lf-bar-cell" });
+  const table = letterBars({ count: LIKELIEST, heads: ["next", "probability", scale] });
   function update(before, signs, numbers) {
-    const full = WIDEST.find((limit) => limit >= numbers[0]) ?? 1;
-    caption.textContent = before ? `What comes after “${before}”` : "What comes first";
+    const full = fullBar(numbers);
     scale.textContent = `a full bar is ${format(full)}`;
-    rows.forEach(({ name, cell, bar }, i) => {
-      lines[i].hidden = i >= signs.length;
-      if (i >= signs.length) return;
-      name.textContent = signs[i];
-      name.classList.toggle("lf-chosen", i === 0);
-      cell.textContent = format(numbers[i], 3);
-      bar.style.width = `${Math.min(100, (100 * numbers[i]) / full)}%`;
-    });
+    table.show(before ? `What comes after “${before}”` : "What comes first", signs.map((sign, i) => [sign, numbers[i]]), 0, full);
   }
-  return { node, update };
+  return { node: html("div", { class: "lf-wide lf-table" }, table.node), update };
 }
 
 /** Buttons that write letter by letter: `at()` says how far it has come, and `go(step)` takes it further. */
 function writer({ at, last, go, onrun }) {
   let timer = null;
-  const run = html("button", { type: "button", class: "lf-button", onclick: () => (timer ? pause() : begin()) }, "Write it");
-  const step = html("button", { type: "button", class: "lf-button", onclick: () => { pause(); go(Math.min(last(), at() + 1)); } }, "Next letter");
+  const run = button("Write it", () => (timer ? pause() : begin()));
+  const step = button("Next letter", () => { pause(); go(Math.min(last(), at() + 1)); });
   function show(isRunning) {
     run.textContent = isRunning ? "Pause" : "Write it";
     onrun(isRunning);
@@ -87,19 +84,20 @@ function writer({ at, last, go, onrun }) {
 
 /** The parts of the figure: controls, the two rows of letters with curves between them, what comes next. */
 function build({ controls, stage }, { models, act, writing }) {
-  const task = choice({ legend: "Model", onchange: act.switchTo, options: models.map(({ name, bytes }, i) => [name, `${TASKS[name]?.name}${i ? ` (${megabytes(bytes)} MB)` : ""}`]) });
+  const task = choice({ legend: "Model", onchange: act.switchTo, options: models.map(({ name, bytes }, i) =>
+    [name, `${TASKS[name]?.name}${i ? ` (${megabytes(bytes)} MB)` : ""}`]) });
   const bar = html("progress", { "aria-label": "How much of the model has arrived", hidden: true });
-  const field = textField({ label: "Text", oninput: act.edit });
-  const offers = html("div", { class: "lf-wide" });
-  const step = slider({ label: "Step", min: 1, max: 2, show: act.nameStep, oninput: (value) => act.go(value - 1) });
-  const head = slider({ label: "Head", min: 0, max: 1, show: act.nameHead, oninput: act.chooseHead });
+  const field = textField({ label: "Text", onchange: act.edit });
+  const offers = wide();
+  const step = slider({ label: "Step", min: 1, max: 2, show: act.nameStep, onchange: (value) => act.go(value - 1) });
+  const head = slider({ label: "Head", min: 0, max: 1, show: act.nameHead, onchange: act.chooseHead });
   const source = letterRow({ label: "What is read" });
   const written = letterRow({ label: "What is written; choose a step", onchoose: act.go, onhover: act.go });
   const box = html("div", { class: "lf-wide lf-bridge" }, source.node, written.node);
   const [judged, next] = [html("p", { class: "lf-wide" }), likeliest()];
   if (models.length > 1) controls.append(task.node, bar);
-  controls.append(field.node, offers, writing.buttons[0], writing.buttons[1], step.node, head.node);
-  stage.append(box, judged, next.node, html("p", { class: "lf-note lf-wide" }, WORDS));
+  controls.append(field.node, offers, ...writing.buttons, step.node, head.node);
+  stage.append(box, judged, next.node, wideNote(WORDS));
   return { task, bar, field, offers, step, head, source, written, box, judged, next, links: curves(box, { across: true }) };
 }
 
@@ -107,114 +105,125 @@ function build({ controls, stage }, { models, act, writing }) {
 function draw(parts, { source, written, probabilities, heads, signs, sure }, { step, head, tokens }) {
   const weightsAt = (n) => readBy(heads.map((weights) => rowOf(weights, n)), head);
   const weights = weightsAt(step);
-  const most = indexOfMost(weights);
-  parts.source.update(source.letters.map((letter, n) => ({ text: source.strange[n] ? "<other>" : visible(letter), share: weights[n], kind: n === most ? "lf-most" : "" })));
-  parts.source.node.setAttribute("aria-label", `What is read: ${source.letters.map((letter, n) => `${visible(letter)} ${Math.round(100 * weights[n])}`).join(", ")} hundredths`);
+  const most = largest(weights);
+  parts.source.update(source.letters.map((letter, n) => ({ text: source.strange[n] ? "<other>" : visible(letter), share: weights[n],
+    kind: n === most ? "lf-most" : "" })));
+  parts.source.node.setAttribute("aria-label",
+    `What is read: ${source.letters.map((letter, n) => `${visible(letter)} ${Math.round(100 * weights[n])}`).join(", ")} hundredths`);
   parts.written.update(signs.map((sign, n) => ({ text: sign, name: `Step ${n + 1}, ${sign}`, bars: [sure[n]],
     kind: [n === step ? "lf-gone" : n > step ? "lf-unseen" : "", sure[n] < 0.5 ? "lf-doubt" : ""].join(" ") })), step);
   const [from, to] = [parts.written.node.children, parts.source.node.children];
-  const links = (n, numbers, least) => numbers.map((share, m) => ({ from: from[n], to: to[m], share, faint: n !== step })).filter(({ share }) => share >= least);
+  const links = (n, numbers, least) => numbers.map((share, m) => ({ from: from[n], to: to[m], share, faint: n !== step }))
+    .filter(({ share }) => share >= least);
   parts.links.draw([...written.slice(0, step).flatMap((_, n) => links(n, weightsAt(n), 0.15)), ...links(step, weights, 0.03)]);
-  const order = probabilities[step].map((_, token) => token).sort((a, b) => probabilities[step][b] - probabilities[step][a]).slice(0, LIKELIEST);
+  const order = ranked(probabilities[step]).slice(0, LIKELIEST);
   const [next, numbers] = [order.map((token) => tokens(token)), order.map((token) => probabilities[step][token])];
-  parts.next.update(signs.slice(0, step).map((sign) => (sign === "␣" ? " " : sign)).join(""), next, numbers);
+  parts.next.update(spelt(signs.slice(0, step)), next, numbers);
   return { weights, most, next, probabilities: numbers };
+}
+
+/** What a model answers: what it writes, with the probabilities of each step, and what it reads for it. */
+async function answerTo({ model: { ask, config, tokenizer }, source }) {
+  const { written, logits, heads } = await ask("translate", source.ids);
+  const sign = (token) => (token === config.stop_token ? STOP : visible(tokenizer.tokens[token]));
+  const probabilities = logits.map((numbers) => softmax(numbers));
+  return { written, heads, probabilities, source, sign, sure: probabilities.map((numbers) => Math.max(...numbers)), signs: written.map(sign) };
+}
+
+/** The figure: what is asked, what the models answered, and what is done with it. */
+class Translating {
+  constructor(element, models, first, given) {
+    Object.assign(this, { models, given, loaded: new Map([[models[0].name, first]]) });
+    this.state = beginning(models[0].name);
+    this.writing = writer({ at: () => this.state.step, last: () => (this.answer?.written.length ?? 0) - 1,
+      go: (step) => this.tell({ step }),
+      onrun: (isRunning) => this.parts.box.classList.toggle("lf-running", isRunning) });
+    const { publish, ...places } = frame(element, { label: LABEL, reset: () => this.stopAnd(beginning(models[0].name)) });
+    this.publish = publish;
+    this.parts = build(places, { models, writing: this.writing, act: {
+      edit: this.edit = (text) => this.stopAnd({ text }),
+      go: (step) => this.stopAnd({ step }),
+      chooseHead: (head) => this.tell({ head }),
+      nameStep: (value) => `${value} of ${this.answer?.written.length ?? 0}`,
+      nameHead: (head) => this.nameHead(head),
+      switchTo: (name) => { this.writing.pause(); this.switchTo(name); },
+    } });
+    this.ask = remembering({ work: answerTo, show: (answer) => this.show(answer), fail: (error) => this.fail(error),
+      wait: () => this.publish({ ...this.state, busy: true }, this.said) });
+  }
+
+  say(found, sentence) { this.publish({ ...this.state, ...found }, this.said = sentence); }
+  fail({ message }) { this.say({ error: message }, message); }
+  stopAnd(change) { this.writing.pause(); this.tell(change); }
+  nameHead(head) { return headName(head, this.loaded.get(this.state.task).config.decoder.num_heads); }
+
+  /** Another model, which is fetched if it is not here yet; until then the figure stays as it is. */
+  async switchTo(name) {
+    const { bytes, address } = this.models.find((model) => model.name === name);
+    const { bar, task } = this.parts;
+    try {
+      if (!this.loaded.has(name)) {
+        Object.assign(bar, { max: bytes, value: 0, hidden: false });
+        this.say({ busy: true }, `The model is on its way, ${megabytes(bytes)} MB.`);
+        this.loaded.set(name, await loadModel(name, address, (come) => { bar.value = come; }));
+      }
+      if (task.value === name) this.tell(beginning(name)); // or else the reader has changed their mind
+    } catch (error) {
+      task.value = this.state.task;
+      this.fail(error);
+    } finally {
+      bar.hidden = true;
+    }
+  }
+
+  tell(change) {
+    this.state = { ...this.state, ...change };
+    const { task, text } = this.state;
+    const model = this.loaded.get(task);
+    if (this.question?.text !== text || this.question.model !== model) {
+      this.question = { text, model, source: firstLetters(text, model.tokenizer, model.config.source_len), key: `${task}\n${text}` };
+      this.answer = null;
+    }
+    this.set(model.config.decoder);
+    const { letters } = this.question.source;
+    for (const node of [this.parts.box, this.parts.judged, this.parts.next.node]) node.hidden = letters.length === 0;
+    if (letters.length === 0) return this.say({}, "There is nothing to translate yet: type a text.");
+    return this.ask(this.question);
+  }
+
+  /** Bring the controls to where the state is. */
+  set({ num_layers: layers, num_heads: numHeads }) {
+    const { state, parts: { offers, task, field, head } } = this;
+    const { label, texts } = taskOf(state.task);
+    if (this.offered !== state.task && !this.given) {
+      offers.replaceChildren(examples({ label: "Texts to start from", texts: texts.map(([text]) => text), onchoose: this.edit }));
+    }
+    this.offered = state.task;
+    field.name.textContent = label;
+    head.max = layers * numHeads;
+    [task.value, field.value, head.value] = [state.task, state.text, state.head];
+  }
+
+  show(found) {
+    const { state, parts } = this;
+    this.answer = found;
+    const { source, written, signs, sure } = found;
+    const step = state.step = Math.min(state.step, written.length - 1);
+    parts.step.max = written.length;
+    parts.step.value = step + 1;
+    const { weights, most, ...next } = draw(parts, found, { step, head: state.head, tokens: found.sign });
+    const ends = signs.at(-1) === STOP;
+    const answer = spelt(ends ? signs.slice(0, -1) : signs);
+    const all = sure.reduce((product, value) => product * value, 1);
+    const { words, judged } = verdict({ ...state, answer, ends, sure, all, signs });
+    parts.judged.textContent = judged;
+    this.say({ ...next, weights, most, written, sure, all, letters: source.letters, answer },
+      `Step ${step + 1} writes “${signs[step]}” (${format(sure[step], 3)}) and reads “${visible(source.letters[most])}”, ` +
+      `letter ${most + 1}, most: ${format(weights[most])}, ${this.nameHead(state.head)}. ${words}${complaint(source)}`);
+  }
 }
 
 export async function mount(element, given = null) {
   const models = given ? [{ name: "own" }] : modelsOf(element);
-  const loaded = new Map([[models[0].name, await start(element, { label: LABEL, given })]]);
-  const taskOf = (name) => TASKS[name] ?? { name, label: "Text", step: 0, texts: [[""]] };
-  const beginning = (name) => ({ task: name, text: taskOf(name).texts[0][0], step: taskOf(name).step, head: 0 });
-  const answers = new Map();
-  let [state, question, answer, said, offered] = [beginning(models[0].name), null, null, "", null];
-
-  const writing = writer({ at: () => state.step, last: () => (answer ? answer.written.length - 1 : -1), go: (step) => tell({ step }),
-    onrun: (isRunning) => parts.box.classList.toggle("lf-running", isRunning) });
-  const act = {
-    edit: (text) => { writing.pause(); tell({ text }); },
-    go: (step) => { writing.pause(); tell({ step }); },
-    chooseHead: (head) => tell({ head }),
-    nameStep: (value) => `${value} of ${answer?.written.length ?? 0}`,
-    nameHead: (head) => headName(head, loaded.get(state.task).config.decoder.num_heads),
-    switchTo: (name) => { writing.pause(); switchTo(name); },
-  };
-  const figure = frame(element, { label: LABEL, reset: () => { writing.pause(); tell(beginning(models[0].name)); } });
-  const parts = build(figure, { models, act, writing });
-  const say = (found, sentence) => figure.publish({ ...state, ...found }, said = sentence);
-
-  /** Another model, which is fetched if it is not here yet; until then the figure stays as it is. */
-  async function switchTo(name) {
-    const { bytes, address } = models.find((model) => model.name === name);
-    try {
-      if (!loaded.has(name)) {
-        Object.assign(parts.bar, { max: bytes, value: 0, hidden: false });
-        say({ busy: true }, `The model is on its way, ${megabytes(bytes)} MB.`);
-        loaded.set(name, await loadModel(name, address, (come) => { parts.bar.value = come; }));
-      }
-      if (parts.task.value === name) tell(beginning(name)); // or else the reader has changed their mind
-    } catch (error) {
-      parts.task.value = state.task;
-      say({ error: error.message }, error.message);
-    } finally {
-      parts.bar.hidden = true;
-    }
-  }
-
-  function tell(change) {
-    state = { ...state, ...change };
-    const model = loaded.get(state.task);
-    if (question?.text !== state.text || question.model !== model) {
-      question = { text: state.text, model, source: reading(state.text, model.tokenizer, model.config.source_len), key: `${state.task}\n${state.text}` };
-      answer = null;
-    }
-    set(model.config.decoder);
-    const isEmpty = question.source.letters.length === 0;
-    for (const node of [parts.box, parts.judged, parts.next.node]) node.hidden = isEmpty;
-    if (isEmpty) return say({}, "There is nothing to translate yet: type a text.");
-    if (answers.has(question.key)) return show(answers.get(question.key));
-    figure.publish({ ...state, busy: true }, said);
-    return find(question);
-  }
-
-  /** Bring the controls to where the state is. */
-  function set({ num_layers: layers, num_heads: numHeads }) {
-    const { label, texts } = taskOf(state.task);
-    if (offered !== state.task && !given) parts.offers.replaceChildren(examples({ label: "Texts to start from", texts: texts.map(([text]) => text), onchoose: act.edit }));
-    offered = state.task;
-    parts.task.value = state.task;
-    parts.field.name.textContent = label;
-    if (parts.field.input.value !== state.text) parts.field.input.value = state.text;
-    parts.head.max = layers * numHeads;
-    parts.head.value = state.head;
-  }
-
-  const find = newest(({ model, source }) => model.ask("translate", source.ids), ({ written, logits, heads }, asked) => {
-    const { model: { config, tokenizer }, source, key } = asked;
-    const sign = (token) => (token === config.stop_token ? STOP : visible(tokenizer.tokens[token]));
-    const probabilities = logits.map((numbers) => softmax(numbers));
-    const sure = probabilities.map((numbers) => Math.max(...numbers));
-    if (answers.size > 100) answers.clear();
-    answers.set(key, { written, heads, probabilities, source, sign, sure, signs: written.map(sign) });
-    if (asked === question) show(answers.get(asked.key));
-  }, (error) => say({ error: error.message }, error.message));
-
-  function show(found) {
-    answer = found;
-    const { source, written, signs, sure } = found;
-    state.step = Math.min(state.step, written.length - 1);
-    parts.step.max = written.length;
-    parts.step.value = state.step + 1;
-    const { weights, most, ...next } = draw(parts, found, { step: state.step, head: state.head, tokens: found.sign });
-    const ends = signs.at(-1) === STOP;
-    const text = (ends ? signs.slice(0, -1) : signs).map((sign) => (sign === "␣" ? " " : sign)).join("");
-    const all = sure.reduce((product, value) => product * value, 1);
-    const { words, judged } = verdict({ ...state, answer: text, ends, sure, all, signs });
-    parts.judged.textContent = judged;
-    say({ ...next, weights, most, written, sure, all, letters: source.letters, answer: text },
-      `Step ${state.step + 1} writes “${signs[state.step]}” (${format(sure[state.step], 3)}) and reads “${visible(source.letters[most])}”, letter ${most + 1}, most: ${format(weights[most])}, ` +
-      `${act.nameHead(state.head)}. ${words}${complaint(source)}`);
-  }
-
-  await tell({});
+  await new Translating(element, models, await start(element, { label: LABEL, given }), given).tell({});
 }

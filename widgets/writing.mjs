@@ -1,16 +1,15 @@
 // A model that writes on from a prompt (chapter 07): the rules of choosing a token, as in the package, and the loop.
-import { softmax } from "./common.mjs";
+import { parkMiller, softmax, times, total } from "./common.mjs";
 import { newest } from "./engine/client.mjs";
 import { readOf } from "./texts.mjs";
 
 const MOST = 600; // tokens that are written in all
 const SETTLED = 5; // tokens after which a rate can be told
 
-const total = (numbers) => numbers.reduce((sum, value) => sum + value, 0);
 const descending = (numbers) => [...numbers].sort((a, b) => b - a);
 
 /** What the package computes in `next_token_probabilities`; also what the temperature alone makes, and who stays. */
-export function distribution(logits, { temperature, topK, topP }) {
+function distribution(logits, { temperature, topK, topP }) {
   const largest = Math.max(...logits);
   if (temperature === 0) {
     const kept = logits.map((logit) => logit === largest);
@@ -29,16 +28,11 @@ export function distribution(logits, { temperature, topK, topP }) {
   return { tempered: softmax(scaled), kept, probabilities: softmax(scaled, kept) };
 }
 
-/** Number `n` between 0 and 1 of a seed, always the same one: Park and Miller's generator, without its first number. */
-export function randomNumber(seed, n) {
-  const modulus = 2 ** 31 - 1;
-  let state = seed;
-  for (let i = 0; i < n + 2; i++) state = (48271 * state) % modulus;
-  return state / modulus;
-}
+/** Number `n` between 0 and 1 of a seed, without the generator's first. */
+const randomNumber = (seed, n) => times(n + 2, parkMiller(seed)).at(-1);
 
 /** The token at which the probabilities, added up one after the other, pass a number between 0 and 1. */
-export function tokenAt(probabilities, number) {
+function tokenAt(probabilities, number) {
   let left = number;
   const token = probabilities.findIndex((probability) => (left -= probability) < 0);
   return token >= 0 ? token : probabilities.findLastIndex((probability) => probability > 0); // rounding left a crumb
@@ -46,7 +40,8 @@ export function tokenAt(probabilities, number) {
 
 /**
  * A text in the making. `settings` hold the prompt, how tokens are chosen and what was written, each token with its
- * probability in the model; `read` is what the model reads of that, `found` what it says comes next, once it is known; `started` waits for the first answer.
+ * probability in the model; `read` is what the model reads of that, `found` what it says comes next, once it is known;
+ * `started` waits for the first answer.
  * `hear(ids, answer)` is told every answer, of which it has seen the first `seen(ids)` rows; `changed` all else.
  */
 export class Writing {

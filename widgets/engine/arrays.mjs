@@ -1,8 +1,12 @@
 // Matrices as the book writes them: rows are tokens. The numbers lie row by row in `data`, in float32 as in JAX.
 
+export const range = (length, start = 0) => Array.from({ length }, (_, i) => start + i);
+export const mean = (numbers) => numbers.reduce((sum, value) => sum + value, 0) / numbers.length;
+export const largest = (numbers) => numbers.indexOf(Math.max(...numbers));
+
 export const matrix = (rows, columns, data = new Float32Array(rows * columns)) => ({ rows, columns, data });
 export const row = ({ columns, data }, n) => data.subarray(n * columns, (n + 1) * columns);
-export const rowsOf = (x) => Array.from({ length: x.rows }, (_, n) => Array.from(row(x, n)));
+export const rowsOf = (x) => range(x.rows).map((n) => Array.from(row(x, n)));
 export const slice = (x, start, stop = x.rows) => matrix(stop - start, x.columns, x.data.slice(start * x.columns, stop * x.columns));
 export const map = (x, change) => matrix(x.rows, x.columns, x.data.map(change));
 
@@ -22,7 +26,9 @@ export function stack(x, y) {
 export function rowsAt(table, numbers) {
   const out = matrix(numbers.length, table.columns);
   numbers.forEach((number, n) => {
-    if (!Number.isInteger(number) || number < 0 || number >= table.rows) throw new Error(`There is no row ${number}; expected 0 to ${table.rows - 1}.`);
+    if (!Number.isInteger(number) || number < 0 || number >= table.rows) {
+      throw new Error(`There is no row ${number}; expected 0 to ${table.rows - 1}.`);
+    }
     row(out, n).set(row(table, number));
   });
   return out;

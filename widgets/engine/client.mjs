@@ -85,3 +85,23 @@ export function newest(work, show, fail = (error) => { throw error; }) {
     }
   };
 }
+
+/**
+ * A function that has `work(question)` done and shown by `show(answer)`, unless another question came meanwhile; `wait()`
+ * hears that it takes a while. Answers are remembered by the `key` of their questions.
+ */
+export function remembering({ work, wait, show, fail }) {
+  const answers = new Map();
+  let asked;
+  const find = newest(work, (answer, { key }) => {
+    if (answers.size > 100) answers.clear();
+    answers.set(key, answer);
+    if (key === asked) show(answer);
+  }, fail);
+  return (question) => {
+    asked = question.key;
+    if (answers.has(asked)) return show(answers.get(asked));
+    wait();
+    return find(question);
+  };
+}

@@ -1,14 +1,15 @@
 // The layers of the book, by the names and in the order of `plainformer`: attention, norms, token-wise networks, blocks.
-import { add, columns, linear, map, matrix, row, rowsAt, softmax, stack, transpose, zip } from "./arrays.mjs";
+import { add, columns, linear, map, matrix, mean, range, row, rowsAt, slice, softmax, stack, transpose, zip } from "./arrays.mjs";
 
 /** The tensors whose names begin with a path such as `stack.blocks.0.`, and who wants to see what happens there. */
 export class Weights {
   constructor(tensors, path = "", spy = {}) { Object.assign(this, { tensors, path, spy }); }
   at(name) { return new Weights(this.tensors, `${this.path}${name}.`, this.spy); }
   has(name) { return this.tensors.has(this.path + name); }
+  find(name) { return this.tensors.get(this.path + name) ?? null; }
   get(name) {
     if (!this.has(name)) throw new Error(`The model's file has no ${this.path}${name}: it does not fit its configuration.`);
-    return this.tensors.get(this.path + name);
+    return this.find(name);
   }
 }
 
@@ -22,19 +23,17 @@ export class Linear extends Module {
   constructor(weights) {
     super(weights);
     this.weight = weights.get("weight");
-    this.bias = weights.has("bias") ? weights.get("bias").data : null;
+    this.bias = weights.find("bias")?.data;
   }
   call(x) { return linear(x, this.weight, this.bias); }
 }
-
-const mean = (values) => values.reduce((total, value) => total + value, 0) / values.length;
 
 /** Normalise each row by `change(row)`, then scale and shift every column. */
 class Norm extends Module {
   constructor(weights, eps) {
     super(weights);
     this.scale = weights.get("scale").data;
-    this.bias = weights.has("bias") ? weights.get("bias").data : null;
+    this.bias = weights.find("bias")?.data;
     this.eps = eps;
   }
   call(x) {
@@ -47,7 +46,7 @@ class Norm extends Module {
   }
 }
 
-export class LayerNorm extends Norm {
+class LayerNorm extends Norm {
   normalise(token) {
     const centre = mean(token);
     const variance = mean(token.map((value) => (value - centre) ** 2));
@@ -55,7 +54,7 @@ export class LayerNorm extends Norm {
   }
 }
 
-export class RMSNorm extends Norm {
+class RMSNorm extends Norm {
   normalise(token) {
     const meanSquare = mean(token.map((value) => value ** 2));
     return token.map((value) => value / Math.sqrt(meanSquare + this.eps));
@@ -63,7 +62,7 @@ export class RMSNorm extends Norm {
 }
 
 /** The error function, to within 1.5e-7 (Abramowitz and Stegun, 1964, formula 7.1.26). */
-export function erf(x) {
+function erf(x) {
   const t = 1 / (1 + 0.3275911 * Math.abs(x));
   const series = [1.061405429, -1.453152027, 1.421413741, -0.284496736, 0.254829592].reduce((sum, a) => sum * t + a, 0);
   return Math.sign(x) * (1 - series * t * Math.exp(-x * x));
@@ -83,7 +82,7 @@ const GATES = { swiglu: "silu", geglu: "gelu", geglu_tanh: "gelu_tanh" };
 /** The activation of a configuration; of a network with a gate, that of the gate. */
 export const activationOf = ({ activation }) => ACTIVATIONS[GATES[activation] ?? activation];
 
-export class FeedForward extends Module {
+class FeedForward extends Module {
   constructor(weights, config) {
     super(weights);
     this.up = new Linear(weights.at("up"));
@@ -93,7 +92,7 @@ export class FeedForward extends Module {
   call(x) { return this.see("output", this.down.call(this.see("hidden", map(this.up.call(x), this.activation)))); }
 }
 
-export class SwiGLU extends FeedForward {
+class SwiGLU extends FeedForward {
   constructor(weights, config) {
     super(weights, config);
     this.gate = new Linear(weights.at("gate"));
@@ -132,9 +131,9 @@ export function sinusoidalPositions(positions, dModel, base = 10000) {
   return out;
 }
 
-export const splitHeads = (x, numHeads) => {
+const splitHeads = (x, numHeads) => {
   const width = x.columns / numHeads;
-  return Array.from({ length: numHeads }, (_, h) => columns(x, h * width, width));
+  return range(numHeads).map((h) => columns(x, h * width, width));
 };
 
 export function mergeHeads(heads) {
@@ -147,7 +146,7 @@ export function mergeHeads(heads) {
 /** Query n of a text may attend to position m; `first` is the position of the first query. */
 export const causalMask = (first = 0) => (n, m) => m <= first + n;
 
-export class MultiHeadAttention extends Module {
+class MultiHeadAttention extends Module {
   constructor(weights, { num_heads: numHeads, num_kv_heads: numKvHeads, rope_theta: base, position_scheme: scheme }) {
     super(weights);
     for (const name of ["query", "key", "value", "output"]) this[name] = new Linear(weights.at(name));
@@ -197,7 +196,7 @@ export class KeyValueCache {
   }
   /** Forget all but the first `length` tokens. */
   rewind(length) {
-    for (const part of ["keys", "values"]) this[part] = length ? this[part].map((head) => matrix(length, head.columns, head.data.slice(0, length * head.columns))) : [];
+    for (const part of ["keys", "values"]) this[part] = length ? this[part].map((head) => slice(head, 0, length)) : [];
   }
 }
 
@@ -206,7 +205,7 @@ const postNorm = (x, norm, sublayer) => norm.call(add(x, sublayer(x)));
 
 export const makeNorm = (weights, { norm, norm_eps: eps }) => new (norm === "rms" ? RMSNorm : LayerNorm)(weights, eps);
 
-export class TransformerBlock extends Module {
+class TransformerBlock extends Module {
   constructor(weights, config) {
     super(weights);
     this.attentionNorm = makeNorm(weights.at("attention_norm"), config);
@@ -232,9 +231,9 @@ export class TransformerBlock extends Module {
 export class Stack extends Module {
   constructor(weights, config) {
     super(weights);
-    this.blocks = Array.from({ length: config.num_layers }, (_, i) => new TransformerBlock(weights.at(`blocks.${i}`), config));
+    this.blocks = range(config.num_layers).map((i) => new TransformerBlock(weights.at(`blocks.${i}`), config));
     this.finalNorm = config.norm_placement === "pre" ? makeNorm(weights.at("final_norm"), config) : null;
-    this.table = weights.has("scheme.table") ? weights.get("scheme.table") : null;
+    this.table = weights.find("scheme.table");
     this.scheme = config.position_scheme;
   }
 

@@ -1,9 +1,7 @@
 // The four models of the book, by the names of `plainformer`: Decoder, MaskedLanguageModel (an encoder), Seq2Seq, ViT.
-import { add, linear, map, matrix, rowsAt, rowsOf, slice, stack, transpose, zip } from "./arrays.mjs";
+import { add, largest, linear, map, matrix, mean, range, rowsAt, rowsOf, slice, stack, transpose, zip } from "./arrays.mjs";
 import { KeyValueCache, Linear, Stack, Weights, activationOf, causalMask, makeNorm, mergeHeads, sinusoidalPositions } from "./layers.mjs";
 import { Vocabulary } from "./tokenizer.mjs";
-
-const range = (start, length) => Array.from({ length }, (_, i) => start + i);
 
 function checkLength(what, length, most) {
   if (length < 1 || length > most) throw new Error(`${what} has ${length} tokens; expected 1 to ${most}.`);
@@ -35,15 +33,19 @@ class Model {
     return found;
   }
 
-  /** The attention weights, a matrix for each block and head, of a stack, while the model computes `method(...inputs)`. */
-  weightsOf(stack, kind, method, ...inputs) {
-    const seen = this.intermediates(method, ...inputs);
-    return stack.blocks.map((block) => range(0, block.attention.numHeads).map((h) => seen[`${block[kind].path}weights.${h}`]));
+  call(...inputs) { return this.logits(this.residualStream(...inputs).at(-1)); }
+
+  /** The attention weights, a matrix for each block and head, while the model computes its residual stream. */
+  attentionWeights(...inputs) { return this.weightsOf("attention", inputs); }
+  weightsOf(kind, inputs) {
+    const seen = this.intermediates("residualStream", ...inputs);
+    const { blocks } = this.stack ?? this.encoder.stack;
+    return blocks.map((block) => range(block.attention.numHeads).map((h) => seen[`${block[kind].path}weights.${h}`]));
   }
 }
 
 /** The mean of the products of the numbers of two rows, for each pair of rows; and the root mean square of each row. */
-const meanProducts = (x, y) => rowsOf(zip(x, y, (a, b) => a * b)).map((products) => products.reduce((sum, value) => sum + value, 0) / x.columns);
+const meanProducts = (x, y) => rowsOf(zip(x, y, (a, b) => a * b)).map(mean);
 const sizes = (x) => meanProducts(x, x).map(Math.sqrt);
 
 /** Caches of a model that reads from left to right: texts that begin alike are read once. */
@@ -67,42 +69,43 @@ class Reading {
   }
 }
 
-export class Decoder extends Model {
+/** A model that reads from left to right, and says after every token what comes next. */
+class LeftToRight extends Model {
+  /** Logits of the next token, after every token of a text. */
+  call(...inputs) { return this.logits(this.residualStream(...inputs).at(-1)); }
+  logits(x) { return linear(this.stack.normalise(x), ...this.output); }
+  lastLogits(x) { return Array.from(this.logits(slice(x, x.rows - 1)).data); }
+
+  /** The stream of tokens that follow `first` others, which the caches hold. */
+  read(ids, first = 0, options = {}) {
+    checkLength(this.what, first + ids.length, this.config.context_len);
+    const positions = range(ids.length, first);
+    const x = this.stack.addPositions(rowsAt(this.embedding, ids), positions);
+    return this.stack.residualStream(x, { mask: causalMask(first), positions, ...options });
+  }
+}
+
+class Decoder extends LeftToRight {
+  what = "A text";
   constructor(file) {
     super(file);
     this.embedding = this.weights.get("embedding.weight");
     this.output = outputOf(this.weights, this.embedding);
     this.stack = new Stack(this.weights.at("stack"), this.config.stack);
-    this.reading = new Reading(this.stack.blocks);
+    this.forget();
   }
 
   residualStream(ids) { return this.read(ids); }
-
-  /** The stream of tokens that follow `first` others, which the caches hold. */
-  read(ids, first = 0, caches = []) {
-    checkLength("A text", first + ids.length, this.config.context_len);
-    const positions = range(first, ids.length);
-    const x = this.stack.addPositions(rowsAt(this.embedding, ids), positions);
-    return this.stack.residualStream(x, { mask: causalMask(first), positions, caches });
-  }
-
-  /** Logits of the next token, after every token of a text. */
-  call(ids) { return this.logits(this.residualStream(ids).at(-1)); }
-  logits(x) { return linear(this.stack.normalise(x), ...this.output); }
-  attentionWeights(ids) { return this.weightsOf(this.stack, "attention", "residualStream", ids); }
 
   /** As `call`, with a cache: of a text that begins like the one before only the rest is read. */
   extend(ids) { return this.logits(this.extended(ids).at(-1)); }
   extended(ids) {
     checkLength("A text", ids.length, this.config.context_len);
-    return this.reading.read(ids, (rest, first, caches) => this.read(rest, first, caches));
+    return this.reading.read(ids, (rest, first, caches) => this.read(rest, first, { caches }));
   }
 
   /** As the last row of `extend`: logits of what comes after the text. */
-  next(ids) {
-    const x = this.extended(ids).at(-1);
-    return Array.from(this.logits(slice(x, x.rows - 1)).data);
-  }
+  next(ids) { return this.lastLogits(this.extended(ids).at(-1)); }
 
   /**
    * As `next`, with what the caches did for it: how many tokens were `known`, and of each block the keys and values, a
@@ -140,7 +143,7 @@ export class Decoder extends Model {
 class Encoder {
   constructor(weights, config, grid = null) {
     this.embedding = grid ? new Linear(weights.at("embedding")) : weights.get("embedding.weight");
-    this.classToken = weights.has("class_token") ? weights.get("class_token") : null;
+    this.classToken = weights.find("class_token");
     this.stack = new Stack(weights.at("stack"), config);
     this.codes = grid && config.position_scheme === "sinusoidal_2d" && sinusoidalPositions2d(...grid, config.d_model);
   }
@@ -149,13 +152,13 @@ class Encoder {
     let x = this.embedding instanceof Linear ? this.embedding.call(inputs) : rowsAt(this.embedding, inputs);
     if (this.codes) x = add(x, this.codes); // the class token has no place in the grid
     if (this.classToken) x = stack(this.classToken, x);
-    const positions = range(0, x.rows);
+    const positions = range(x.rows);
     const factor = this.embedding instanceof Linear ? 1 : undefined; // patches are large enough as they are
     return this.stack.residualStream(this.stack.addPositions(x, positions, factor), { positions });
   }
 }
 
-export class MaskedLanguageModel extends Model {
+class MaskedLanguageModel extends Model {
   constructor(file) {
     super(file);
     const sizes = this.config.stack;
@@ -163,7 +166,7 @@ export class MaskedLanguageModel extends Model {
     this.head = new Linear(this.weights.at("head"));
     this.headNorm = makeNorm(this.weights.at("head_norm"), sizes);
     this.output = transpose(this.encoder.embedding);
-    this.outputBias = this.weights.has("output_bias") ? this.weights.get("output_bias").data : null;
+    this.outputBias = this.weights.find("output_bias")?.data;
   }
 
   residualStream(ids) {
@@ -172,22 +175,22 @@ export class MaskedLanguageModel extends Model {
   }
 
   /** Logits, at every token of a text, of what it was before some were hidden. */
-  call(ids) { return this.logits(this.residualStream(ids).at(-1)); }
   logits(x) {
     x = this.encoder.stack.normalise(x);
     x = this.config.use_class_token ? slice(x, 1) : x;
     return linear(this.headNorm.call(map(this.head.call(x), activationOf(this.config.stack))), this.output, this.outputBias);
   }
-  attentionWeights(ids) { return this.weightsOf(this.encoder.stack, "attention", "residualStream", ids); }
 }
 
-export class Seq2Seq extends Model {
+class Seq2Seq extends LeftToRight {
+  what = "A target";
   constructor(file) {
     super(file);
     this.encoder = new Encoder(this.weights.at("encoder"), this.config.encoder);
-    this.output = outputOf(this.weights, this.encoder.embedding);
+    this.embedding = this.encoder.embedding;
+    this.output = outputOf(this.weights, this.embedding);
     this.stack = new Stack(this.weights.at("stack"), this.config.decoder);
-    this.conditioned = { source: [], contextCaches: null, reading: null };
+    this.conditioned = {};
   }
 
   encode(source) {
@@ -195,33 +198,18 @@ export class Seq2Seq extends Model {
     return this.encoder.stack.normalise(this.encoder.residualStream(source).at(-1));
   }
 
-  residualStream(source, target) {
-    const context = this.encode(source);
-    return this.read(target, { context });
-  }
-
-  read(target, options, first = 0) {
-    checkLength("A target", first + target.length, this.config.context_len);
-    const positions = range(first, target.length);
-    const x = this.stack.addPositions(rowsAt(this.encoder.embedding, target), positions);
-    return this.stack.residualStream(x, { mask: causalMask(first), positions, ...options });
-  }
-
-  /** Logits of the next token, after every token of a target, which begins with the start token. */
-  call(source, target) { return this.logits(this.residualStream(source, target).at(-1)); }
-  logits(x) { return linear(this.stack.normalise(x), ...this.output); }
-  attentionWeights(source, target) { return this.weightsOf(this.stack, "attention", "residualStream", source, target); }
-  crossAttentionWeights(source, target) { return this.weightsOf(this.stack, "crossAttention", "residualStream", source, target); }
+  /** Of a target, which begins with the start token. */
+  residualStream(source, target) { return this.read(target, 0, { context: this.encode(source) }); }
+  crossAttentionWeights(...inputs) { return this.weightsOf("crossAttention", inputs); }
 
   /** As the last row of `call`; a source is read once, and so is the beginning of a target. */
   next(source, target) {
-    if (!this.conditioned.context || source.join() !== this.conditioned.source.join()) {
+    if (source.join() !== this.conditioned.source?.join()) {
       const contextCaches = this.stack.blocks.map(() => new KeyValueCache({ ofContext: true }));
       this.conditioned = { source: [...source], context: this.encode(source), contextCaches, reading: new Reading(this.stack.blocks) };
     }
     const { context, contextCaches, reading } = this.conditioned;
-    const rows = reading.read(target, (rest, first, caches) => this.read(rest, { context, contextCaches, caches }, first)).at(-1);
-    return Array.from(this.logits(slice(rows, rows.rows - 1)).data);
+    return this.lastLogits(reading.read(target, (rest, first, caches) => this.read(rest, first, { context, contextCaches, caches })).at(-1));
   }
 
   /**
@@ -231,12 +219,13 @@ export class Seq2Seq extends Model {
   translate(source) {
     const { start_token: start, stop_token: stop, context_len: most } = this.config;
     const [written, logits] = [[], []];
-    const heads = this.stack.blocks.flatMap(({ crossAttention: { path, numHeads } }) => range(0, numHeads).map((h) => ({ place: `${path}weights.${h}`, rows: [] })));
-    this.conditioned = { source: [] }; // read it anew, so that each step shows its weights
+    const heads = this.stack.blocks.flatMap(({ crossAttention: { path, numHeads } }) =>
+      range(numHeads).map((h) => ({ place: `${path}weights.${h}`, rows: [] })));
+    this.conditioned = {}; // read it anew, so that each step shows its weights
     while (written.length < most && written.at(-1) !== stop) {
       const seen = this.intermediates("next", source, [start, ...written]);
       logits.push(seen.returned);
-      written.push(seen.returned.indexOf(Math.max(...seen.returned)));
+      written.push(largest(seen.returned));
       for (const { place, rows } of heads) rows.push(seen[place]);
     }
     return { written, logits, heads: heads.map(({ rows }) => rows.reduce(stack)) };
@@ -245,12 +234,12 @@ export class Seq2Seq extends Model {
 
 /** A grid's codes: half of the columns say the row of a patch, half its column. */
 function sinusoidalPositions2d(height, width, dModel) {
-  const places = range(0, height * width);
+  const places = range(height * width);
   const codes = [places.map((n) => Math.floor(n / width)), places.map((n) => n % width)];
   return mergeHeads(codes.map((coordinates) => sinusoidalPositions(coordinates, dModel / 2)));
 }
 
-export class ViT extends Model {
+class ViT extends Model {
   constructor(file) {
     super(file);
     const { image_size: [height, width], patch_size: [high, wide], stack: sizes } = this.config;
@@ -261,22 +250,24 @@ export class ViT extends Model {
   /** Cut an image, rows of pixels from 0 to 1, into patches in reading order, each a row of its pixels. */
   patches(image) {
     const { image_size: [height, width], patch_size: [high, wide] } = this.config;
-    if (image.length !== height || image.some((pixels) => pixels.length !== width)) throw new Error(`An image has ${image.length} x ${image[0]?.length} pixels; expected ${height} x ${width}.`);
+    if (image.length !== height || image.some((pixels) => pixels.length !== width)) {
+      throw new Error(`An image has ${image.length} x ${image[0]?.length} pixels; expected ${height} x ${width}.`);
+    }
     const patches = [];
-    for (let y = 0; y < height; y += high) for (let x = 0; x < width; x += wide) patches.push(image.slice(y, y + high).flatMap((pixels) => pixels.slice(x, x + wide)));
+    for (let y = 0; y < height; y += high) {
+      for (let x = 0; x < width; x += wide) patches.push(image.slice(y, y + high).flatMap((pixels) => pixels.slice(x, x + wide)));
+    }
     return matrix(patches.length, high * wide, Float32Array.from(patches.flat()));
   }
 
   residualStream(image) { return this.encoder.residualStream(this.patches(image)); }
 
   /** A logit for each class, from the row of the class token or from the mean of the patches. */
-  call(image) { return this.logits(this.residualStream(image).at(-1)); }
   logits(x) {
     const rows = this.encoder.stack.normalise(x);
     const mean = () => linear(matrix(1, rows.rows, new Float32Array(rows.rows).fill(1 / rows.rows)), rows);
     return Array.from(this.output.call(this.config.pooling === "class" ? slice(rows, 0, 1) : mean()).data);
   }
-  attentionWeights(image) { return this.weightsOf(this.encoder.stack, "attention", "residualStream", image); }
 }
 
 const CLASSES = { Decoder, MaskedLanguageModel, Seq2Seq, ViT };

@@ -1,5 +1,5 @@
 // Before a model is fetched the reader is asked, and sees how far it has come; what went wrong is said, with a way on.
-import { frame, html } from "../common.mjs";
+import { button, frame, html } from "../common.mjs";
 import { loadModel } from "./client.mjs";
 
 export const megabytes = (bytes) => (bytes / 1e6).toFixed(1);
@@ -8,7 +8,8 @@ export const megabytes = (bytes) => (bytes / 1e6).toFixed(1);
 export function modelsOf(element) {
   const { model, bytes, version = "" } = element.closest(".live-figure").dataset;
   const [sizes, versions] = [bytes, version].map((words) => words.split(" "));
-  return model.split(" ").map((name, i) => ({ name, bytes: Number(sizes[i]), address: new URL(`../../models/${name}.safetensors?${versions[i]}`, import.meta.url).href }));
+  return model.split(" ").map((name, i) => ({ name, bytes: Number(sizes[i]),
+    address: new URL(`../../models/${name}.safetensors?${versions[i]}`, import.meta.url).href }));
 }
 
 /**
@@ -18,13 +19,13 @@ export function modelsOf(element) {
 export async function start(element, { label, given = null }) {
   if (given) return loadModel(given.name, given.bytes);
   const [{ name, bytes, address }] = modelsOf(element);
-  const { controls, publish } = frame(element, { label, reset: null });
+  const { controls, publish } = frame(element, { label });
   const bar = html("progress", { max: bytes, value: 0, "aria-label": "How much of the model has arrived", hidden: true });
-  const button = html("button", { type: "button", class: "lf-button lf-start" }, `Run the model here (${megabytes(bytes)} MB)`);
-  controls.append(button, bar);
+  const run = button(`Run the model here (${megabytes(bytes)} MB)`, null, { class: "lf-button lf-start" });
+  controls.append(run, bar);
   publish({ started: false }, "Every number will be computed in this page, by the book's own trained model.");
-  return new Promise((resolve) => button.addEventListener("click", async () => {
-    button.disabled = true;
+  return new Promise((resolve) => run.addEventListener("click", async () => {
+    run.disabled = true;
     bar.hidden = false;
     try {
       resolve(await loadModel(name, address, (loaded) => {
@@ -32,8 +33,8 @@ export async function start(element, { label, given = null }) {
         publish({ started: false, loaded }, `${megabytes(loaded)} of ${megabytes(bytes)} MB`);
       }));
     } catch (error) {
-      button.disabled = false;
-      button.textContent = "Try again";
+      run.disabled = false;
+      run.textContent = "Try again";
       bar.hidden = true;
       publish({ started: false, error: error.message }, error.message);
     }

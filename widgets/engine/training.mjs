@@ -1,5 +1,5 @@
 // A model that learns in the page: the look-up task of chapter 02, its model, the gradient of its loss by hand, and Adam.
-import { add, linear, map, matrix, row, rowsAt, rowsOf, slice, softmax, stack, transpose } from "./arrays.mjs";
+import { add, largest, linear, map, matrix, mean, range, row, rowsAt, rowsOf, slice, softmax, stack, transpose } from "./arrays.mjs";
 
 export const [NAMES, NUMBERS, PAIRS, WIDTH, BATCH] = [16, 10, 8, 32, 64];
 const SEQ = PAIRS + 1; // the pairs, then the question
@@ -16,7 +16,6 @@ export function generator(seed) {
 }
 
 const whole = (random, stop) => Math.floor(random() * stop);
-const range = (length) => Array.from({ length }, (_, i) => i);
 
 /** Pairs (names and numbers, 8 per row), the place of the pair asked for, and the right answer. */
 export function draw(random, count) {
@@ -196,9 +195,6 @@ export class Adam {
     }
   }
 }
-
-const largest = (values) => values.indexOf(Math.max(...values));
-const mean = (values) => values.reduce((sum, value) => sum + value, 0) / values.length;
 
 /** What a bet on the commonest of the eight numbers gets right, and the smallest loss of any that only counts them. */
 export function countingBet({ numbers }) {
