@@ -125,7 +125,7 @@ export function mount(element) {
     start: START, draw: show });
   bind({
     wiring: choice({ legend: "Each layer", options: NAMES.map((name) => [name, WIRINGS[name].label]) }),
-    power: slider({ label: "Weight scale", min: -2, max: 1, step: 0.25, ticks: [0], show: (value) => format(2 ** value) }),
+    power: slider({ label: "Scale of f", min: -2, max: 1, step: 0.25, ticks: [0], show: (value) => format(2 ** value) }),
     depth: slider({ label: "Layers", min: 1, max: DEPTH }),
   });
 
@@ -147,14 +147,14 @@ export function mount(element) {
     const chosen = NAMES.indexOf(state.wiring);
     const last = results.map(({ sizes, gradients, skips }) => [sizes.at(-1), gradients.at(-1), skips.at(-1)]);
     drawCharts(charts, results, layers, chosen);
-    ends.caption.textContent = `After ${layers}, at weight scale ${format(scale)}`;
+    ends.caption.textContent = `After ${layers}, at scale ${format(scale)}`;
     last.forEach((row, i) => {
       row.forEach((value, j) => { cells[i][j].textContent = threeFigures(value); });
       heads[i].classList.toggle("lf-chosen", i === chosen);
     });
     const [{ name }, [out, gradient]] = [WIRINGS[state.wiring], last[chosen].map(threeFigures)];
     publish({ ...state, scale, ...Object.fromEntries(NAMES.map((name, i) => [name, results[i]])) },
-      `${capital(name)}, ${layers}, weight scale ${format(scale)}: ` +
+      `${capital(name)}, ${layers}, scale ${format(scale)}: ` +
       `the tokens leave with size ${out}, the gradient reaches the input with size ${gradient}.`);
   }
   set(START);

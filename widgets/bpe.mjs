@@ -107,8 +107,8 @@ const NOTES = {
     "letters of its bytes.",
   merges: "␣ is a space; a token that holds only a part of a character is shown by its bytes in hexadecimal. Framed in blue: made by a merge. " +
     "Filled in red: the pair that is merged next; among equally frequent pairs, the one with the smaller token numbers.",
-  vocabularies: "All were made of the Python reference: its characters; its 999 most frequent words, numbers and signs, with the space before " +
-    "them; its first merges. Filled in red: unknown, one and the same token to a model.",
+  vocabularies: "Bytes need no text. The others were made of the Python reference: its characters; its 999 most frequent words, numbers " +
+    "and signs, with the space before them; its first merges. Filled in red: unknown, one and the same token to a model.",
   languages: "The same five countries, as Unicode's CLDR lists them; the vocabularies were learned from English. " +
     "Press a language to see how its list is cut.",
 };

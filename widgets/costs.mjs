@@ -64,8 +64,8 @@ export function mount(element) {
         points: over.map((each, place) => [Math.log2(LENGTHS[place]), Math.log10(each[form][state.shown])]) })) });
     const ratio = (form) => threeFigures(found.direct[state.shown] / found[form][state.shown]);
     return publish({ ...state, costs: found }, `At ${state.length.toLocaleString("en")} tokens, ${SHOWN[state.shown]}: all at once takes ` +
-      `${ratio("blockwise")} times as many as by blocks, ${ratio("window")} times as many as with a window, ` +
-      `${ratio("linear")} times as many as linear attention.`);
+      `${ratio("blockwise")} times as much as by blocks, ${ratio("window")} times as much as with a window, ` +
+      `${ratio("linear")} times as much as linear attention.`);
   }
   set(start);
 }

@@ -56,7 +56,7 @@ function plane(move, ask) {
       dots[i].setAttribute("stroke", i === chosen ? "var(--lf-mark)" : "none");
       dots[i].setAttribute("stroke-width", 2.5);
     });
-    node.setAttribute("aria-label", `A curve through eight points; at the query ${format(query, 1)} it is ${format(value)}.`);
+    node.setAttribute("aria-label", `A curve among eight points; at the query ${format(query, 1)} it is ${format(value)}.`);
   }
   return { node, draw };
 }

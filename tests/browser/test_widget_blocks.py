@@ -103,7 +103,7 @@ def test_blocks_follow_the_keyboard(shared_figures, x64):
     figure = shared_figures("blocks")
     start = figure.state
     figure.press(figure.control("Layers"), "End")
-    figure.press(figure.control("Weight scale"), "ArrowRight", "ArrowRight", "ArrowRight")
+    figure.press(figure.control("Scale of f"), "ArrowRight", "ArrowRight", "ArrowRight")
     assert (figure.state["depth"], figure.state["power"]) == (DEPTH, start["power"] + 0.75)
     figure.press(figure.root.get_by_role("radio", name="no residual"), "ArrowDown", "ArrowDown")
     assert figure.state["wiring"] == "pre"
@@ -115,12 +115,12 @@ def test_blocks_follow_the_keyboard(shared_figures, x64):
 def test_blocks_follow_the_mouse(shared_figures, x64):
     figure = shared_figures("blocks")
     figure.root.get_by_role("radio", name="post-norm").check()
-    for label, share in (("Weight scale", 1), ("Layers", 0)):
+    for label, share in (("Scale of f", 1), ("Layers", 0)):
         box = figure.control(label).bounding_box()
         figure.page.mouse.click(box["x"] + 3 + share * (box["width"] - 6), box["y"] + box["height"] / 2)
     assert (figure.state["wiring"], figure.state["scale"], figure.state["depth"]) == ("post", 2, 1)
     check_blocks(figure.state)
-    assert figure.summary.startswith("Post-norm, 1 layer, weight scale 2.00")
+    assert figure.summary.startswith("Post-norm, 1 layer, scale 2.00")
 
 
 @pytest.mark.parametrize(("key", "direction"), [("Home", -1), ("End", 1)])
@@ -128,7 +128,7 @@ def test_blocks_show_why_skips_and_norms_are_used(shared_figures, key, direction
     """Without a skip, sizes and gradients vanish or explode with the scale; with one and a norm inside they do not."""
     figure = shared_figures("blocks")
     figure.press(figure.control("Layers"), "End")
-    figure.press(figure.control("Weight scale"), key)
+    figure.press(figure.control("Scale of f"), key)
     state = figure.state
     for quantity in ("sizes", "gradients"):
         assert direction * np.log10(state["none"][quantity][-1]) > 6

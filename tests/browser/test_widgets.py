@@ -50,7 +50,7 @@ CHANGES = {
         ("Seed", "ArrowRight"),
     ],
     "heads": [("Head 2", "Space")],
-    "blocks": [("pre-norm", "Space"), ("Weight scale", "ArrowRight"), ("Layers", "ArrowLeft")],
+    "blocks": [("pre-norm", "Space"), ("Scale of f", "ArrowRight"), ("Layers", "ArrowLeft")],
     "runs": [("post-norm", "Space"), ("200 steps", "Space"), ("Up to step", "End")],
     "positions": [
         ("rotary", "Space"),
