@@ -70,7 +70,7 @@ def main() -> int:
     threading.Thread(target=server.serve_forever, daemon=True).start()
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox", "--disable-gpu"])
-        view = {"viewport": {"width": 1400, "height": 1000}, "device_scale_factor": 1.5, "color_scheme": "light"}
+        view = {"viewport": {"width": 1400, "height": 1600}, "device_scale_factor": 1.5, "color_scheme": "light"}
         page = browser.new_context(**view).new_page()
         for name, address in figures.items():
             page.goto(f"http://127.0.0.1:{server.server_port}/{address}")
