@@ -126,7 +126,7 @@ def test_page_weighs_little(visited):
 
 
 def test_scripts_of_the_book_are_small():
-    """All modules of the live figures and of the site: packed together, and one by one as a page fetches some of them."""
+    """All modules of figures and site: packed together, and one by one, as a page fetches some of them."""
     modules = [module.read_bytes() for module in sorted((SITE / "_static").rglob("*.mjs"))]
     assert len(modules) > 40
     assert len(gzip.compress(b"".join(modules))) < 90_000
