@@ -121,17 +121,26 @@ def bracketed(part: str) -> str:
     return f"({part.strip()})" if re.search(r"[\s+−=×⋅/]", part.strip()) else part.strip()
 
 
+def name_sections(document: nodes.document, labels: dict[str, tuple[str, str, str]]) -> nodes.document:
+    """Have references show the titles of sections, as on the page; those that show numbers there say nothing."""
+    for reference in document.findall(addnodes.pending_xref):
+        if reference["reftype"] == "ref" and not reference["refexplicit"]:
+            _, _, title = labels.get(reference["reftarget"], ("", "", ""))
+            reference.children = [nodes.Text(title)]
+    return document
+
+
 # --- The file -------------------------------------------------------------------------------------------------
 
 
 def write_index(app: Sphinx) -> None:
-    pages = []
+    pages, labels = [], app.env.get_domain("std").labels
     for docname in sorted(app.env.found_docs):
         numbers = app.env.toc_secnumbers.get(docname, {})
         title = numbered(numbers.get(""), words(app.env.titles[docname]))
         found = [
             (anchor, numbered(numbers.get(f"#{anchor}"), heading), text)
-            for anchor, heading, text in entries(app.env.get_doctree(docname))
+            for anchor, heading, text in entries(name_sections(app.env.get_doctree(docname), labels))
         ]
         pages.append((app.builder.get_target_uri(docname), title, found))
     text = json.dumps(pages, ensure_ascii=False, separators=(",", ":"))

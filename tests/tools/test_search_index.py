@@ -2,7 +2,7 @@
 
 import pytest
 from docutils import nodes
-from search_index import entries, typed
+from search_index import entries, name_sections, typed
 from sphinx import addnodes
 
 
@@ -31,6 +31,14 @@ def test_entries_are_sections_with_their_own_words():
     code, equation = nodes.literal_block("", "code"), nodes.math_block("", "x")
     document = nodes.document(None, None, "", section("outer", "Outer", said, code, equation, inner))
     assert list(entries(document)) == [("outer", "Outer", "of d_k"), ("inner", "Inner", "deep")]
+
+
+def test_a_reference_to_a_section_is_its_title():
+    options = {"refdomain": "std", "reftype": "ref", "reftarget": "sec-tokens", "refexplicit": False}
+    reference = addnodes.pending_xref("", nodes.inline("", "sec-tokens"), **options)
+    document = nodes.document(None, None, "", section("outer", "Outer", nodes.paragraph("", "", reference)))
+    labels = {"sec-tokens": ("chapters/01_tokens", "sec-tokens", "Tokens")}
+    assert list(entries(name_sections(document, labels))) == [("outer", "Outer", "Tokens")]
 
 
 def test_entries_keep_exercises_in_their_section():
