@@ -51,6 +51,12 @@ def test_load_pretrained_reads_the_same_file_at_hand_and_no_other(installed, mon
     assert stored._path("vision") == Path(folder) / FILE
 
 
+@pytest.mark.parametrize("origin", [{"dir_info": {}}, {"vcs_info": {"commit_id": "12ab"}}])
+def test_load_pretrained_reads_the_folder_that_pip_installed_from(installed, origin):
+    installed.origin = {"url": MODELS.parent.as_uri(), **origin}
+    assert stored._path("vision") == MODELS / FILE
+
+
 def test_load_pretrained_downloads_from_the_commit_of_the_package(installed, monkeypatch):
     asked = []
 
