@@ -3,7 +3,7 @@
     make frames
 
 A figure that runs a model is started first. The picture is what print, notebooks and readers without JavaScript have
-of it.
+of it. The README shows chapter 02 at its figure, `assets/screenshot.png`.
 """
 
 import functools
@@ -47,17 +47,29 @@ def where() -> dict[str, str]:
 
 
 def photograph(page: Page, name: str) -> bytes:
-    """The figure as a PNG of 128 colours."""
+    """The figure, and nothing around it."""
     figure = page.locator(f'.live-figure[data-widget="{name}"]')
     figure.scroll_into_view_if_needed()
     if figure.get_attribute("data-model"):
         figure.locator(".lf-start").click()
     page.wait_for_selector(f'.live-figure-mounted[data-widget="{name}"]')
     page.wait_for_timeout(1000)
-    picture = Image.open(io.BytesIO(figure.locator(".live-figure-stage").screenshot(animations="disabled")))
-    smaller = io.BytesIO()
-    picture.convert("RGB").quantize(128).save(smaller, "PNG", optimize=True)
-    return smaller.getvalue()
+    return smaller(figure.locator(".live-figure-stage").screenshot(animations="disabled"))
+
+
+def smaller(picture: bytes) -> bytes:
+    """A PNG of 128 colours."""
+    made = io.BytesIO()
+    Image.open(io.BytesIO(picture)).convert("RGB").quantize(128).save(made, "PNG", optimize=True)
+    return made.getvalue()
+
+
+def write(path: Path, picture: bytes) -> None:
+    """Put a picture in place of the old one."""
+    part = path.with_suffix(".png.part")
+    part.write_bytes(picture)
+    part.replace(path)
+    print(path.relative_to(ROOT))
 
 
 def main() -> int:
@@ -75,10 +87,12 @@ def main() -> int:
         for name, address in figures.items():
             page.goto(f"http://127.0.0.1:{server.server_port}/{address}")
             page.add_style_tag(content=LAID_OUT)
-            part = ROOT / "widgets" / f"{name}.png.part"
-            part.write_bytes(photograph(page, name))
-            part.replace(part.with_suffix(""))
-            print(f"widgets/{name}.png")
+            write(ROOT / f"widgets/{name}.png", photograph(page, name))
+        page = browser.new_page(**{**view, "viewport": {"width": 1280, "height": 900}})
+        page.goto(f"http://127.0.0.1:{server.server_port}/{figures['attention']}")
+        page.locator('.live-figure[data-widget="attention"]').evaluate("figure => figure.scrollIntoView()")
+        page.wait_for_timeout(2000)
+        write(ROOT / "assets/screenshot.png", smaller(page.screenshot()))
     server.shutdown()
     return 0
 
