@@ -125,6 +125,27 @@ def test_page_weighs_little(visited):
     assert 50_000 < sum(visited.weights.values()) < 1_500_000, (sum(visited.weights.values()), heaviest)
 
 
+@pytest.mark.parametrize("size", [WIDE, PHONE], ids=["wide", "phone"])
+def test_the_button_that_starts_a_model_is_in_sight(open_page, size):
+    page = open_page("index.html", viewport=size).page
+    button = page.locator(".lf-start").bounding_box()
+    assert button["y"] + button["height"] <= size["height"]
+
+
+@pytest.mark.parametrize("by", ["picture", "key"])
+def test_a_figure_that_is_started_is_seen_from_its_top(open_page, by):
+    """A click on its picture starts it as well; who pressed the button by a key goes on inside the figure."""
+    page = open_page("index.html").page
+    page.evaluate("window.scrollTo(0, 600)")
+    if by == "picture":
+        page.mouse.click(WIDE["width"] / 2, 200)
+    else:
+        page.locator(".lf-start").press("Enter")
+    page.locator(".live-figure-mounted").wait_for()
+    page.wait_for_function("document.querySelector('.live-figure').getBoundingClientRect().top >= 0")
+    assert page.evaluate("document.activeElement.matches('.live-figure-stage *')") == (by == "key")
+
+
 def test_scripts_of_the_book_are_small():
     """All modules of figures and site: packed together, and one by one, as a page fetches some of them."""
     modules = [module.read_bytes() for module in sorted((SITE / "_static").rglob("*.mjs"))]
