@@ -221,7 +221,8 @@ function sizesOf(box, matrices) {
 function forecast(onadd) {
   const table = letterBars({ count: EXPECTED, colour: "var(--lf-marked)", barFirst: true });
   const node = html("div", { class: "lf-forecast" }, table.node, button("Add the likeliest letter", onadd));
-  const show = (before, expected, came) => table.show(`What comes after “${before}”?`, expected, expected.findIndex(([letter]) => letter === came));
+  const show = (before, expected, came) =>
+    table.show(`What comes after “${before}”?`, expected, expected.findIndex(([letter]) => letter === came));
   return { node, show };
 }
 

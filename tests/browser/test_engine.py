@@ -253,6 +253,11 @@ LOAD_HERE = """async (name) => {
     const address = new URL(`_static/models/${name}.safetensors`, document.baseURI).href;
     return answer({ name, method: 'load', inputs: [address] });
 }"""
+BREAK = """() => {
+    const lose = (stream) => setTimeout(() => stream.error(new TypeError('lost')));
+    const start = (stream) => { stream.enqueue(new Uint8Array(1000)); lose(stream); };
+    window.fetch = async () => new Response(new ReadableStream({ start }));
+}"""
 FILL = "() => { Cache.prototype.put = async () => { throw new DOMException('full', 'QuotaExceededError'); }; }"
 SPOIL = """async () => {
     const shelf = await caches.open('plainformer');
@@ -295,6 +300,26 @@ def test_an_engine_that_cannot_be_fetched_is_asked_for_again(browser, site):
     # A module that could not be fetched stays lost to this page, as browsers will have it, but the worker does not.
     assert len(page.evaluate(LOAD, "decoder")["logits"]) == 97
     context.close()
+
+
+def test_a_connection_that_breaks_off_is_named(browser, site):
+    page = browser.new_page()
+    page.goto(site + "404.html")
+    page.evaluate(BREAK)
+    assert "broke off after 1000 bytes" in page.evaluate(f"name => ({LOAD_HERE})(name).catch(String)", "vision")
+    page.close()
+
+
+def test_two_figures_fetch_their_model_once(browser, site):
+    context = browser.new_context()
+    fetched = []
+    context.on("request", lambda request: fetched.append(request.url) if ".safetensors" in request.url else None)
+    page = context.new_page()
+    page.goto(site + "404.html")
+    first, second = page.evaluate(f"name => Promise.all([({LOAD_HERE})(name), ({LOAD_HERE})(name)])", "vision")
+    context.close()
+    assert first == second
+    assert len(fetched) == 1
 
 
 @pytest.mark.parametrize("kept", ["whole", "damaged", "full"])

@@ -48,7 +48,6 @@ FORMULAS = """nodes => {
 def test_page_sets_its_mathematics(visited):
     """Every formula is MathML that is drawn, in the book's own font, and without a script."""
     fonts = visited.page.evaluate("document.fonts.load('16px \"STIX Two Math\"').then((found) => found.length)")
-    visited.page.wait_for_timeout(200)
     formulas = visited.page.locator("main .math").evaluate_all(FORMULAS)
     assert [text for text, drawn in formulas if not drawn] == []
     # What was overlooked would still stand there with its backslashes, between dollars or brackets.

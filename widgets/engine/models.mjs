@@ -33,6 +33,7 @@ class Model {
     return found;
   }
 
+  /** Logits, of what leaves the last block. */
   call(...inputs) { return this.logits(this.residualStream(...inputs).at(-1)); }
 
   /** The attention weights, a matrix for each block and head, while the model computes its residual stream. */
@@ -72,7 +73,6 @@ class Reading {
 /** A model that reads from left to right, and says after every token what comes next. */
 class LeftToRight extends Model {
   /** Logits of the next token, after every token of a text. */
-  call(...inputs) { return this.logits(this.residualStream(...inputs).at(-1)); }
   logits(x) { return linear(this.stack.normalise(x), ...this.output); }
   lastLogits(x) { return Array.from(this.logits(slice(x, x.rows - 1)).data); }
 

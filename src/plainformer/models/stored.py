@@ -104,14 +104,14 @@ def _path(name: str) -> Path:
     own = Path(__file__).parents[3] / "models" / file
     if own.is_file():
         return own
+    for path in (Path("../models", file), Path("models", file)):
+        if _is_stored(path, name):
+            return path
     source = json.loads(distribution("plainformer").read_text("direct_url.json") or "{}")  # where pip got the package
     url, commit = source.get("url", ""), source.get("vcs_info", {}).get("commit_id")
-    folders = ["../models", "models"]
-    if url.startswith("file:"):
-        folders.append(f"{unquote(urlsplit(url).path)}/models")
-    for path in (Path(folder, file) for folder in folders):
-        if path.is_file() and hashlib.sha256(path.read_bytes()).hexdigest() == SHA256[name]:
-            return path
+    path = Path(unquote(urlsplit(url).path), "models", file)
+    if url.startswith("file:") and _is_stored(path, name):
+        return path
     hint = f"Work in the folder chapters of the repository, or put {file} of this version into a folder models."
     if commit is None or not url.startswith("http"):
         raise FileNotFoundError(f"There is no models/{file} here, and no address to get it from. {hint}")
@@ -119,3 +119,7 @@ def _path(name: str) -> Path:
         return Path(download(f"{url.removesuffix('.git')}/raw/{commit}/models/{file}", SHA256[name], file))
     except (OSError, ValueError) as error:
         raise FileNotFoundError(f"models/{file} cannot be downloaded: {error} {hint}") from error
+
+
+def _is_stored(path: Path, name: str) -> bool:
+    return path.is_file() and hashlib.sha256(path.read_bytes()).hexdigest() == SHA256[name]
