@@ -117,7 +117,7 @@ class Visit:
         self.page.set_default_timeout(15_000)
         self.page.on("console", lambda message: message.type == "error" and self.errors.append(message.text))
         self.page.on("pageerror", lambda error: self.errors.append(str(error)))
-        self.page.on("requestfailed", lambda request: self.errors.append(f"{request.url}: {request.failure}"))
+        self.page.on("requestfailed", self._record_failure)
         self.page.on("response", self._record)
         host = urlsplit(site).netloc
         self.page.route(lambda url: urlsplit(url).netloc != host, self._refuse)
@@ -134,6 +134,11 @@ class Visit:
         self.weights[response.url] = self._bytes_as_sent(response)
         if response.status >= 400 and not response.url.endswith("no/such/page.html"):
             self.errors.append(f"{response.url}: status {response.status}")
+
+    def _record_failure(self, request):
+        """A page that is left while it is still fetching gives up what it asked for; anything else is an error."""
+        if request.failure != "net::ERR_ABORTED":
+            self.errors.append(f"{request.url}: {request.failure}")
 
     def _bytes_as_sent(self, response) -> int:
         """The size of a file as GitHub Pages sends it: text packed by gzip, anything else as it is."""
