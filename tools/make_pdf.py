@@ -4,6 +4,7 @@
 
 The pages become one, in which every link between them leads to a place in it; figures, equations and exercises keep
 their numbers. Live figures are their static frames, solutions are open, and code that the site folds away is left out.
+It is printed twice: only when it has been printed is it known on which page each section of the contents begins.
 """
 
 import os
@@ -15,6 +16,7 @@ from urllib.parse import unquote, urldefrag, urljoin
 import yaml
 from bs4 import BeautifulSoup, Tag
 from playwright.sync_api import sync_playwright
+from pypdf import PdfReader
 
 ROOT = Path(__file__).parents[1]
 SITE = Path(os.environ.get("SITE", ROOT / "_build" / "html"))
@@ -30,7 +32,9 @@ STYLE = """
 .contents ul { padding: 0; list-style: none; }
 .contents > ul > li { margin-top: 0.5rem; font-weight: 600; }
 .contents ul ul { columns: 2; margin-left: 1.2rem; font-weight: 400; font-size: 0.9rem; }
-.contents a { color: inherit; text-decoration: none; }
+.contents a { display: flex; gap: 0.5rem; justify-content: space-between; color: inherit; text-decoration: none; }
+.contents a > span { flex: none; width: 2rem; text-align: right; font-variant-numeric: tabular-nums; }
+.contents li li { break-inside: avoid; }
 """
 FOOT = (
     '<div style="width: 100%; text-align: center; font: 8px sans-serif; color: #4c5560">'
@@ -79,21 +83,26 @@ def article(page: str, included: list[str]) -> Tag:
     return found
 
 
-def contents(articles: dict[str, Tag]) -> str:
-    """The list of chapters with their sections, each a link."""
+def entry(anchor: str, title: str, numbers: dict[str, int]) -> str:
+    """A link to a place, with the number of its page."""
+    return f'<a href="#{anchor}">{title}<span>{numbers.get(anchor, "")}</span></a>'
+
+
+def contents(articles: dict[str, Tag], numbers: dict[str, int]) -> str:
+    """The list of chapters with their sections."""
     lines = []
     for page, found in articles.items():
         title = found.select_one("h1")
-        lines.append(f'<li><a href="#{place(page)}">{title.get_text() if title else page}</a><ul>')
+        lines.append(f"<li>{entry(place(page), title.get_text() if title else page, numbers)}<ul>")
         for section in found.select("section > section:has(> h2)"):
             if page.startswith("chapters/") and (heading := section.select_one("h2")):
-                lines.append(f'<li><a href="#{section["id"]}">{heading.get_text()}</a></li>')
+                lines.append(f"<li>{entry(str(section['id']), heading.get_text(), numbers)}</li>")
         lines.append("</ul></li>")
     return '<nav class="contents"><h1>Contents</h1><ul>' + "".join(lines) + "</ul></nav>"
 
 
-def assemble(included: list[str]) -> str:
-    """The whole book as one page, with the styles of the site."""
+def assemble(included: list[str], numbers: dict[str, int]) -> str:
+    """The whole book as one page, with the styles of the site; `numbers` are those of the pages where places are."""
     head = BeautifulSoup((SITE / "chapters/02_self_attention.html").read_text("utf-8"), "html.parser").head
     if head is None:
         raise LookupError("a page has no head")
@@ -102,7 +111,7 @@ def assemble(included: list[str]) -> str:
         part["href"] = urljoin("/chapters/x.html", str(part["href"])).removeprefix("/")
     articles = {page: article(page, included) for page in included}
     first, *rest = articles.values()
-    body = "\n".join([str(first), contents(dict(list(articles.items())[1:])), *map(str, rest)])
+    body = "\n".join([str(first), contents(dict(list(articles.items())[1:]), numbers), *map(str, rest)])
     return f"""<!doctype html><html lang="en" data-theme="light"><head><meta charset="utf-8"><title>Plainformer</title>
 {"".join(map(str, kept))}<style>{STYLE}</style></head><body><main class="bd-main"><div class="bd-content">
 <div class="bd-article-container">{body}</div></div></main></body></html>"""
@@ -129,21 +138,35 @@ def print_page(source: Path, target: Path) -> None:
         browser.close()
 
 
+def page_numbers(pdf: Path) -> dict[str, int]:
+    """On which page each place is that a link leads to."""
+    reader = PdfReader(pdf)
+    pages = {name: reader.get_destination_page_number(found) for name, found in reader.named_destinations.items()}
+    return {name.removeprefix("/"): 1 + page for name, page in pages.items() if page is not None}
+
+
+def print_book(included: list[str], target: Path) -> None:
+    """Print these pages as one book, and again with the numbers of its pages in the contents."""
+    whole = SITE / "whole-book.html"
+    try:
+        numbers: dict[str, int] = {}
+        for _ in range(2):
+            text = assemble(included, numbers)
+            if lost := lost_links(text):
+                raise LookupError(f"links that lead nowhere: {sorted(lost)[:10]}")
+            whole.write_text(text, encoding="utf-8")
+            print_page(whole, target)
+            numbers = page_numbers(target)
+    finally:
+        whole.unlink(missing_ok=True)
+
+
 def main() -> int:
-    """Assemble and print."""
+    """Print the whole book."""
     if not (SITE / "index.html").is_file():
         print(f"there is no site in {SITE}: run `make book` first", file=sys.stderr)
         return 1
-    text = assemble(pages())
-    if lost := lost_links(text):
-        print(f"links that lead nowhere: {sorted(lost)[:10]}", file=sys.stderr)
-        return 1
-    whole = SITE / "whole-book.html"
-    whole.write_text(text, encoding="utf-8")
-    try:
-        print_page(whole, PDF)
-    finally:
-        whole.unlink()
+    print_book(pages(), PDF)
     print(f"{PDF.relative_to(ROOT)}: {PDF.stat().st_size / 1e6:.1f} MB")
     return 0
 

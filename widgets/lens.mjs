@@ -22,9 +22,9 @@ function sayings(depths, ids) {
 
 /** The letters of a text, each with what the stream says there at every depth below it; one stop of the Tab key. */
 function letterColumns(depths, choose) {
-  const node = html("div", { class: "lf-lens lf-wide", role: "group", "aria-label": "Letters; arrow keys lead on" });
   const numbers = times(depths, (depth) => html("i", {}, String(depth)));
   const heads = html("span", { class: "lf-pillar", "aria-hidden": "true" }, html("b"), numbers);
+  const node = html("div", { class: "lf-lens lf-wide", role: "group", "aria-label": "Letters; arrow keys lead on" }, heads);
   const columns = [];
 
   function column(n) {
@@ -38,11 +38,12 @@ function letterColumns(depths, choose) {
         columns[to].box.focus();
       } })];
     box.append(letter, ...cells);
+    node.append(box);
     return { box, letter, cells };
   }
   function show(letters, said, ids, tokens, place) {
     while (columns.length < letters.length) columns.push(column(columns.length));
-    node.replaceChildren(heads, ...columns.slice(0, letters.length).map(({ box }) => box));
+    while (columns.length > letters.length) columns.pop().box.remove();
     letters.forEach((letter, n) => {
       const { box, letter: head, cells } = columns[n];
       head.textContent = letter;

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from bs4 import BeautifulSoup
+from pypdf import PdfReader
 
 SCRIPT = Path(__file__).parents[2] / "tools" / "make_pdf.py"
 SPEC = importlib.util.spec_from_file_location("make_pdf", SCRIPT)
@@ -17,7 +18,7 @@ SPEC.loader.exec_module(make_pdf)
 
 @pytest.fixture(scope="module")
 def whole() -> str:
-    return make_pdf.assemble(make_pdf.pages())
+    return make_pdf.assemble(make_pdf.pages(), {})
 
 
 def test_every_link_leads_to_a_place(whole):
@@ -41,18 +42,31 @@ def test_numbers_stay(whole):
         assert number in BeautifulSoup(whole, "html.parser").get_text()
 
 
-def test_chapter_prints_with_links(tmp_path):
-    """One short chapter: several pages, an outline, and links within the file."""
-    source, target = make_pdf.SITE / "one-chapter.html", tmp_path / "one.pdf"
-    source.write_text(make_pdf.assemble(["index", "chapters/A_notation"]), encoding="utf-8")
+@pytest.fixture(scope="module")
+def printed(tmp_path_factory) -> PdfReader:
+    """One short chapter as a book."""
+    target = tmp_path_factory.mktemp("pdf") / "one.pdf"
     # In a process of its own: the other tests of this one have a browser open.
-    code = f"import make_pdf, pathlib; make_pdf.print_page(*map(pathlib.Path, {[str(source), str(target)]}))"
-    try:
-        subprocess.run([sys.executable, "-c", code], check=True, cwd=SCRIPT.parent)
-    finally:
-        source.unlink()
-    written = target.read_bytes()
-    assert written.startswith(b"%PDF")
-    assert len(re.findall(rb"/Type /Page\b", written)) > 5
-    assert written.count(b"/Subtype /Link") > 20
-    assert b"/Dests" in written or b"/Dest " in written
+    included = ["index", "chapters/A_notation"]
+    code = f"import make_pdf, pathlib; make_pdf.print_book({included}, pathlib.Path({str(target)!r}))"
+    subprocess.run([sys.executable, "-c", code], check=True, cwd=SCRIPT.parent)
+    return PdfReader(target)
+
+
+def test_chapter_prints_with_links(printed):
+    """Several pages, an outline, and links within the file."""
+    assert len(printed.pages) > 5
+    assert printed.outline
+    notes = [note.get_object() for page in printed.pages for note in page.get("/Annots", [])]
+    assert sum(note["/Subtype"] == "/Link" for note in notes) > 20
+    assert printed.named_destinations
+
+
+def test_contents_say_on_which_page_a_section_begins(printed):
+    text = [" ".join(page.extract_text().split()) for page in printed.pages]
+    listed = next(page for page in text if page.startswith("Contents"))
+    headings = [part.title for part in printed.outline[-1]]
+    assert len(headings) > 3
+    for heading in headings:
+        number = int(re.search(re.escape(heading) + r" ?(\d+)", listed)[1])
+        assert heading in text[number - 1]

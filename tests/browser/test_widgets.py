@@ -22,6 +22,7 @@ NAMES = [
     "translation",
     "costs",
     "kernel",
+    "dynamics",
 ]
 
 # One control of each figure with keys that change something.
@@ -99,6 +100,7 @@ CHANGES = {
         ("Next letter", "Space"),
     ],
     "kernel": [("Query at", "ArrowRight"), ("Width", "ArrowLeft"), ("Point 3", "Space"), ("Value", "ArrowRight")],
+    "dynamics": [("without y₁", "Space"), ("at the angle", "ArrowRight"), ("Points", "Home")],
 }
 
 

@@ -58,20 +58,32 @@ function addRow(x, to, { rows: d, columns: wide, data: w }) {
   for (; i < d; i++) for (let j = 0; j < wide; j++) to[j] += x[i] * w[i * wide + j];
 }
 
-/** As `addRow`, for two rows x and y at once, so that each number of W is fetched once for both. */
-function addTwoRows(x, y, toX, toY, { rows: d, columns: wide, data: w }) {
+/** As `addRow`, for four rows of X from row n on, so that each number of W is fetched once for the sixteen products. */
+function addFourRows(x, out, n, weight) {
+  const { rows: d, columns: wide, data: w } = weight;
+  const [x1, x2, x3, x4] = range(4, n).map((m) => row(x, m));
+  const [to1, to2, to3, to4] = range(4, n).map((m) => row(out, m));
   let i = 0;
   for (; i + 3 < d; i += 4) {
-    const [a, b, c, e] = [x[i], x[i + 1], x[i + 2], x[i + 3]];
-    const [p, q, r, s] = [y[i], y[i + 1], y[i + 2], y[i + 3]];
+    const [a1, a2, a3, a4] = [x1[i], x1[i + 1], x1[i + 2], x1[i + 3]];
+    const [b1, b2, b3, b4] = [x2[i], x2[i + 1], x2[i + 2], x2[i + 3]];
+    const [c1, c2, c3, c4] = [x3[i], x3[i + 1], x3[i + 2], x3[i + 3]];
+    const [e1, e2, e3, e4] = [x4[i], x4[i + 1], x4[i + 2], x4[i + 3]];
     const [first, second, third, fourth] = [i * wide, (i + 1) * wide, (i + 2) * wide, (i + 3) * wide];
     for (let j = 0; j < wide; j++) {
       const w1 = w[first + j], w2 = w[second + j], w3 = w[third + j], w4 = w[fourth + j];
-      toX[j] += a * w1 + b * w2 + c * w3 + e * w4;
-      toY[j] += p * w1 + q * w2 + r * w3 + s * w4;
+      to1[j] += a1 * w1 + a2 * w2 + a3 * w3 + a4 * w4;
+      to2[j] += b1 * w1 + b2 * w2 + b3 * w3 + b4 * w4;
+      to3[j] += c1 * w1 + c2 * w2 + c3 * w3 + c4 * w4;
+      to4[j] += e1 * w1 + e2 * w2 + e3 * w3 + e4 * w4;
     }
   }
-  for (; i < d; i++) for (let j = 0; j < wide; j++) { toX[j] += x[i] * w[i * wide + j]; toY[j] += y[i] * w[i * wide + j]; }
+  for (; i < d; i++) {
+    for (let j = 0; j < wide; j++) {
+      const w1 = w[i * wide + j];
+      to1[j] += x1[i] * w1; to2[j] += x2[i] * w1; to3[j] += x3[i] * w1; to4[j] += x4[i] * w1;
+    }
+  }
 }
 
 /** X W, or X W + b. */
@@ -80,8 +92,8 @@ export function linear(x, weight, bias = null) {
   const out = matrix(x.rows, weight.columns);
   if (bias) for (let n = 0; n < x.rows; n++) row(out, n).set(bias);
   let n = 0;
-  for (; n + 1 < x.rows; n += 2) addTwoRows(row(x, n), row(x, n + 1), row(out, n), row(out, n + 1), weight);
-  if (n < x.rows) addRow(row(x, n), row(out, n), weight);
+  for (; n + 3 < x.rows; n += 4) addFourRows(x, out, n, weight);
+  for (; n < x.rows; n++) addRow(row(x, n), row(out, n), weight);
   return out;
 }
 

@@ -1,5 +1,5 @@
 // The four models of the book, by the names of `plainformer`: Decoder, MaskedLanguageModel (an encoder), Seq2Seq, ViT.
-import { add, largest, linear, map, matrix, mean, range, rowsAt, rowsOf, slice, stack, transpose, zip } from "./arrays.mjs";
+import { add, largest, linear, map, matrix, mean, range, row, rowsAt, slice, stack, transpose, zip } from "./arrays.mjs";
 import { KeyValueCache, Linear, Stack, Weights, activationOf, causalMask, makeNorm, mergeHeads, sinusoidalPositions } from "./layers.mjs";
 import { Vocabulary } from "./tokenizer.mjs";
 
@@ -46,7 +46,10 @@ class Model {
 }
 
 /** The mean of the products of the numbers of two rows, for each pair of rows; and the root mean square of each row. */
-const meanProducts = (x, y) => rowsOf(zip(x, y, (a, b) => a * b)).map(mean);
+const meanProducts = (x, y) => range(x.rows).map((n) => {
+  const other = row(y, n);
+  return mean(row(x, n).map((value, i) => value * other[i]));
+});
 const sizes = (x) => meanProducts(x, x).map(Math.sqrt);
 
 /** Caches of a model that reads from left to right: texts that begin alike are read once. */
