@@ -39,8 +39,8 @@ class Norm extends Module {
   call(x) {
     const out = matrix(x.rows, x.columns);
     for (let n = 0; n < x.rows; n++) {
-      const normalised = this.normalise(row(x, n));
-      row(out, n).set(normalised.map((value, i) => this.scale[i] * value + (this.bias ? this.bias[i] : 0)));
+      const [normalised, to] = [this.normalise(row(x, n)), row(out, n)];
+      for (let i = 0; i < to.length; i++) to[i] = this.scale[i] * normalised[i] + (this.bias ? this.bias[i] : 0);
     }
     return this.see("output", out);
   }
@@ -49,15 +49,16 @@ class Norm extends Module {
 class LayerNorm extends Norm {
   normalise(token) {
     const centre = mean(token);
-    const variance = mean(token.map((value) => (value - centre) ** 2));
-    return token.map((value) => (value - centre) / Math.sqrt(variance + this.eps));
+    const variance = token.reduce((sum, value) => sum + (value - centre) ** 2, 0) / token.length;
+    const deviation = Math.sqrt(variance + this.eps);
+    return token.map((value) => (value - centre) / deviation);
   }
 }
 
 class RMSNorm extends Norm {
   normalise(token) {
-    const meanSquare = mean(token.map((value) => value ** 2));
-    return token.map((value) => value / Math.sqrt(meanSquare + this.eps));
+    const size = Math.sqrt(token.reduce((sum, value) => sum + value ** 2, 0) / token.length + this.eps);
+    return token.map((value) => value / size);
   }
 }
 

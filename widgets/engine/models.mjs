@@ -1,5 +1,5 @@
 // The four models of the book, by the names of `plainformer`: Decoder, MaskedLanguageModel (an encoder), Seq2Seq, ViT.
-import { add, largest, linear, map, matrix, mean, range, row, rowsAt, slice, stack, transpose, zip } from "./arrays.mjs";
+import { add, largest, linear, map, matrix, range, row, rowsAt, slice, stack, transpose, zip } from "./arrays.mjs";
 import { KeyValueCache, Linear, Stack, Weights, activationOf, causalMask, makeNorm, mergeHeads, sinusoidalPositions } from "./layers.mjs";
 import { Vocabulary } from "./tokenizer.mjs";
 
@@ -48,7 +48,7 @@ class Model {
 /** The mean of the products of the numbers of two rows, for each pair of rows; and the root mean square of each row. */
 const meanProducts = (x, y) => range(x.rows).map((n) => {
   const other = row(y, n);
-  return mean(row(x, n).map((value, i) => value * other[i]));
+  return row(x, n).reduce((sum, value, i) => sum + value * other[i], 0) / x.columns;
 });
 const sizes = (x) => meanProducts(x, x).map(Math.sqrt);
 
