@@ -27,14 +27,14 @@ UNPRINTED = (
     ".chapter-map, .headerlink, .copybtn, .start, details.hide, script, noscript, .live-figure-note, .toctree-wrapper"
 )
 STYLE = """
-.bd-article, .contents { break-before: page; }
+.bd-article, .book-contents { break-before: page; }
 .bd-article:first-child { break-before: auto; }
-.contents ul { padding: 0; list-style: none; }
-.contents > ul > li { margin-top: 0.5rem; font-weight: 600; }
-.contents ul ul { columns: 2; margin-left: 1.2rem; font-weight: 400; font-size: 0.9rem; }
-.contents a { display: flex; gap: 0.5rem; justify-content: space-between; color: inherit; text-decoration: none; }
-.contents a > span { flex: none; width: 2rem; text-align: right; font-variant-numeric: tabular-nums; }
-.contents li li { break-inside: avoid; }
+.book-contents ul { padding: 0; list-style: none; }
+.book-contents > ul > li { margin-top: 0.5rem; font-weight: 600; }
+.book-contents ul ul { columns: 2; column-gap: 1.5rem; margin-left: 1.2rem; font-weight: 400; font-size: 0.9rem; }
+.book-contents a { display: flex; gap: 0.5rem; justify-content: space-between; color: inherit; text-decoration: none; }
+.book-contents a > span { flex: none; width: 2rem; text-align: right; font-variant-numeric: tabular-nums; }
+.book-contents li li { break-inside: avoid; }
 """
 FOOT = (
     '<div style="width: 100%; text-align: center; font: 8px sans-serif; color: #4c5560">'
@@ -96,9 +96,11 @@ def contents(articles: dict[str, Tag], numbers: dict[str, int]) -> str:
         lines.append(f"<li>{entry(place(page), title.get_text() if title else page, numbers)}<ul>")
         for section in found.select("section > section:has(> h2)"):
             if page.startswith("chapters/") and (heading := section.select_one("h2")):
-                lines.append(f"<li>{entry(str(section['id']), heading.get_text(), numbers)}</li>")
+                # A section may begin with a margin at the foot of the page before its heading.
+                heading["id"] = anchor = f"{section['id']}--heading"
+                lines.append(f"<li>{entry(anchor, heading.get_text(), numbers)}</li>")
         lines.append("</ul></li>")
-    return '<nav class="contents"><h1>Contents</h1><ul>' + "".join(lines) + "</ul></nav>"
+    return '<nav class="book-contents"><h1>Contents</h1><ul>' + "".join(lines) + "</ul></nav>"
 
 
 def assemble(included: list[str], numbers: dict[str, int]) -> str:
