@@ -83,28 +83,28 @@ def article(page: str, included: list[str]) -> Tag:
     return found
 
 
-def entry(anchor: str, title: str, numbers: dict[str, int]) -> str:
-    """A link to a place, with the number of its page."""
-    return f'<a href="#{anchor}">{title}<span>{numbers.get(anchor, "")}</span></a>'
+def entry(anchor: str, title: str) -> str:
+    """A link to a place, with room for the number of its page."""
+    return f'<a href="#{anchor}">{title}<span data-place="{anchor}"></span></a>'
 
 
-def contents(articles: dict[str, Tag], numbers: dict[str, int]) -> str:
+def contents(articles: dict[str, Tag]) -> str:
     """The list of chapters with their sections."""
     lines = []
     for page, found in articles.items():
         title = found.select_one("h1")
-        lines.append(f"<li>{entry(place(page), title.get_text() if title else page, numbers)}<ul>")
+        lines.append(f"<li>{entry(place(page), title.get_text() if title else page)}<ul>")
         for section in found.select("section > section:has(> h2)"):
             if page.startswith("chapters/") and (heading := section.select_one("h2")):
                 # A section may begin with a margin at the foot of the page before its heading.
                 heading["id"] = anchor = f"{section['id']}--heading"
-                lines.append(f"<li>{entry(anchor, heading.get_text(), numbers)}</li>")
+                lines.append(f"<li>{entry(anchor, heading.get_text())}</li>")
         lines.append("</ul></li>")
     return '<nav class="book-contents"><h1>Contents</h1><ul>' + "".join(lines) + "</ul></nav>"
 
 
-def assemble(included: list[str], numbers: dict[str, int]) -> str:
-    """The whole book as one page, with the styles of the site; `numbers` are those of the pages where places are."""
+def assemble(included: list[str]) -> str:
+    """The whole book as one page, with the styles of the site."""
     head = BeautifulSoup((SITE / "chapters/02_self_attention.html").read_text("utf-8"), "html.parser").head
     if head is None:
         raise LookupError("a page has no head")
@@ -113,7 +113,7 @@ def assemble(included: list[str], numbers: dict[str, int]) -> str:
         part["href"] = urljoin("/chapters/x.html", str(part["href"])).removeprefix("/")
     articles = {page: article(page, included) for page in included}
     first, *rest = articles.values()
-    body = "\n".join([str(first), contents(dict(list(articles.items())[1:]), numbers), *map(str, rest)])
+    body = "\n".join([str(first), contents(dict(list(articles.items())[1:])), *map(str, rest)])
     return f"""<!doctype html><html lang="en" data-theme="light"><head><meta charset="utf-8"><title>Plainformer</title>
 {"".join(map(str, kept))}<style>{STYLE}</style></head><body><main class="bd-main"><div class="bd-content">
 <div class="bd-article-container">{body}</div></div></main></body></html>"""
@@ -140,25 +140,31 @@ def print_page(source: Path, target: Path) -> None:
         browser.close()
 
 
-def page_numbers(pdf: Path) -> dict[str, int]:
-    """On which page each place is that a link leads to."""
+def with_page_numbers(text: str, pdf: Path) -> str:
+    """The whole with the numbers of the pages in its contents, as they were when it was printed without."""
     reader = PdfReader(pdf)
-    pages = {name: reader.get_destination_page_number(found) for name, found in reader.named_destinations.items()}
-    return {name.removeprefix("/"): 1 + page for name, page in pages.items() if page is not None}
+    places = reader.named_destinations
+
+    def number(room: re.Match) -> str:
+        page = reader.get_destination_page_number(places[f"/{room[1]}"])
+        if page is None:
+            raise LookupError(f"{pdf.name} has no page for {room[1]}")
+        return f"<span>{page + 1}</span>"
+
+    return re.sub(r'<span data-place="([^"]+)"></span>', number, text)
 
 
 def print_book(included: list[str], target: Path) -> None:
     """Print these pages as one book, and again with the numbers of its pages in the contents."""
+    text = assemble(included)
+    if lost := lost_links(text):
+        raise LookupError(f"links that lead nowhere: {sorted(lost)[:10]}")
     whole = SITE / "whole-book.html"
     try:
-        numbers: dict[str, int] = {}
-        for _ in range(2):
-            text = assemble(included, numbers)
-            if lost := lost_links(text):
-                raise LookupError(f"links that lead nowhere: {sorted(lost)[:10]}")
-            whole.write_text(text, encoding="utf-8")
-            print_page(whole, target)
-            numbers = page_numbers(target)
+        whole.write_text(text, encoding="utf-8")
+        print_page(whole, target)
+        whole.write_text(with_page_numbers(text, target), encoding="utf-8")
+        print_page(whole, target)
     finally:
         whole.unlink(missing_ok=True)
 

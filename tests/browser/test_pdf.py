@@ -18,7 +18,7 @@ SPEC.loader.exec_module(make_pdf)
 
 @pytest.fixture(scope="module")
 def whole() -> str:
-    return make_pdf.assemble(make_pdf.pages(), {})
+    return make_pdf.assemble(make_pdf.pages())
 
 
 def test_every_link_leads_to_a_place(whole):

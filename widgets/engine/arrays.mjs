@@ -47,9 +47,8 @@ export function transpose(x) {
   return out;
 }
 
-/** Add x W to `to`, for one row x; four rows of W at a time, so that each number of the result is fetched once for the four. */
-function addRow(x, to, { rows: d, columns: wide, data: w }) {
-  let i = 0;
+/** Add x W to `to`, for one row x; four rows of W at a time, so that each number of the result is fetched once for the four; from row i of W on. */
+function addRow(x, to, { rows: d, columns: wide, data: w }, i = 0) {
   for (; i + 3 < d; i += 4) {
     const [a, b, c, e] = [x[i], x[i + 1], x[i + 2], x[i + 3]];
     const [first, second, third, fourth] = [i * wide, (i + 1) * wide, (i + 2) * wide, (i + 3) * wide];
@@ -58,7 +57,7 @@ function addRow(x, to, { rows: d, columns: wide, data: w }) {
   for (; i < d; i++) for (let j = 0; j < wide; j++) to[j] += x[i] * w[i * wide + j];
 }
 
-/** As `addRow`, for four rows of X from row n on, so that each number of W is fetched once for the sixteen products. */
+/** As `addRow`, for four rows of X from row n on, so that each number of W is fetched once for the four. */
 function addFourRows(x, out, n, weight) {
   const { rows: d, columns: wide, data: w } = weight;
   const [x1, x2, x3, x4] = range(4, n).map((m) => row(x, m));
@@ -78,12 +77,7 @@ function addFourRows(x, out, n, weight) {
       to4[j] += e1 * w1 + e2 * w2 + e3 * w3 + e4 * w4;
     }
   }
-  for (; i < d; i++) {
-    for (let j = 0; j < wide; j++) {
-      const w1 = w[i * wide + j];
-      to1[j] += x1[i] * w1; to2[j] += x2[i] * w1; to3[j] += x3[i] * w1; to4[j] += x4[i] * w1;
-    }
-  }
+  for (const m of range(4, n)) addRow(row(x, m), row(out, m), weight, i);
 }
 
 /** X W, or X W + b. */

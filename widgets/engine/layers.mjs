@@ -57,7 +57,8 @@ class LayerNorm extends Norm {
 
 class RMSNorm extends Norm {
   normalise(token) {
-    const size = Math.sqrt(token.reduce((sum, value) => sum + value ** 2, 0) / token.length + this.eps);
+    const meanSquare = token.reduce((sum, value) => sum + value ** 2, 0) / token.length;
+    const size = Math.sqrt(meanSquare + this.eps);
     return token.map((value) => value / size);
   }
 }
