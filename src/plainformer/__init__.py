@@ -54,7 +54,7 @@ from plainformer.models.pretraining import (
     classification_loss as classification_loss)
 from plainformer.models.seq2seq import Seq2Seq as Seq2Seq, Seq2SeqConfig as Seq2SeqConfig
 from plainformer.models.vision import ViT as ViT, ViTConfig as ViTConfig
-from plainformer.models.stored import load_pretrained as load_pretrained
+from plainformer.models.stored import load_pretrained as load_pretrained, load_record as load_record
 from plainformer.generation.sampling import (
     generate as generate, next_token_probabilities as next_token_probabilities,
     sequence_log_probs as sequence_log_probs)

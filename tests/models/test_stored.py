@@ -1,15 +1,15 @@
 """Where the book's own models are found: in the repository, at hand, or where pip got the package from."""
 
-import inspect
 import json
 import shutil
 from pathlib import Path
-from typing import ClassVar, get_args
+from typing import ClassVar
 
 import pytest
 
+import plainformer as pf
 from plainformer.models import stored
-from plainformer.models.stored import CLASSES, SHA256, load_pretrained
+from plainformer.models.stored import SHA256, load_pretrained, load_record
 
 MODELS = Path(__file__).resolve().parents[2] / "models"
 FILE = "vision.safetensors"  # the smallest
@@ -36,9 +36,9 @@ def installed(tmp_path, monkeypatch):
 def test_load_pretrained_reads_the_repositorys_own_file(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     model, tokenizer = load_pretrained("vision")
-    assert isinstance(model, CLASSES["vision"])
+    assert isinstance(model, pf.ViT)
     assert tokenizer is None
-    assert set(CLASSES) == set(SHA256)
+    assert {f"models/{name}" for name in SHA256} <= {f"models/{path.name}" for path in MODELS.iterdir()}
 
 
 @pytest.mark.parametrize("folder", ["models", "../models"])
@@ -46,15 +46,15 @@ def test_load_pretrained_reads_the_same_file_at_hand_and_no_other(installed, mon
     monkeypatch.setattr(stored, "download", lambda url, sha256, name: MODELS / name)
     Path(folder).mkdir()
     (Path(folder) / FILE).write_bytes(b"a model of the reader's own, of the same name")
-    assert stored._path("vision") == MODELS / FILE
+    assert stored._path(FILE) == MODELS / FILE
     shutil.copy(MODELS / FILE, folder)
-    assert stored._path("vision") == Path(folder) / FILE
+    assert stored._path(FILE) == Path(folder) / FILE
 
 
 @pytest.mark.parametrize("origin", [{"dir_info": {}}, {"vcs_info": {"commit_id": "12ab"}}])
 def test_load_pretrained_reads_the_folder_that_pip_installed_from(installed, origin):
     installed.origin = {"url": MODELS.parent.as_uri(), **origin}
-    assert stored._path("vision") == MODELS / FILE
+    assert stored._path(FILE) == MODELS / FILE
 
 
 def test_load_pretrained_downloads_from_the_commit_of_the_package(installed, monkeypatch):
@@ -66,8 +66,8 @@ def test_load_pretrained_downloads_from_the_commit_of_the_package(installed, mon
 
     monkeypatch.setattr(stored, "download", download)
     model, _ = load_pretrained("vision")
-    assert isinstance(model, CLASSES["vision"])
-    assert asked == [(f"https://example.org/book/raw/12ab/models/{FILE}", SHA256["vision"], FILE)]
+    assert isinstance(model, pf.ViT)
+    assert asked == [(f"https://example.org/book/raw/12ab/models/{FILE}", SHA256[FILE], FILE)]
 
 
 def test_load_pretrained_says_what_to_do_where_there_is_no_model(installed, monkeypatch):
@@ -88,5 +88,13 @@ def test_load_pretrained_says_what_to_do_where_there_is_no_model(installed, monk
         load_pretrained("gpt")
 
 
-def test_load_pretrained_names_all_that_is_stored():
-    assert get_args(inspect.signature(load_pretrained).parameters["name"].annotation) == tuple(CLASSES)
+def test_every_stored_file_is_loaded_by_its_name():
+    for file in SHA256:
+        load = load_pretrained if file.endswith(".safetensors") else load_record
+        assert load(Path(file).stem)
+
+
+def test_load_record_names_the_records():
+    assert load_record("recurrent")["parameters"]["text"].keys() == {"decoder", "rnn", "lstm", "gru"}
+    with pytest.raises(ValueError, match=r"^name is 'decoder'; expected one of 'blocks', 'recurrent'"):
+        load_record("decoder")

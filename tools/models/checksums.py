@@ -1,25 +1,25 @@
-"""Write the checksums of the stored models into the package, which downloads them where there is no repository.
+"""Write the checksums of the stored models and records into the package, which downloads them without a repository.
 
-`make models` runs it, after the training.
+`make models` runs it, after the training. A JSON file beside a model's file tells its configuration, and is no record.
 """
 
 import hashlib
-import re
+import json
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
-TABLE = re.compile(r"(?<=^SHA256 = \{\n).*?(?=^\})", flags=re.DOTALL | re.MULTILINE)
 
 
 def checksums(folder: Path = ROOT / "models") -> dict[str, str]:
-    """The SHA-256 of each model's file, by the model's name."""
-    return {file.stem: hashlib.sha256(file.read_bytes()).hexdigest() for file in sorted(folder.glob("*.safetensors"))}
+    """The SHA-256 of each model and of each record, by the file's name."""
+    records = [file for file in folder.glob("*.json") if not file.with_suffix(".safetensors").exists()]
+    files = sorted([*folder.glob("*.safetensors"), *records], key=lambda file: file.name)
+    return {file.name: hashlib.sha256(file.read_bytes()).hexdigest() for file in files}
 
 
-def write(path: Path = ROOT / "src" / "plainformer" / "models" / "stored.py") -> None:
+def write(path: Path = ROOT / "src" / "plainformer" / "models" / "stored.json") -> None:
     """Replace the table of checksums."""
-    lines = "".join(f'    "{name}": "{checksum}",\n' for name, checksum in checksums().items())
-    path.write_text(TABLE.sub(lines, path.read_text(encoding="utf-8")), encoding="utf-8")
+    path.write_text(json.dumps(checksums(), indent=2) + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":
