@@ -20,7 +20,7 @@ from benchmarks.training_step import LARGE
 from plainformer.models.low_precision import in_few_bytes
 
 HEADS, WIDTH, SEQ_LEN, LONG = 8, 64, 4096, 16_384
-CAUSAL = pf.attention.MaskRule(causal=True)
+CAUSAL = pf.attention.Mask(causal=True)
 LARGEST = pf.DecoderConfig(50_257, 1024, stack=pf.StackConfig(d_model=768, num_layers=12, num_heads=12))
 
 

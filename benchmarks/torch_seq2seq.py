@@ -103,7 +103,7 @@ def marian(model: pf.Seq2Seq) -> transformers.MarianMTModel:
         for layer, block in zip(half.layers, stack.blocks, strict=True):
             pairs += of_attention(layer.self_attn, block.attention)
             pairs += of_norm(layer.self_attn_layer_norm, block.attention_norm)
-            if block.cross_attention is not None:
+            if hasattr(block, "cross_attention"):
                 pairs += of_attention(layer.encoder_attn, block.cross_attention)
                 pairs += of_norm(layer.encoder_attn_layer_norm, block.cross_norm)
             pairs += of_linear(layer.fc1, block.feed_forward.up) + of_linear(layer.fc2, block.feed_forward.down)

@@ -5,6 +5,8 @@ import jax.numpy as jnp
 import numpy as np
 import torch
 
+from plainformer.blocks.blocks import CrossBlock
+
 
 def noisy(model):
     """The model with noise on everything, biases and norms too, so that a wrong copy cannot go unseen."""
@@ -40,13 +42,13 @@ def array(parameter, grad=False):
 def arrays_of_block(block) -> list:
     """All arrays of a block of ours: attention, cross-attention, network, and their norms."""
     found = []
-    for layer in (block.attention, block.cross_attention):
-        if layer is not None:
-            found += [layer.query.weight, layer.key.weight, layer.value.weight]
-            found += [layer.query.bias, layer.key.bias, layer.value.bias, layer.output.weight, layer.output.bias]
+    reads = isinstance(block, CrossBlock)
+    for layer in [block.attention, *([block.cross_attention] if reads else [])]:
+        found += [layer.query.weight, layer.key.weight, layer.value.weight]
+        found += [layer.query.bias, layer.key.bias, layer.value.bias, layer.output.weight, layer.output.bias]
     network = block.feed_forward
     found += [network.up.weight, network.up.bias, network.down.weight, network.down.bias]
-    norms = [norm for norm in (block.attention_norm, block.cross_norm, block.feed_forward_norm) if norm is not None]
+    norms = [block.attention_norm, *([block.cross_norm] if reads else []), block.feed_forward_norm]
     return found + [each for norm in norms for each in (norm.scale, norm.bias)]
 
 

@@ -23,7 +23,7 @@ import plainformer as pf
 GIVEN = {"jax": jax, "jnp": jnp, "pf": pf}
 CALLED_FIRST = """
     Vocabulary BytePairEncoder one_hot image_to_patches
-    attend softmax causal_mask padding_mask MultiHeadAttention LayerNorm TransformerBlock
+    attend softmax causal_mask padding_mask MultiHeadAttention LayerNorm Block
     sinusoidal_positions RotaryPositions
     StackConfig DecoderConfig Decoder Encoder Seq2Seq ViT load_pretrained
     generate beam_search translate next_token_probabilities

@@ -34,7 +34,7 @@ NEEDS_A_NETWORK = {"data.multi30k"}
 # Calls that are let through, and why.
 PART = "a function or class of one's own may stand for a part"
 MAY_PASS = {
-    **{("TransformerBlock", f"{part}{norm}"): PART for part in ("attention", "feed_forward") for norm in ("", "_norm")},
+    **{("Block", f"{part}{norm}"): PART for part in ("attention", "feed_forward") for norm in ("", "_norm")},
     ("Encoder", "grid"): "one side, of a square grid",
 }
 

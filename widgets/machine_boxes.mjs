@@ -2,8 +2,6 @@
 // book explains it. In rules `_{…}` stands lower and `^{…}` higher.
 
 const inBlock = (name) => (found, block) => [found[`stack.blocks.${block}.${name}`]].flat();
-const ofHeads = (name) => (found, block, { num_heads: heads }) =>
-  Array.from({ length: heads }, (_, h) => found[`stack.blocks.${block}.attention.${name}.${h}`]);
 const ofModel = (name) => (found) => [found[name]];
 
 const NORMS = {
@@ -30,8 +28,8 @@ const added = (key, name, place, what, code) => ({ key, label: "+", name, kind: 
   link: ["04_blocks.html#sec-blocks-block", "The block"] });
 
 const gated = (config) => /glu/.test(config.activation);
-const NETWORK = { gated: "return self.down(ACTIVATIONS[self.activation](self.gate(x)) * self.up(x))",
-  plain: "return self.down(ACTIVATIONS[self.activation](self.up(x)))" };
+const NETWORK = { gated: 'return self.down(see("hidden", ACTIVATIONS[self.activation](self.gate(x)) * self.up(x)))',
+  plain: 'return self.down(see("hidden", ACTIVATIONS[self.activation](self.up(x))))' };
 const networkCode = (config) => NETWORK[gated(config) ? "gated" : "plain"];
 const networkLink = (config) => (gated(config) ? ["04_blocks.html#equation-eq-blocks-swiglu", "A gate"]
   : ["04_blocks.html#sec-blocks-feed-forward", "A network for every token"]);
@@ -52,12 +50,12 @@ const INSIDE = [
   aNorm("norm1", "norm", "norm before attention", inBlock("attention_norm.output"), "X, normalised"),
   projected("queries", "Q", "queries = self.query_norm(split_heads(self.query(x), self.num_heads))"),
   projected("keys", "K", "keys = self.key_norm(split_heads(self.key(context), self.num_kv_heads))"),
-  projected("values", "V", "values = split_heads(self.value(context), self.num_kv_heads)"),
-  { key: "scores", label: "scores", name: "scores", kind: "plain", values: ofHeads("scores"), axes: ["heads", "seq", "seq"],
+  projected("values", "V", 'return see("values", split_heads(self.value(context), self.num_kv_heads))'),
+  { key: "scores", label: "scores", name: "scores", kind: "plain", values: inBlock("attention.scores"), axes: ["heads", "seq", "seq"],
     rule: () => "S_{h} = Q_{h} K_{h}^{T} / √d_{k}, here before the mask", file: "attention/self_attention.py",
     code: () => "scores = dot_product_scores(queries * jnp.asarray(scale, queries.dtype), keys)",
     link: ["02_self_attention.html#sec-self-attention-scale", "Why divide by the root of d_k"] },
-  { key: "weights", label: "weights", name: "weights", kind: "plain", values: ofHeads("weights"), limit: 1, axes: ["heads", "seq", "seq"],
+  { key: "weights", label: "weights", name: "weights", kind: "plain", values: inBlock("attention.weights"), limit: 1, axes: ["heads", "seq", "seq"],
     rule: () => "A_{h} = softmax(S_{h}) along each row; what comes later is hidden, its weight 0", file: "attention/self_attention.py",
     code: () => "weights = softmax(scaled_scores(queries, keys, scale=scale, bias=bias), mask)",
     link: ["02_self_attention.html#equation-eq-self-attention-weights", "Attention"] },
@@ -88,7 +86,7 @@ const SHUT = { key: "block", kind: "weights", values: inBlock("output"), axes: [
   code: () => "stream.append(step(layer, block, stream[-1]))", link: ["04_blocks.html#sec-blocks-block", "The block"] };
 
 const AFTER = [
-  aNorm("final", "final norm", "final norm", ofModel("stack.normalised"), "X^{(L)}, normalised"),
+  aNorm("final", "final norm", "final norm", ofModel("stack.final_norm.output"), "X^{(L)}, normalised"),
   { key: "logits", label: "logits", name: "logits", kind: "weights", values: ofModel("returned"), axes: ["seq", "vocab_size"],
     rule: (config) => (config.tied_embedding ? "o = Norm(X^{(L)}) E^{T}: each row compared with the row of every letter"
       : "o = Norm(X^{(L)}) W + b: a number for every letter"), file: "models/decoder.py",

@@ -83,9 +83,9 @@ function asker({ ask, tokenizer, config }) {
     const { line, hidden, asked } = question;
     const left = likely(await ask("call", beforeHole(line, hidden, asked)), asked);
     const seen = await ask("intermediates", "call", aroundHole(line, hidden));
-    const places = Object.keys(seen).filter((place) => place.includes("attention.weights.")); // block by block, head by head
+    const places = Object.keys(seen).filter((place) => place.endsWith("attention.weights")); // block by block
     return { ...question, left, both: likely(seen.returned, asked),
-      heads: places.map((place) => rowOf(seen[place], asked + Number(config.use_class_token))) };
+      heads: places.flatMap((place) => seen[place].map((head) => rowOf(head, asked + Number(config.use_class_token)))) };
   }
   /** What the right letter at place `n` has from the left and from both sides, if it is hidden; nothing if there is none. */
   async function surprise(line, n) {

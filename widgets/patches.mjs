@@ -18,9 +18,9 @@ const THREE = [[28, 24], [42, 12], [60, 13], [69, 26], [60, 40], [46, 46], [64, 
 const mean = (rows) => transpose(rows).map(meanOf);
 
 /** What the model makes of an image: probabilities, and by block and head the attention of the row that it judges by. */
-function readings(found, { pooling, stack: { num_layers: layers, num_heads: heads } }) {
+function readings(found, { pooling, stack: { num_layers: layers } }) {
   const judge = (rows) => (pooling === "class" ? rows[0] : mean(rows));
-  const weights = times(layers, (l) => times(heads, (h) => rowsOf(found[`encoder.stack.blocks.${l}.attention.weights.${h}`])));
+  const weights = times(layers, (l) => found[`encoder.stack.blocks.${l}.attention.weights`].map(rowsOf));
   let rollout = judge(weights[0][0].map((row, n) => row.map((_, m) => Number(n === m))));
   for (const block of [...weights].reverse()) { // half of a token is what it was, half what it reads
     const read = mean(block.map((head) => matmul([rollout], head)[0]));

@@ -18,7 +18,8 @@ from plainformer.tokens.tokens import (
     one_hot as one_hot, embed as embed, TokenEmbedding as TokenEmbedding, Linear as Linear,
     next_token_pairs as next_token_pairs, cosine_similarity as cosine_similarity)
 from plainformer.tokens.patches import image_to_patches as image_to_patches, patches_to_image as patches_to_image
-# Attention (02, 03)
+# Attention (02, 03), and looking inside
+from plainformer.seeing import look as look, see as see
 from plainformer.attention.self_attention import (
     weighted_average as weighted_average, window_weights as window_weights, dot_product_scores as dot_product_scores,
     shared_projection_scores as shared_projection_scores, scaled_scores as scaled_scores, softmax as softmax,
@@ -32,7 +33,7 @@ from plainformer.attention.rollout import attention_rollout as attention_rollout
 from plainformer.blocks.layers import (
     standardise as standardise, LayerNorm as LayerNorm, RMSNorm as RMSNorm, FeedForward as FeedForward,
     SwiGLU as SwiGLU, dropout as dropout)
-from plainformer.blocks.blocks import pre_norm as pre_norm, post_norm as post_norm, TransformerBlock as TransformerBlock
+from plainformer.blocks.blocks import pre_norm as pre_norm, post_norm as post_norm, Block as Block
 from plainformer.models.config import StackConfig as StackConfig, make_block as make_block
 # Positions (05)
 from plainformer.positions.positions import (
@@ -47,7 +48,7 @@ from plainformer.positions.grid import sinusoidal_positions_2d as sinusoidal_pos
 # Models (06 to 10), and texts that they write
 from plainformer.models.decoder import Decoder as Decoder, DecoderConfig as DecoderConfig
 from plainformer.models.accounting import count_parameters as count_parameters, training_flops as training_flops
-from plainformer.models.encoder import Encoder as Encoder, EncoderConfig as EncoderConfig
+from plainformer.models.encoder import Encoder as Encoder, EncoderConfig as EncoderConfig, RowEncoder as RowEncoder
 from plainformer.models.pretraining import (
     mask_tokens as mask_tokens, MaskedLanguageModel as MaskedLanguageModel, masked_token_loss as masked_token_loss,
     mean_pool as mean_pool, ClassifierConfig as ClassifierConfig, EncoderClassifier as EncoderClassifier,

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import plainformer as pf
-from plainformer.attention import MaskRule, blockwise_attention, online_softmax_step
+from plainformer.attention import Mask, blockwise_attention, online_softmax_step
 from plainformer.attention.efficiency import start_rows
 from plainformer.positions.window import Window
 
@@ -49,9 +49,9 @@ def assert_equal_to_direct(rows, slopes, mask, table, block_size, **options):
 @pytest.mark.equation("eq-efficiency-rule")
 def test_rule_is_the_table_of_chapter_02():
     is_token = np.array([[True, True, False, True], [True, False, False, False]])
-    np.testing.assert_array_equal(MaskRule(causal=True).table(4, 4), pf.causal_mask(4))
-    np.testing.assert_array_equal(MaskRule(is_token).table(3, 4), pf.padding_mask(is_token, 3))
-    both = MaskRule(is_token, causal=True)
+    np.testing.assert_array_equal(Mask(causal=True).table(4, 4), pf.causal_mask(4))
+    np.testing.assert_array_equal(Mask(is_token).table(3, 4), pf.padding_mask(is_token, 3))
+    both = Mask(is_token, causal=True)
     np.testing.assert_array_equal(both.table(4, 4), pf.causal_mask(4) & pf.padding_mask(is_token))
     np.testing.assert_array_equal(both.for_heads().table(4, 4), both.table(4, 4)[:, None])
 
@@ -59,12 +59,12 @@ def test_rule_is_the_table_of_chapter_02():
 @pytest.mark.equation("eq-efficiency-rule")
 def test_rule_is_asked_for_a_part():
     places = jnp.array([2, 5]), jnp.array([0, 4, 5])
-    np.testing.assert_array_equal(MaskRule(causal=True)(*places), [[True, False, False], [True, True, True]])
+    np.testing.assert_array_equal(Mask(causal=True)(*places), [[True, False, False], [True, True, True]])
 
 
 def test_rule_names_another_length():
     with pytest.raises(ValueError, match=r"is_token has shape .*kv_seq=5"):
-        MaskRule(np.ones(4, bool)).table(3, 5)
+        Mask(np.ones(4, bool)).table(3, 5)
 
 
 # --- the online softmax
@@ -106,7 +106,7 @@ def test_blockwise_attention_is_attention(sizes, block_size, draws):
     numbers = np.random.default_rng([draws, *sizes])
     table = jnp.asarray(numbers.random((q_seq, kv_seq)) < 0.6).at[0].set(False)
     is_token = jnp.asarray(numbers.random((3, kv_seq)) < 0.7).at[:, 0].set(True)
-    rule = MaskRule(is_token, causal=True)
+    rule = Mask(is_token, causal=True)
     for mask, same in ((None, None), (table, table), (rule, rule.table(q_seq, kv_seq))):
         assert_equal_to_direct(rows, slopes, mask, same, block_size)
 
@@ -118,7 +118,7 @@ def test_blockwise_attention_of_huge_scores(block_size, factor):
     *rows, slopes = rows_of(SIZES[0])
     rows[0] = rows[0] * factor
     assert np.abs(rows[0] @ rows[1].mT).max() > factor
-    assert_equal_to_direct(rows, slopes, MaskRule(causal=True), pf.causal_mask(7)[:5], block_size)
+    assert_equal_to_direct(rows, slopes, Mask(causal=True), pf.causal_mask(7)[:5], block_size)
 
 
 def test_blockwise_attention_of_nothing_is_zero():
@@ -131,7 +131,7 @@ def test_blockwise_attention_of_nothing_is_zero():
 def test_blockwise_attention_keeps_out_padding_that_is_nan():
     queries, keys, values, slopes = rows_of((4, 6, 3, 2))
     is_token = jnp.arange(6) < 4
-    rule = MaskRule(jnp.broadcast_to(is_token, (3, 6)))
+    rule = Mask(jnp.broadcast_to(is_token, (3, 6)))
     bad = jnp.where(is_token[:, None], 0, jnp.nan)
     found = value_and_slopes(blockwise_attention, [queries, keys + bad, values + bad], slopes, rule, block_size=3)
     clean = value_and_slopes(blockwise_attention, [queries, keys, values], slopes, rule, block_size=3)
@@ -139,14 +139,12 @@ def test_blockwise_attention_keeps_out_padding_that_is_nan():
         np.testing.assert_allclose(ours, theirs, atol=1e-6)
 
 
-@pytest.mark.parametrize(
-    "scheme", [pf.AlibiPositions(3), Window(pf.NoPositions(), 3, 3), Window(pf.AlibiPositions(3), 2, 3)]
-)
+@pytest.mark.parametrize("scheme", [pf.AlibiPositions(3), Window(pf.NoPositions(), 3), Window(pf.AlibiPositions(3), 2)])
 def test_blockwise_attention_adds_what_positions_add(scheme):
     *rows, slopes = rows_of((8, 8, 4, 3))
     bias = scheme.bias(jnp.arange(8), jnp.arange(8))
     direct = value_and_slopes(pf.attend, rows, slopes, pf.causal_mask(8), bias=bias)
-    found = value_and_slopes(blockwise_attention, rows, slopes, MaskRule(causal=True), scheme=scheme, block_size=3)
+    found = value_and_slopes(blockwise_attention, rows, slopes, Mask(causal=True), scheme=scheme, block_size=3)
     for ours, theirs in zip(found, direct, strict=True):
         np.testing.assert_allclose(ours, theirs, atol=1e-5)
 
@@ -160,7 +158,7 @@ def test_blockwise_attention_teaches_positions():
         return (slopes * pf.attend(*rows, pf.causal_mask(8), bias=scheme.bias(jnp.arange(8), jnp.arange(8)))).sum()
 
     def blockwise(scheme):
-        return (slopes * blockwise_attention(*rows, MaskRule(causal=True), scheme=scheme, block_size=3)).sum()
+        return (slopes * blockwise_attention(*rows, Mask(causal=True), scheme=scheme, block_size=3)).sum()
 
     expected, found = (jax.tree.leaves(eqx.filter_grad(each)(scheme)) for each in (direct, blockwise))
     assert len(found) == len(expected) == 1
@@ -194,8 +192,8 @@ def test_blockwise_attention_visits_no_block_that_is_hidden(monkeypatch):
 
     monkeypatch.setattr("plainformer.attention.efficiency.online_softmax_step", noting)
     *rows, _ = rows_of((32, 32, 4, 4), batch=(1,))
-    scheme = Window(pf.NoPositions(), 4, 1)
-    jax.block_until_ready(blockwise_attention(*rows, MaskRule(causal=True), scheme=scheme, block_size=4))
+    scheme = Window(pf.NoPositions(), 4)
+    jax.block_until_ready(blockwise_attention(*rows, Mask(causal=True), scheme=scheme, block_size=4))
     jax.effects_barrier()
     assert len(visited) == 8 + 7
 
@@ -225,7 +223,7 @@ def test_blockwise_attention_refuses_a_mask_of_numbers(unchecked):
 
 def test_blockwise_attention_refuses_a_rule_for_other_keys():
     with pytest.raises(ValueError, match=r"is_token has shape .*kv_seq=7"):
-        blockwise_attention(*rows_of(SIZES[0])[:3], MaskRule(np.ones((3, 6), bool)))
+        blockwise_attention(*rows_of(SIZES[0])[:3], Mask(np.ones((3, 6), bool)))
 
 
 # --- in layers and models
@@ -235,13 +233,14 @@ def test_blockwise_attention_refuses_a_rule_for_other_keys():
 def test_layer_computes_the_same_either_way(num_kv_heads):
     options = {"num_heads": 4, "num_kv_heads": num_kv_heads, "key": jax.random.key(1)}
     x, is_token = draw(3, 9, 8), jnp.arange(9) < jnp.array([9, 4, 6])[:, None]
-    rule = MaskRule(is_token, causal=True)
-    found = [pf.MultiHeadAttention(8, form=form, **options)(x, rule) for form in ("direct", "blockwise")]
+    rule = Mask(is_token, causal=True)
+    kernels = pf.attention.Softmax(), pf.attention.Blockwise()
+    found = [pf.MultiHeadAttention(8, kernel=kernel, **options)(x, rule) for kernel in kernels]
     np.testing.assert_allclose(*found, atol=1e-5)
     np.testing.assert_allclose(pf.MultiHeadAttention(8, **options)(x, rule.table(9, 9)), found[0], atol=1e-6)
 
 
 def test_layer_refuses_positions_for_other_heads():
-    layer = pf.MultiHeadAttention(8, num_heads=4, form="blockwise", key=jax.random.key(1))
+    layer = pf.MultiHeadAttention(8, num_heads=4, kernel=pf.attention.Blockwise(), key=jax.random.key(1))
     with pytest.raises(ValueError, match="Make it for the 4 heads"):
         layer(draw(5, 8), scheme=pf.AlibiPositions(2))

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import plainformer as pf
-from plainformer.attention import MaskRule, linear_attention, linear_step, linear_weights, positive_features
+from plainformer.attention import Mask, linear_attention, linear_step, linear_weights, positive_features
 
 SEQ, D_K, D_V = 9, 4, 3
 
@@ -35,14 +35,14 @@ def test_linear_weights_by_hand():
 @pytest.mark.parametrize("block_size", [1, 4, 128])
 def test_linear_attention_is_what_its_weights_say(causal, block_size):
     is_token = jnp.arange(SEQ) < jnp.array([[9], [5]])
-    rule = MaskRule(is_token, causal=causal)
+    rule = Mask(is_token, causal=causal)
     expected = linear_weights(*QKV[:2], rule) @ QKV[2]
     np.testing.assert_allclose(linear_attention(*QKV, rule, block_size=block_size), expected, atol=1e-5)
 
 
 @pytest.mark.equation("eq-efficiency-linear")
 def test_linear_attention_has_the_gradients_of_its_weights():
-    rule, slopes = MaskRule(causal=True), draw(2, SEQ, D_V, seed=3)
+    rule, slopes = Mask(causal=True), draw(2, SEQ, D_V, seed=3)
 
     def of(attention):
         return jax.grad(lambda qkv: (slopes * attention(*qkv)).sum())(QKV)
@@ -59,17 +59,17 @@ def test_linear_step_is_linear_attention_in_causal_order():
     for n in range(SEQ):
         state, output = linear_step(state, *(rows[:, n] for rows in QKV))
         outputs.append(output)
-    expected = linear_attention(*QKV, MaskRule(causal=True), block_size=4)
+    expected = linear_attention(*QKV, Mask(causal=True), block_size=4)
     np.testing.assert_allclose(jnp.stack(outputs, axis=1), expected, atol=1e-5)
 
 
 def test_linear_attention_of_nothing_is_zero():
-    rule = MaskRule(jnp.zeros((2, SEQ), bool), causal=True)
+    rule = Mask(jnp.zeros((2, SEQ), bool), causal=True)
     np.testing.assert_array_equal(linear_attention(*QKV, rule), jnp.zeros((2, SEQ, D_V)))
 
 
 def test_linear_attention_looks_at_no_later_token():
-    rule = MaskRule(causal=True)
+    rule = Mask(causal=True)
     changed = [rows.at[:, 6:].add(7.0) for rows in QKV]
     before, after = (linear_attention(*rows, rule, block_size=4) for rows in (QKV, changed))
     np.testing.assert_array_equal(before[:, :6], after[:, :6])
@@ -78,11 +78,11 @@ def test_linear_attention_looks_at_no_later_token():
 
 def test_linear_attention_in_causal_order_needs_a_query_for_each_key():
     with pytest.raises(ValueError, match=r"keys has shape .*kv_seq=4"):
-        linear_attention(QKV[0][:, :4], *QKV[1:], MaskRule(causal=True))
+        linear_attention(QKV[0][:, :4], *QKV[1:], Mask(causal=True))
 
 
 def test_linear_layer_refuses_a_table_and_positions_that_change_scores():
-    layer = pf.MultiHeadAttention(8, num_heads=4, form="linear", key=jax.random.key(1))
+    layer = pf.MultiHeadAttention(8, num_heads=4, kernel=pf.attention.LinearKernel(), key=jax.random.key(1))
     with pytest.raises(ValueError, match="mask is a table, which linear attention cannot use; expected a rule"):
         layer(draw(5, 8), pf.causal_mask(5))
     with pytest.raises(ValueError, match="AlibiPositions adds to scores"):
@@ -97,8 +97,10 @@ def test_linear_model_refuses_what_acts_on_scores(options):
 
 @pytest.mark.parametrize("num_kv_heads", [4, 2])
 def test_linear_layer_shows_the_weights_behind_its_output(num_kv_heads):
-    layer = pf.MultiHeadAttention(8, num_heads=4, num_kv_heads=num_kv_heads, form="linear", key=jax.random.key(1))
-    x, rule = draw(5, 8), MaskRule(causal=True)
+    layer = pf.MultiHeadAttention(
+        8, num_heads=4, num_kv_heads=num_kv_heads, kernel=pf.attention.LinearKernel(), key=jax.random.key(1)
+    )
+    x, rule = draw(5, 8), Mask(causal=True)
     values = jnp.repeat(pf.split_heads(layer.value(x), num_kv_heads), 4 // num_kv_heads, axis=0)
     heads = layer.attention_weights(x, rule) @ values
     np.testing.assert_allclose(layer(x, rule), layer.output(pf.merge_heads(heads)), atol=1e-5)

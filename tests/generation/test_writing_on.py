@@ -10,7 +10,7 @@ import pytest
 
 import plainformer as pf
 from plainformer.generation import sampling
-from plainformer.models.stack import add_positions
+from plainformer.positions.positions import add_positions
 
 VOCAB, CONTEXT = 11, 6
 SLIDING = ["rotary", "relative", "alibi", "none"]
@@ -32,7 +32,7 @@ def full_pass(model: pf.Decoder, text, window: int):
     places = jnp.arange(len(text))
     near = (places[:, None] >= places) & (places[:, None] - places < window)
     x = add_positions(model.embedding(text), model.stack.scheme, None)
-    return model.logits(model.stack.residual_stream(x, near)[-1])
+    return model.logits(model.stack(x, near))
 
 
 def logits_after(model: pf.Decoder, text: list[int], window: int) -> np.ndarray:

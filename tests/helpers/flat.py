@@ -36,6 +36,6 @@ def seq2seq_config(*sizes, num_encoder_layers=2, num_decoder_layers=2, **fields)
     return pf.Seq2SeqConfig(*sizes, **halves, **fields)
 
 
-def make_block(d_model, num_heads, d_ff=None, *, cross_attention=False, key, **fields) -> pf.TransformerBlock:
+def make_block(d_model, num_heads, d_ff=None, *, cross_attention=False, key, **fields) -> pf.Block:
     config = pf.StackConfig(d_model=d_model, num_heads=num_heads, d_ff=d_ff, **fields)
     return pf.make_block(config, cross_attention=cross_attention, key=key)

@@ -130,7 +130,7 @@ class Inside(NamedTuple):
 
 
 def inside_block(x, block, mask=None, context=None, context_mask=None, scheme=None):
-    """`TransformerBlock` from its parameters: each sublayer, its sum and its norm, in the order of the placement."""
+    """`Block` from its parameters: each sublayer, its sum and its norm, in the order of the placement."""
     weights = []
 
     def attend_to_itself(rows):
@@ -147,7 +147,7 @@ def inside_block(x, block, mask=None, context=None, context_mask=None, scheme=No
         return rows + attended + feed_forward(normalise(rows, block.feed_forward_norm), block.feed_forward), weights
     for norm, sublayer in [
         (block.attention_norm, attend_to_itself),
-        (block.cross_norm, read),
+        (getattr(block, "cross_norm", None), read),
         (block.feed_forward_norm, lambda rows: feed_forward(rows, block.feed_forward)),
     ]:
         if norm is None:
@@ -160,7 +160,7 @@ def inside_block(x, block, mask=None, context=None, context_mask=None, scheme=No
 
 
 def block(x, block, mask=None, context=None, context_mask=None, scheme=None):
-    """The rows that a `TransformerBlock` returns."""
+    """The rows that a `Block` returns."""
     return inside_block(x, block, mask, context, context_mask, scheme)[0]
 
 

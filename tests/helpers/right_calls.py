@@ -195,6 +195,7 @@ def of_attention(_) -> dict[str, dict]:
         "attention_rollout": {"weights": weights(2, HEADS, SEQ, SEQ)},
         "class_attention": {"weights": weights(SOURCE_SEQ, SOURCE_SEQ), "grid": (2, 3)},
         "attention.cache.KeyValueCache": {"num_kv_heads": HEADS, "capacity": 9, "d_k": 4, "d_v": 4},
+        "attention.cache.KeyValueCache.check": {"self": cache, "num_kv_heads": HEADS, "d_k": 4, "d_v": 4, "batch": ()},
         "attention.cache.KeyValueCache.append": {**kept, "keys": rows(HEADS, SEQ, 4), "values": rows(HEADS, SEQ, 4)},
         "attention.cache.KeyValueCache.mask": kept,
         "attention.cache.KeyValueCache.select": {"self": several.make_cache(9, batch=(2,)), "rows": jnp.asarray([1])},
@@ -209,7 +210,8 @@ def of_blocks(_) -> dict[str, dict]:
     reader = pf.make_block(STACK, cross_attention=True, key=KEY)
     added = {"x": x, "norm": norm, "sublayer": network}
     parts = ("attention_norm", "attention", "feed_forward_norm", "feed_forward")
-    seen = {"self": reader, "x": x, "mask": CAUSAL, "context": context, "context_mask": None}
+    seen = {"self": block, "x": x, "mask": CAUSAL}
+    look = {"self": reader, "x": x, "mask": CAUSAL, "context": context, "context_mask": None}
     cache = block.attention.make_cache(9)
     return {
         "standardise": {"x": x},
@@ -224,11 +226,12 @@ def of_blocks(_) -> dict[str, dict]:
         "dropout": {"x": x, "rate": 0.1, "key": KEY},
         "pre_norm": added,
         "post_norm": added,
-        "TransformerBlock": {part: getattr(block, part) for part in parts},
-        "TransformerBlock.__call__": seen,
-        "TransformerBlock.attention_weights": seen,
-        "TransformerBlock.extend": {"self": block, "x": x, "cache": cache, "positions": PLACES},
-        "TransformerBlock.connect": {"self": block, "x": x, "attend": network, "read": network},
+        "Block": {part: getattr(block, part) for part in parts},
+        "Block.__call__": seen,
+        "blocks.blocks.CrossBlock.__call__": look,
+        "Block.attention_weights": seen,
+        "Block.extend": {"self": block, "x": x, "cache": cache, "positions": PLACES},
+        "Block.connect": {"self": block, "x": x, "attend": network, "read": None},
     }
 
 

@@ -19,8 +19,9 @@ import pytest
 from all_models import D_MODEL, KINDS, LAYERS, STACK, new_model
 
 import plainformer as pf
-from plainformer.models.config import SchemeName, make_scheme
+from plainformer.models.config import make_scheme
 from plainformer.models.stack import Stack
+from plainformer.positions.schemes import SchemeName
 
 KEY, OTHER_KEY = jax.random.key(1), jax.random.key(2)
 all_kinds = pytest.mark.parametrize("kind", KINDS)
@@ -208,7 +209,7 @@ def test_every_block_of_every_model_is_made_of_its_stacks_own_configuration(kind
         assert stack.dropout_rate == sizes.dropout_rate, f"a {kind} drops what enters its stack at another rate"
         assert stack.window == sizes.window, f"tokens of a {kind} see another window than that of their stack"
         for number, block in enumerate(stack.blocks):
-            reads = block.cross_attention is not None
+            reads = hasattr(block, "cross_attention")
             expected = eqx.filter_eval_shape(pf.make_block, sizes, cross_attention=reads, key=KEY)
             assert eqx.tree_equal(block, expected), (
                 f"block {number} of a {kind} is not what make_block makes of {sizes}"
@@ -276,7 +277,7 @@ def test_every_model_drops_what_enters_a_stack_and_what_leaves_each_sublayer(kin
     model = new_model(kind, config=config)
     expected = Counter({of_stacks[0].dropout_rate: FURTHER.get((kind, name), 0)})
     for stack, sizes in zip(parts(model, Stack), of_stacks, strict=True):
-        sublayers = [2 + (block.cross_attention is not None) for block in stack.blocks]
+        sublayers = [2 + hasattr(block, "cross_attention") for block in stack.blocks]
         expected[sizes.dropout_rate] += 1 + sum(sublayers)
     found = drops(getattr(model, name), *KINDS[kind].inputs, key=KEY)
     rates = Counter(drop.rate for drop in found)

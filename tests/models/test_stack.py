@@ -12,9 +12,12 @@ from closeness import assert_close
 from toy_models import drawn
 
 import plainformer as pf
+from plainformer.blocks.blocks import CrossBlock
 from plainformer.models.config import make_norm, make_scheme
-from plainformer.models.stack import Stack, add_positions
+from plainformer.models.stack import Stack
 from plainformer.positions.grid import GridPositions
+from plainformer.positions.positions import add_positions
+from plainformer.seeing import named
 
 SEQ, KV_SEQ, D_MODEL, HEADS, LAYERS, BATCH = 5, 7, 12, 3, 2, (2, 3)
 SIZES = {"d_model": D_MODEL, "num_heads": HEADS, "num_layers": LAYERS, "d_ff": 10}
@@ -138,11 +141,11 @@ def test_make_block_gives_every_part_what_the_configuration_says(cross_attention
         assert attention.query.bias is attention.output.bias is None
     assert (block.feed_forward.activation, block.feed_forward.up.weight.shape) == ("relu", (D_MODEL, 10))
     assert block.feed_forward.up.bias is None
-    assert (block.cross_norm is None) == (block.cross_attention is None) == (not cross_attention)
+    assert isinstance(block, CrossBlock if cross_attention else pf.Block)
 
 
 def test_make_block_puts_sublayers_side_by_side_only_without_a_context():
-    with pytest.raises(ValueError, match="side by side are for norm_placement='pre' and blocks that read no context"):
+    with pytest.raises(ValueError, match="parallel=True is for blocks that read no context"):
         pf.make_block(pf.StackConfig(**SIZES, parallel=True), cross_attention=True, key=KEY)
 
 
@@ -176,7 +179,7 @@ def test_make_scheme_makes_what_the_configuration_names():
     [
         lambda stack: new_scheme(stack),
         lambda stack: pf.Decoder(pf.DecoderConfig(11, 9, stack), key=KEY),
-        lambda stack: pf.Encoder(pf.EncoderConfig(context_len=9, d_in=4, stack=stack), key=KEY),
+        lambda stack: pf.RowEncoder(pf.EncoderConfig(context_len=9, d_in=4, stack=stack), key=KEY),
         lambda stack: pf.Seq2Seq(pf.Seq2SeqConfig(11, 9, 6, 9, 4, encoder=stack, decoder=stack), key=KEY),
     ],
 )
@@ -203,23 +206,20 @@ def test_stack_agrees_with_a_loop_in_float64(norm_placement, cross_attention):
     stack = new_stack(norm_placement=norm_placement, position_scheme="rotary", cross_attention=cross_attention)
     look = {"context": CONTEXT} if cross_attention else {}
     expected = reference.inside(np.asarray(X, np.float64), stack, CAUSAL, **look)
-    stream = stack.residual_stream(X, CAUSAL, **look)
-    for found, of_loop in zip(stream, expected.stream, strict=True):
+    _, seen = pf.look(lambda x: named("stack", stack)(x, CAUSAL, **look), X)
+    for found, of_loop in zip(stack.stream_in(seen), expected.stream, strict=True):
         assert_close(found, of_loop)
-    assert_close(stack(X, CAUSAL, **look), reference.leaving(expected.stream, stack))
-    own, cross = stack.attention_weights(X, CAUSAL, **look)
-    np.testing.assert_allclose(own, expected.weights, atol=1e-5)
+    assert_close(stack.normalise(stack(X, CAUSAL, **look)), reference.leaving(expected.stream, stack))
+    np.testing.assert_allclose(stack.weights_in(seen), expected.weights, atol=1e-5)
     if cross_attention:
-        np.testing.assert_allclose(cross, expected.cross_weights, atol=1e-5)
-    else:
-        assert cross is None
+        np.testing.assert_allclose(stack.weights_in(seen, "cross_attention"), expected.cross_weights, atol=1e-5)
 
 
 def test_stack_ends_in_one_norm_whichever_the_placement():
     pre, post = new_stack(), new_stack(norm_placement="post")
     assert post.final_norm is None
-    assert_close(pre(X), pre.final_norm(pre.residual_stream(X)[-1]))
-    np.testing.assert_array_equal(post(X), post.residual_stream(X)[-1])
+    assert_close(pre.normalise(pre(X)), pre.final_norm(pre(X)))
+    np.testing.assert_array_equal(post.normalise(post(X)), post(X))
 
 
 @pytest.mark.equation("eq-generation-cached-attention")
@@ -241,7 +241,7 @@ def test_stack_extend_of_any_batch_is_a_causal_call(cross_attention, position_sc
         rows, caches = extend(stack, x[..., start:end, :], caches, jnp.arange(start, end), context)
         pieces.append(rows)
     look = {"context": context[1, 2]} if cross_attention else {}
-    expected = stack.residual_stream(x[1, 2], CAUSAL, **look)[-1]
+    expected = stack(x[1, 2], CAUSAL, **look)
     assert_close(np.concatenate(pieces, axis=-2)[1, 2], expected)
     assert [cache.batch for cache in caches] == [BATCH] * LAYERS
     assert [int(cache.length) for cache in caches] == [SEQ] * LAYERS
@@ -266,13 +266,13 @@ def test_stack_gives_what_enters_and_each_block_a_dropout_key_of_its_own(monkeyp
 
     monkeypatch.setattr("plainformer.models.stack.dropout", noting)
     stack = eqx.tree_at(lambda m: m.blocks, new_stack(dropout_rate=0.5), (Noting(keys),) * 3)
-    stack.residual_stream(X, key=KEY)
+    stack(X, key=KEY)
     assert len({tuple(jax.random.key_data(each).tolist()) for each in keys}) == len(keys) == 4
 
 
 def test_stack_drops_entries_of_what_enters_the_first_block():
     stack = new_stack(dropout_rate=0.5)
-    entering = np.asarray(stack.residual_stream(X, key=KEY)[0])
+    entering = np.asarray(pf.look(stack, X, key=KEY)[1]["input"])
     assert 0 < (entering == 0).sum() < entering.size
     np.testing.assert_allclose(entering[entering != 0], 2 * np.asarray(X)[entering != 0], rtol=1e-6)
     assert [block.dropout_rate for block in stack.blocks] == [0.5, 0.5]

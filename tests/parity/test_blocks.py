@@ -69,7 +69,7 @@ def arrays_of(block):
     found += of_attention(block.attention)
     found += [block.attention_norm.scale, block.attention_norm.bias]
     found += [block.feed_forward_norm.scale, block.feed_forward_norm.bias]
-    if block.cross_attention is not None:
+    if hasattr(block, "cross_attention"):
         found += [*of_attention(block.cross_attention), block.cross_norm.scale, block.cross_norm.bias]
     return found
 
@@ -171,7 +171,7 @@ def test_transformer_block_agrees_with_torchs_encoder_layer(norm_placement, acti
 class Masked(eqx.Module):
     """A block with its mask, so that it can be called with rows alone."""
 
-    block: pf.TransformerBlock
+    block: pf.Block
     mask: jax.Array | None
 
     def __call__(self, x):

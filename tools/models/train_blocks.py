@@ -43,7 +43,7 @@ SETTINGS = [
 ]
 
 
-def with_smaller_last(blocks: pf.TransformerBlock) -> pf.TransformerBlock:
+def with_smaller_last(blocks: pf.Block) -> pf.Block:
     """The same blocks with the last matrix of every sublayer divided by sqrt(2L), as in GPT-2."""
 
     def last(blocks):
@@ -56,7 +56,7 @@ class NextByte(eqx.Module):
     """Twelve blocks under a causal mask that predict the next byte, without positions."""
 
     table: jax.Array
-    blocks: pf.TransformerBlock  # all twelve, stacked
+    blocks: pf.Block  # all twelve, stacked
     final_norm: pf.LayerNorm | None
     readout: jax.Array
 

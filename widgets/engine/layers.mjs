@@ -165,14 +165,12 @@ class MultiHeadAttention extends Module {
   call(x, { mask, context = null, cache = null, positions = null }) {
     const queries = this.see("queries", this.heads(this.query, x, this.numHeads, positions));
     const { keys, values } = this.keysAndValues(context ?? x, positions, cache);
-    const outputs = queries.map((query, h) => {
-      const shared = Math.floor((h * this.numKvHeads) / this.numHeads); // a group of queries shares one head of keys
-      const scores = map(linear(query, transpose(keys[shared])), (product) => product / Math.sqrt(query.columns));
-      this.see(`scores.${h}`, scores);
-      const weights = this.see(`weights.${h}`, softmax(scores, mask));
-      return linear(weights, values[shared]);
-    });
-    return this.see("output", this.output.call(mergeHeads(this.see("heads", outputs))));
+    const shared = (h) => Math.floor((h * this.numKvHeads) / this.numHeads); // a group of queries shares one head of keys
+    const scores = this.see("scores", queries.map((query, h) =>
+      map(linear(query, transpose(keys[shared(h)])), (product) => product / Math.sqrt(query.columns))));
+    const weights = this.see("weights", scores.map((table) => softmax(table, mask)));
+    const heads = this.see("heads", weights.map((table, h) => linear(table, values[shared(h)])));
+    return this.see("output", this.output.call(mergeHeads(heads)));
   }
 
   /** The context's, kept in the cache once they are made; or those in the cache with those of further tokens. */
@@ -207,7 +205,7 @@ const postNorm = (x, norm, sublayer) => norm.call(add(x, sublayer(x)));
 
 export const makeNorm = (weights, { norm, norm_eps: eps }) => new (norm === "rms" ? RMSNorm : LayerNorm)(weights, eps);
 
-class TransformerBlock extends Module {
+class Block extends Module {
   constructor(weights, config) {
     super(weights);
     this.attentionNorm = makeNorm(weights.at("attention_norm"), config);
@@ -224,7 +222,10 @@ class TransformerBlock extends Module {
   call(x, { mask, positions, cache = null, context = null, contextCache = null }) {
     x = this.add(x, this.attentionNorm, (rows) => this.attention.call(rows, { mask, positions, cache }));
     this.see("after_attention", x);
-    if (this.crossNorm) x = this.add(x, this.crossNorm, (rows) => this.crossAttention.call(rows, { context, cache: contextCache }));
+    if (this.crossNorm) {
+      x = this.add(x, this.crossNorm, (rows) => this.crossAttention.call(rows, { context, cache: contextCache }));
+      this.see("after_cross_attention", x);
+    }
     return this.see("output", this.add(x, this.feedForwardNorm, (rows) => this.feedForward.call(rows)));
   }
 }
@@ -233,7 +234,7 @@ class TransformerBlock extends Module {
 export class Stack extends Module {
   constructor(weights, config) {
     super(weights);
-    this.blocks = range(config.num_layers).map((i) => new TransformerBlock(weights.at(`blocks.${i}`), config));
+    this.blocks = range(config.num_layers).map((i) => new Block(weights.at(`blocks.${i}`), config));
     this.finalNorm = config.norm_placement === "pre" ? makeNorm(weights.at("final_norm"), config) : null;
     this.table = weights.find("scheme.table");
     this.scheme = config.position_scheme;
@@ -253,8 +254,9 @@ export class Stack extends Module {
   residualStream(x, { caches = [], contextCaches = [], ...options } = {}) {
     const stream = [this.see("input", x)];
     this.blocks.forEach((block, i) => stream.push(block.call(stream[i], { ...options, cache: caches[i], contextCache: contextCaches[i] })));
+    this.see("output", stream.at(-1));
     return stream;
   }
 
-  normalise(x) { return this.finalNorm ? this.see("normalised", this.finalNorm.call(x)) : x; }
+  normalise(x) { return this.finalNorm ? this.finalNorm.call(x) : x; }
 }

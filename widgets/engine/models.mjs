@@ -41,7 +41,7 @@ class Model {
   weightsOf(kind, inputs) {
     const seen = this.intermediates("residualStream", ...inputs);
     const { blocks } = this.stack ?? this.encoder.stack;
-    return blocks.map((block) => range(block.attention.numHeads).map((h) => seen[`${block[kind].path}weights.${h}`]));
+    return blocks.map((block) => seen[`${block[kind].path}weights`]);
   }
 }
 
@@ -223,13 +223,13 @@ class Seq2Seq extends LeftToRight {
     const { start_token: start, stop_token: stop, context_len: most } = this.config;
     const [written, logits] = [[], []];
     const heads = this.stack.blocks.flatMap(({ crossAttention: { path, numHeads } }) =>
-      range(numHeads).map((h) => ({ place: `${path}weights.${h}`, rows: [] })));
+      range(numHeads).map((h) => ({ place: `${path}weights`, h, rows: [] })));
     this.conditioned = {}; // read it anew, so that each step shows its weights
     while (written.length < most && written.at(-1) !== stop) {
       const seen = this.intermediates("next", source, [start, ...written]);
       logits.push(seen.returned);
       written.push(largest(seen.returned));
-      for (const { place, rows } of heads) rows.push(seen[place]);
+      for (const { place, h, rows } of heads) rows.push(seen[place][h]);
     }
     return { written, logits, heads: heads.map(({ rows }) => rows.reduce(stack)) };
   }

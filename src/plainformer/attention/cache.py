@@ -1,6 +1,7 @@
 """The key–value cache: what attention has already computed about the tokens read so far (chapter 07)."""
 
 import math
+from typing import Any
 
 import equinox as eqx
 import jax
@@ -8,8 +9,8 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int, Integer
 
 from plainformer.attention.self_attention import attend
-from plainformer.checks import Positive, check_each, checked, refuse
-from plainformer.positions.positions import NO_POSITIONS, PositionScheme, bias_of
+from plainformer.checks import Positive, check_axes, check_each, checked, refuse
+from plainformer.positions.positions import NO_POSITIONS, PositionScheme, bias_of, near_keys
 
 MAKE_ROOM = "Make the cache larger, or start anew with the last tokens."
 
@@ -136,6 +137,13 @@ class KeyValueCache(eqx.Module):
             holds = f"The cache has room for {self.capacity} tokens and holds {filled}"
             raise ValueError(f"{holds}; expected room for {seq} more. {MAKE_ROOM}")
 
+    def check(self, num_kv_heads: int, d_k: int, d_v: int, batch: tuple[int, ...]) -> None:
+        """Raise `ValueError` unless the cache is of a layer with such heads, and of these texts."""
+        shared: dict[str, Any] = {"*batch": batch, "kv_heads": num_kv_heads}
+        hint = f"The cache is of another layer or of other texts: make it by this one's make_cache(…, batch={batch})."
+        check_axes("cache.keys", self.keys, hint, **shared, d_k=d_k, capacity=None)
+        check_axes("cache.values", self.values, hint, **shared, capacity=None, d_v=d_v)
+
     @checked
     def mask(self, positions: Integer[Array, "*batch seq"]) -> Bool[Array, "*batch seq capacity"]:
         """Say which slots tokens at `positions` may attend to: their own and earlier positions of their text."""
@@ -190,7 +198,9 @@ def attend_to_cache(
     """
     # A bias of -inf hides a slot as a mask does. It saves what `attend` does besides for a mask, to keep out a NaN:
     # clearing what no query sees would copy the whole cache for every token.
-    bias = jnp.where(cache.mask(positions), 0, -jnp.inf)[..., None, :, :]
+    near = near_keys(scheme, positions, cache.positions)
+    seen = cache.mask(positions) if near is None else cache.mask(positions) & near
+    bias = jnp.where(seen, 0, -jnp.inf)[..., None, :, :]
     *batch, num_heads, seq, d_k = queries.shape
     of_scheme = bias_of(scheme, positions, cache.positions, num_heads)
     bias = bias if of_scheme is None else bias + of_scheme

@@ -7,75 +7,11 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Integer
 
-from plainformer.attention.self_attention import at_least_float32, without_unseen
-from plainformer.checks import Finite, Positive, check_axes, check_each, checked
-from plainformer.positions.positions import NO_POSITIONS, PositionScheme
-
-
-class MaskRule(eqx.Module):
-    r"""A mask as a rule instead of a table: it is asked for the few places that are needed, and takes no memory itself.
-
-    Implements `eq-efficiency-rule`. A table for 16,384 tokens has 268 million entries.
-
-    **Arguments** `is_token`, `False` for keys that are padding, `None` if there is none; `causal`, whether a token sees
-    only itself and what came before it.
-
-    **Example**: the rule, asked for three queries and two keys.
-
-    >>> print(pf.attention.MaskRule(causal=True).table(3, 2))
-    [[ True False]
-     [ True  True]
-     [ True  True]]
-    """
-
-    is_token: Bool[Array, "*batch kv_seq"] | None
-    causal: bool = eqx.field(static=True)
-
-    @checked
-    def __init__(self, is_token: Bool[Array, "*batch kv_seq"] | None = None, *, causal: bool = False):
-        self.is_token, self.causal = is_token, causal
-
-    def __call__(
-        self, q_positions: Integer[Array, " q_seq"], kv_positions: Integer[Array, " kv_seq"]
-    ) -> Bool[Array, "*batch q_seq kv_seq"]:
-        """Say which keys each query may attend to, of those at the given positions."""
-        seen = jnp.ones((len(q_positions), len(kv_positions)), bool)
-        if self.causal:
-            seen = kv_positions <= q_positions[:, None]
-        return seen if self.is_token is None else seen & self.is_token[..., None, kv_positions]
-
-    def table(self, q_seq: Positive, kv_seq: Positive) -> Bool[Array, "*batch q_seq kv_seq"]:
-        """Return the whole mask, as `attend` takes it."""
-        self.check(kv_seq)
-        return self(jnp.arange(q_seq), jnp.arange(kv_seq))
-
-    def check(self, kv_seq: int) -> None:
-        """Raise `ValueError` unless the rule is for so many keys."""
-        if self.is_token is not None:
-            check_axes("is_token", self.is_token, "One for each key.", **{"*batch": None}, kv_seq=kv_seq)
-
-    def without_unseen(self, rows: Float[Array, "*batch kv_seq d"]) -> Float[Array, "*batch kv_seq d"]:
-        """Return keys or values with zeros for padding, which may hold NaN."""
-        return rows if self.is_token is None else jnp.where(self.is_token[..., None], rows, 0)
-
-    def for_heads(self) -> "MaskRule":
-        """Return the rule for queries and keys with an axis of heads before that of tokens."""
-        return self if self.is_token is None else MaskRule(self.is_token[..., None, :], causal=self.causal)
-
-
-class _Table(eqx.Module):
-    """A mask that is a table, asked like a rule."""
-
-    mask: Bool[Array, "*batch q_seq kv_seq"]
-
-    def __call__(self, q_positions, kv_positions) -> Bool[Array, "*batch q_block kv_block"]:
-        return self.mask[..., q_positions[:, None], kv_positions]
-
-    def check(self, kv_seq: int) -> None:
-        pass  # the annotation of the mask has done so
-
-    def without_unseen(self, rows: Float[Array, "*batch kv_seq d"]) -> Float[Array, "*batch kv_seq d"]:
-        return without_unseen(rows, self.mask)
+from plainformer.attention.kernels import SOFTMAX, AttentionKernel
+from plainformer.attention.mask import Mask
+from plainformer.attention.self_attention import at_least_float32
+from plainformer.checks import Finite, Positive, check_each, checked
+from plainformer.positions.positions import NO_POSITIONS, PositionScheme, bias_of, near_keys
 
 
 class _Rows(NamedTuple):
@@ -114,7 +50,7 @@ def blockwise_attention(
     queries: Float[Array, "*batch q_seq d_k"],
     keys: Float[Array, "*batch kv_seq d_k"],
     values: Float[Array, "*batch kv_seq d_v"],
-    mask: Bool[Array, "*#batch q_seq kv_seq"] | MaskRule | None = None,
+    mask: Bool[Array, "*#batch q_seq kv_seq"] | Mask | None = None,
     *,
     scale: Finite | None = None,
     scheme: PositionScheme = NO_POSITIONS,
@@ -138,29 +74,29 @@ def blockwise_attention(
     """
     check_each(Positive, q_seq=queries.shape[-2], kv_seq=keys.shape[-2], d_k=queries.shape[-1])
     scale = queries.shape[-1] ** -0.5 if scale is None else scale
-    rule = _Table(mask) if isinstance(mask, jax.Array) else MaskRule() if mask is None else mask
-    rule.check(keys.shape[-2])
-    keys, values = rule.without_unseen(keys), rule.without_unseen(values)
+    mask = Mask.of(mask)
+    mask.check(queries.shape[-2], keys.shape[-2])
+    keys, values = mask.without_unseen(keys), mask.without_unseen(values)
     wide = [at_least_float32(rows) for rows in (queries * jnp.asarray(scale, queries.dtype), keys, values)]
     learned, fixed = eqx.partition(scheme, eqx.is_inexact_array)
     blocks = [to_blocks(rows, min(block_size, rows.shape[-2])) for rows in wide]
-    out = _blockwise((*blocks, learned), fixed, rule, keys.shape[-2])
+    out = _blockwise((*blocks, learned), fixed, mask, keys.shape[-2])
     return from_blocks(out, queries.shape[-2]).astype(values.dtype)
 
 
 @eqx.filter_custom_vjp
-def _blockwise(differentiable, fixed, rule, kv_seq):
-    return _forward(differentiable, fixed, rule, kv_seq)[0]
+def _blockwise(differentiable, fixed, mask, kv_seq):
+    return _forward(differentiable, fixed, mask, kv_seq)[0]
 
 
 @_blockwise.def_fwd
-def _keep(perturbed, differentiable, fixed, rule, kv_seq):
+def _keep(perturbed, differentiable, fixed, mask, kv_seq):
     # All that is kept beside the result is one number per query: the logarithm of its total.
-    out, log_total = _forward(differentiable, fixed, rule, kv_seq)
+    out, log_total = _forward(differentiable, fixed, mask, kv_seq)
     return out, (out, log_total)
 
 
-def _forward(differentiable, fixed, rule, kv_seq):
+def _forward(differentiable, fixed, mask, kv_seq):
     """Every block of queries meets all blocks of keys, one after the other, and then divides by its totals."""
     queries, keys, values, learned = differentiable
     scheme = eqx.combine(learned, fixed)
@@ -170,7 +106,7 @@ def _forward(differentiable, fixed, rule, kv_seq):
 
         def step(rows, block):
             kv_positions, k, v = block
-            seen = _seen(rule, scheme, q_positions, kv_positions, kv_seq)
+            seen = _seen(mask, scheme, q_positions, kv_positions, kv_seq)
 
             def visit(rows):
                 return online_softmax_step(rows, _scores(q, k, scheme, seen, q_positions, kv_positions), v)
@@ -185,7 +121,7 @@ def _forward(differentiable, fixed, rule, kv_seq):
 
 
 @_blockwise.def_bwd
-def _backward(kept, d_out, perturbed, differentiable, fixed, rule, kv_seq):
+def _backward(kept, d_out, perturbed, differentiable, fixed, mask, kv_seq):
     """Every block of keys meets all blocks of queries, and the weights are computed anew from scores and totals."""
     (out, log_total), (queries, keys, values, learned) = kept, differentiable
     mean_slopes = (d_out * out).sum(axis=-1, keepdims=True)
@@ -197,7 +133,7 @@ def _backward(kept, d_out, perturbed, differentiable, fixed, rule, kv_seq):
         def step(carry, block):
             q_positions, q, d_q, d_o, log_t, mean_slope = block
             scheme = eqx.combine(learned, fixed)
-            seen = _seen(rule, scheme, q_positions, kv_positions, kv_seq)
+            seen = _seen(mask, scheme, q_positions, kv_positions, kv_seq)
 
             def visit(carry, d_q):
                 def scores_of(q, k, learned):
@@ -224,13 +160,13 @@ def _backward(kept, d_out, perturbed, differentiable, fixed, rule, kv_seq):
 def _scores(q, k, scheme, seen, q_positions, kv_positions) -> Float[Array, "*batch q_seq kv_seq"]:
     """A block of the scores, minus infinity where a key is hidden."""
     scores, bias = q @ k.mT, scheme.bias(q_positions, kv_positions)
-    return jnp.where(seen, scores if bias is None else scores + bias, -jnp.inf)
+    return jnp.where(seen, scores if bias is None else scores + bias.astype(scores.dtype), -jnp.inf)
 
 
-def _seen(rule, scheme, q_positions, kv_positions, kv_seq) -> Bool[Array, "*batch q_seq kv_seq"]:
+def _seen(mask, scheme, q_positions, kv_positions, kv_seq) -> Bool[Array, "*batch q_seq kv_seq"]:
     """A block of the mask. Keys that only fill the last block are hidden."""
-    near = scheme.sees(q_positions, kv_positions)
-    return rule(q_positions, kv_positions) & near & (kv_positions < kv_seq)
+    seen, near = mask(q_positions, kv_positions) & (kv_positions < kv_seq), near_keys(scheme, q_positions, kv_positions)
+    return seen if near is None else seen & near
 
 
 def _positions(blocks: Float[Array, "blocks *batch size d"]) -> Integer[Array, "blocks size"]:
@@ -249,3 +185,30 @@ def from_blocks(blocks: Float[Array, "blocks *batch size d"], seq: int) -> Float
     """The inverse of `to_blocks`, for `seq` rows."""
     rows = jnp.moveaxis(blocks, 0, -3)
     return rows.reshape(*rows.shape[:-3], -1, rows.shape[-1])[..., :seq, :]
+
+
+class Blockwise(AttentionKernel):
+    r"""Softmax attention, a block of the scores at a time: the same result in less memory, by `blockwise_attention`.
+
+    **Arguments** `block_size`, as for `blockwise_attention`.
+    """
+
+    has_scores = True
+    block_size: int = eqx.field(static=True)
+
+    @checked
+    def __init__(self, block_size: Positive = 512):
+        self.block_size = block_size
+
+    def attend(self, queries, keys, values, mask, scheme) -> Float[Array, "*batch heads q_seq d_v"]:
+        """Average the values by the weights, block by block."""
+        bias_of(scheme, jnp.arange(1), jnp.arange(1), queries.shape[-3])  # raises if it is made for other heads
+        return blockwise_attention(queries, keys, values, mask, scheme=scheme, block_size=self.block_size)
+
+    def weights(self, queries, keys, mask, scheme) -> Float[Array, "*batch heads q_seq kv_seq"]:
+        """Return the table of the weights, as `Softmax` does."""
+        return SOFTMAX.weights(queries, keys, mask, scheme)
+
+    def attend_to_cache(self, queries, cache, positions, scheme) -> Float[Array, "*batch heads seq d_v"]:
+        """Attend to a cache as `Softmax` does: its scores are a few rows."""
+        return SOFTMAX.attend_to_cache(queries, cache, positions, scheme)

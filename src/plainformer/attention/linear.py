@@ -5,11 +5,12 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Integer
 
 from plainformer.attention.cache import KeyValueCache
-from plainformer.attention.efficiency import MaskRule, from_blocks, to_blocks
+from plainformer.attention.efficiency import from_blocks, to_blocks
+from plainformer.attention.kernels import AttentionKernel
+from plainformer.attention.mask import EVERYTHING, Mask
 from plainformer.attention.self_attention import causal_mask
 from plainformer.checks import Positive, check_axes, checked
-
-EVERYTHING = MaskRule()
+from plainformer.positions.positions import PositionScheme
 
 
 @checked
@@ -25,16 +26,17 @@ def positive_features(rows: Float[Array, "*batch seq d_k"]) -> Float[Array, "*ba
 def linear_weights(
     queries: Float[Array, "*batch q_seq d_k"],
     keys: Float[Array, "*batch kv_seq d_k"],
-    mask: Bool[Array, "*#batch q_seq kv_seq"] | MaskRule | None = None,
+    mask: Bool[Array, "*#batch q_seq kv_seq"] | Mask | None = None,
 ) -> Float[Array, "*batch q_seq kv_seq"]:
     r"""Return how much each query attends to each key: products of positive features, divided by their sum.
 
     Implements `eq-efficiency-linear-weights`; Katharopoulos et al. (2020), equation 4. Zeros for a query that may
     attend to nothing.
     """
-    mask = mask.table(queries.shape[-2], keys.shape[-2]) if isinstance(mask, MaskRule) else mask
+    mask = Mask.of(mask)
     products = positive_features(queries) @ positive_features(keys).mT
-    products = products if mask is None else jnp.where(mask, products, 0)
+    if not mask.hides_nothing:
+        products = jnp.where(mask.table(queries.shape[-2], keys.shape[-2]), products, 0)
     return _divide(products, products.sum(axis=-1, keepdims=True))
 
 
@@ -60,7 +62,7 @@ def linear_attention(
     queries: Float[Array, "*batch q_seq d_k"],
     keys: Float[Array, "*batch kv_seq d_k"],
     values: Float[Array, "*batch kv_seq d_v"],
-    rule: MaskRule = EVERYTHING,
+    mask: Mask = EVERYTHING,
     *,
     block_size: Positive = 128,
 ) -> Float[Array, "*batch q_seq d_v"]:
@@ -72,13 +74,14 @@ def linear_attention(
 
     **Example**: what `linear_weights` says, without them.
 
-    >>> x, rule = jnp.eye(3), pf.attention.MaskRule(causal=True)
-    >>> jnp.allclose(pf.attention.linear_attention(x, x, x, rule), pf.attention.linear_weights(x, x, rule) @ x)
+    >>> x, mask = jnp.eye(3), pf.attention.Mask(causal=True)
+    >>> jnp.allclose(pf.attention.linear_attention(x, x, x, mask), pf.attention.linear_weights(x, x, mask) @ x)
     Array(True, dtype=bool)
     """
-    queries, keys = positive_features(queries), rule.without_unseen(positive_features(keys))
-    values = _with_one(rule.without_unseen(values))
-    if not rule.causal:
+    _check_rule(mask)
+    queries, keys = positive_features(queries), mask.without_unseen(positive_features(keys))
+    values = _with_one(mask.without_unseen(values))
+    if not mask.causal:
         return _averaged(queries @ (keys.mT @ values))
     check_axes("keys", keys, "In causal order each query is a token of its own.", **{"*batch": None},
                kv_seq=queries.shape[-2], d_k=None)  # fmt: skip
@@ -104,13 +107,41 @@ def attend_linearly_to_cache(
     return linear_weights(queries, keys, cache.mask(positions)[..., None, :, :]) @ values
 
 
-def check_linear(mask, scheme) -> None:
-    """Raise `ValueError` for what linear attention cannot do: hide by a table, or add to scores, which it has none."""
-    if isinstance(mask, jax.Array):
-        raise ValueError("mask is a table, which linear attention cannot use; expected a rule: MaskRule(is_token, …).")
-    if scheme.bias(jnp.arange(1), jnp.arange(1)) is not None:
+class LinearKernel(AttentionKernel):
+    r"""Attention without scores, only sums, by `linear_attention`: another model than with the softmax.
+
+    Implements `eq-efficiency-linear` for every head.
+    """
+
+    has_scores = False
+
+    def attend(self, queries, keys, values, mask, scheme) -> Float[Array, "*batch heads q_seq d_v"]:
+        """Average the values by the weights, without making a table of these."""
+        _check_scheme(scheme)
+        return linear_attention(queries, keys, values, mask)
+
+    def weights(self, queries, keys, mask, scheme) -> Float[Array, "*batch heads q_seq kv_seq"]:
+        """Return `linear_weights`, as a table."""
+        _check_scheme(scheme)
+        _check_rule(mask)
+        return linear_weights(queries, keys, mask)
+
+    def attend_to_cache(self, queries, cache, positions, scheme) -> Float[Array, "*batch heads seq d_v"]:
+        """Attend by `linear_weights` to the slots of a cache that hold earlier positions."""
+        return attend_linearly_to_cache(queries, cache, positions)
+
+
+def _check_rule(mask: Mask) -> None:
+    """Raise `ValueError` for a table, of which linear attention never sees the entries."""
+    if mask.allowed is not None:
+        raise ValueError("mask is a table, which linear attention cannot use; expected a rule: Mask(is_token, …).")
+
+
+def _check_scheme(scheme: PositionScheme) -> None:
+    """Raise `ValueError` for a scheme that acts on scores."""
+    if scheme.acts_on_scores or scheme.bias(jnp.arange(1), jnp.arange(1)) is not None:
         name = type(scheme).__name__
-        raise ValueError(f"{name} adds to scores, and linear attention has none; expected learned positions.")
+        raise ValueError(f"{name} acts on scores, and linear attention has none; expected learned positions.")
 
 
 def _with_one(values: Float[Array, "*batch kv_seq d_v"]) -> Float[Array, "*batch kv_seq d_v_and_1"]:

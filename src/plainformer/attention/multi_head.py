@@ -1,29 +1,21 @@
 """Several attention heads side by side: as a sum, as a concatenation, and as one layer (chapter 03)."""
 
 from collections.abc import Callable
-from typing import Any, Literal
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Integer, Num, PRNGKeyArray
 
-from plainformer.attention.cache import KeyValueCache, attend_to_cache
-from plainformer.attention.efficiency import MaskRule, blockwise_attention
-from plainformer.attention.linear import (
-    EVERYTHING,
-    attend_linearly_to_cache,
-    check_linear,
-    linear_attention,
-    linear_weights,
-)
-from plainformer.attention.self_attention import attend, attention_weights
-from plainformer.checks import Positive, check_axes, check_each, checked
-from plainformer.positions.positions import NO_POSITIONS, PositionScheme, bias_of
+from plainformer.attention.kernels import SOFTMAX, AttentionKernel, KeyValueCache
+from plainformer.attention.mask import Mask
+from plainformer.attention.self_attention import attend
+from plainformer.checks import Positive, check_each, checked
+from plainformer.positions.positions import NO_POSITIONS, PositionScheme, rotate_by
+from plainformer.seeing import look, see
 from plainformer.tokens.tokens import Linear
 
 IDENTITY = eqx.nn.Identity()
-AttentionForm = Literal["direct", "blockwise", "linear"]
 
 
 @checked
@@ -108,8 +100,8 @@ class MultiHeadAttention(eqx.Module):
     - `num_kv_heads`: number of key and value heads, a divisor of `num_heads`; `None` for as many.
     - `d_k`, `d_v`: width of a key and of a value in one head; `None` for `d_model / num_heads`.
     - `use_bias`: whether each of the four maps adds a bias, which starts at zero.
-    - `form`: how attention is computed (chapter 11): `"direct"`, by `attend`; `"blockwise"`, with the same result; or
-      `"linear"`, which is another layer.
+    - `kernel`: what makes the heads of queries, keys and values: `Softmax()`, or of chapter 11 `Blockwise()`, with the
+      same result, or `LinearKernel()`.
     - `query_norm`, `key_norm`: what every query and every key goes through before positions turn them, such as
       `RMSNorm(d_k)`, as in Qwen3 (Yang et al., 2025, section 2); nothing by default.
     - `key`: random key for the weight matrices (Glorot normal).
@@ -133,7 +125,7 @@ class MultiHeadAttention(eqx.Module):
     key_norm: Callable
     num_heads: int = eqx.field(static=True)
     num_kv_heads: int = eqx.field(static=True)
-    form: str = eqx.field(static=True)
+    kernel: AttentionKernel
 
     @checked
     def __init__(
@@ -145,7 +137,7 @@ class MultiHeadAttention(eqx.Module):
         d_k: Positive | None = None,
         d_v: Positive | None = None,
         use_bias: bool = False,
-        form: AttentionForm = "direct",
+        kernel: AttentionKernel = SOFTMAX,
         query_norm: Callable = IDENTITY,
         key_norm: Callable = IDENTITY,
         key: PRNGKeyArray,
@@ -165,7 +157,7 @@ class MultiHeadAttention(eqx.Module):
         self.value = of_heads(num_kv_heads, d_v, value_key)
         self.output = Linear(num_heads * d_v, d_model, use_bias=use_bias, key=output_key)
         self.query_norm, self.key_norm = query_norm, key_norm
-        self.num_heads, self.num_kv_heads, self.form = num_heads, num_kv_heads, form
+        self.num_heads, self.num_kv_heads, self.kernel = num_heads, num_kv_heads, kernel
 
     @property
     def d_model(self) -> int:
@@ -176,7 +168,7 @@ class MultiHeadAttention(eqx.Module):
     def __call__(
         self,
         x: Float[Array, "*batch seq d_model"],
-        mask: Bool[Array, "*#batch seq kv_seq"] | MaskRule | None = None,
+        mask: Bool[Array, "*#batch seq kv_seq"] | Mask | None = None,
         *,
         context: Float[Array, "*batch kv_seq d_model"] | None = None,
         scheme: PositionScheme = NO_POSITIONS,
@@ -187,60 +179,42 @@ class MultiHeadAttention(eqx.Module):
         to the scores; rows of `x` and of `context` both count from 0. A row that may attend to nothing gets the output
         bias, or zeros.
         """
-        queries, keys, values, mask = self._project(x, mask, context, scheme)
-        heads = FORMS[self.form](queries, keys, values, mask, scheme)
-        return self.output(merge_heads(heads))
-
-    @checked
-    def attention_weights(
-        self,
-        x: Float[Array, "*batch seq d_model"],
-        mask: Bool[Array, "*#batch seq kv_seq"] | MaskRule | None = None,
-        *,
-        context: Float[Array, "*batch kv_seq d_model"] | None = None,
-        scheme: PositionScheme = NO_POSITIONS,
-    ) -> Float[Array, "*batch heads seq kv_seq"]:
-        """Return the attention weights of every head, for the same arguments as a call."""
-        queries, keys, _, mask = self._project(x, mask, context, scheme)
-        if self.form == "linear":
-            return linear_weights(queries, keys, mask)
-        table, bias = _tables(queries, keys, mask, scheme)
-        return attention_weights(queries, keys, table, bias=bias)
-
-    def _project(self, x, mask, context, scheme):
-        """Queries, keys and values of all heads, with a mask for each, ready for `FORMS`."""
-        context = x if context is None else context
-        queries = self.query_norm(split_heads(self.query(x), self.num_heads))
-        keys = self.key_norm(split_heads(self.key(context), self.num_kv_heads))
-        values = split_heads(self.value(context), self.num_kv_heads)
-        queries, keys = scheme.rotate(queries), scheme.rotate(keys)
-        if isinstance(mask, jax.Array) and mask.shape[-1] != context.shape[-2]:
-            kv_seq = context.shape[-2]
-            raise ValueError(f"mask has {mask.shape[-1]} columns; expected kv_seq={kv_seq}, one for each key.")
+        context, mask = x if context is None else context, Mask.of(mask)
+        mask.check(x.shape[-2], context.shape[-2])
+        queries, keys, values = self._queries(x, scheme), self._keys(context, scheme), self._values(context)
         # A group of query heads shares one key head: repeat it, so that every query head has a partner.
         group = self.num_heads // self.num_kv_heads
         keys, values = jnp.repeat(keys, group, axis=-3), jnp.repeat(values, group, axis=-3)
-        if mask is not None:  # the same for every head
-            mask = mask.for_heads() if isinstance(mask, MaskRule) else mask[..., None, :, :]
-        return queries, keys, values, mask
+        heads = self.kernel(queries, keys, values, mask.for_heads(), scheme)
+        return self.output(merge_heads(heads))
 
-    def make_cache(self, capacity: int, *, batch: tuple[int, ...] = (), sliding: bool = False) -> KeyValueCache:
-        """Make an empty cache with room for `capacity` tokens, of each text of a batch (chapter 07)."""
-        d_k, d_v = self._head_widths()
-        dtype = self.key.weight.dtype
-        return KeyValueCache(self.num_kv_heads, capacity, d_k, d_v, batch=batch, dtype=dtype, sliding=sliding)
+    def attention_weights(self, x, mask=None, **options) -> Float[Array, "*batch heads seq kv_seq"]:
+        """Return the attention weights of every head, for the same arguments as a call."""
+        return look(self, x, mask, **options)[1]["weights"]
+
+    def _queries(self, x, scheme, positions=None) -> Float[Array, "*batch heads seq d_k"]:
+        """The queries of all heads, turned by their positions."""
+        queries = self.query_norm(split_heads(self.query(x), self.num_heads))
+        return see("queries", rotate_by(scheme, queries, positions))
+
+    def _keys(self, context, scheme, positions=None) -> Float[Array, "*batch kv_heads kv_seq d_k"]:
+        """The keys, as many as there are key heads, turned by their positions."""
+        keys = self.key_norm(split_heads(self.key(context), self.num_kv_heads))
+        return see("keys", rotate_by(scheme, keys, positions))
+
+    def _values(self, context) -> Float[Array, "*batch kv_heads kv_seq d_v"]:
+        """The values, as many as there are key heads."""
+        return see("values", split_heads(self.value(context), self.num_kv_heads))
+
+    def make_cache(self, capacity: int, **options) -> KeyValueCache:
+        """Make an empty cache with room for `capacity` tokens (chapter 07); options as for `KeyValueCache`."""
+        return self.kernel.make_cache(
+            self.num_kv_heads, capacity, *self._head_widths(), dtype=self.key.weight.dtype, **options
+        )
 
     def _head_widths(self) -> tuple[int, int]:
         """Width of a key and of a value in one head."""
         return self.key.weight.shape[1] // self.num_kv_heads, self.value.weight.shape[1] // self.num_kv_heads
-
-    def _check_cache(self, cache: KeyValueCache, batch: tuple[int, ...]) -> None:
-        """Raise `ValueError` unless a cache is of this layer and of these texts: `append` looks when called alone."""
-        d_k, d_v = self._head_widths()
-        shared: dict[str, Any] = {"*batch": batch, "kv_heads": self.num_kv_heads}
-        hint = f"The cache is of another layer or of other texts: make it by this one's make_cache(…, batch={batch})."
-        check_axes("cache.keys", cache.keys, hint, **shared, d_k=d_k, capacity=None)
-        check_axes("cache.values", cache.values, hint, **shared, capacity=None, d_v=d_v)
 
     @checked
     def extend(
@@ -256,13 +230,11 @@ class MultiHeadAttention(eqx.Module):
         `positions` says where the tokens stand in their text, -1 for padding. Returns what a causal call on the whole
         text would give for these tokens, and the longer cache.
         """
-        self._check_cache(cache, x.shape[:-2])
-        queries = scheme.rotate(self.query_norm(split_heads(self.query(x), self.num_heads)), positions[..., None, :])
-        keys = scheme.rotate(self.key_norm(split_heads(self.key(x), self.num_kv_heads)), positions[..., None, :])
-        values = split_heads(self.value(x), self.num_kv_heads)
-        cache = cache.append(keys, values, positions)
-        heads = self._read(queries, cache, positions, scheme)
-        return self.output(merge_heads(heads)), cache
+        cache.check(self.num_kv_heads, *self._head_widths(), batch=x.shape[:-2])
+        places = positions[..., None, :]  # the same in every head
+        cache = cache.append(self._keys(x, scheme, places), self._values(x), positions)
+        heads = self.kernel.attend_to_cache(self._queries(x, scheme, places), cache, positions, scheme)
+        return self.output(merge_heads(see("heads", heads))), cache
 
     @checked
     def cache_context(
@@ -276,53 +248,17 @@ class MultiHeadAttention(eqx.Module):
         check_each(Positive, kv_seq=context.shape[-2])
         is_token = jnp.ones(context.shape[:-1], bool) if is_token is None else is_token
         context = jnp.where(is_token[..., None], context, 0)  # padding may hold NaN
-        keys = self.key_norm(split_heads(self.key(context), self.num_kv_heads))
-        values = split_heads(self.value(context), self.num_kv_heads)
         empty = self.make_cache(context.shape[-2], batch=is_token.shape[:-1])
-        return empty.append(keys, values, jnp.where(is_token, 0, -1))
+        return empty.append(self._keys(context, NO_POSITIONS), self._values(context), jnp.where(is_token, 0, -1))
 
     @checked
     def attend_cached(
         self, x: Float[Array, "*batch seq d_model"], cache: KeyValueCache, positions: Integer[Array, "*batch seq"]
     ) -> Float[Array, "*batch seq d_model"]:
         """Attend from each token to a context that `cache_context` keeps; padding, at position -1, to nothing."""
-        self._check_cache(cache, x.shape[:-2])
-        queries = self.query_norm(split_heads(self.query(x), self.num_heads))
-        return self.output(merge_heads(self._read(queries, cache, positions, NO_POSITIONS)))
-
-    def _read(self, queries, cache, positions, scheme) -> Float[Array, "*batch heads seq d_v"]:
-        """Attend to a cache, by the softmax or without."""
-        if self.form == "linear":
-            return attend_linearly_to_cache(queries, cache, positions)
-        return attend_to_cache(queries, cache, positions, scheme)
-
-
-def _direct(queries, keys, values, mask, scheme) -> Float[Array, "*batch heads seq d_v"]:
-    """All scores of a head at once, in a table."""
-    table, bias = _tables(queries, keys, mask, scheme)
-    return attend(queries, keys, values, table, bias=bias)
-
-
-def _blockwise(queries, keys, values, mask, scheme) -> Float[Array, "*batch heads seq d_v"]:
-    """A block of the scores at a time."""
-    bias_of(scheme, jnp.arange(1), jnp.arange(1), queries.shape[-3])  # raises if it is made for other heads
-    return blockwise_attention(queries, keys, values, mask, scheme=scheme)
-
-
-def _linear(queries, keys, values, mask, scheme) -> Float[Array, "*batch heads seq d_v"]:
-    """No scores, only sums."""
-    check_linear(mask, scheme)
-    return linear_attention(queries, keys, values, mask or EVERYTHING)
-
-
-FORMS = {"direct": _direct, "blockwise": _blockwise, "linear": _linear}
-
-
-def _tables(queries, keys, mask, scheme):
-    """The mask and what positions add to the scores, each for all queries and keys."""
-    num_heads, seq, kv_seq = queries.shape[-3], queries.shape[-2], keys.shape[-2]
-    table = mask.table(seq, kv_seq) if isinstance(mask, MaskRule) else mask
-    return table, bias_of(scheme, jnp.arange(seq), jnp.arange(kv_seq), num_heads)
+        cache.check(self.num_kv_heads, *self._head_widths(), batch=x.shape[:-2])
+        heads = self.kernel.attend_to_cache(self._queries(x, NO_POSITIONS), cache, positions, NO_POSITIONS)
+        return self.output(merge_heads(see("heads", heads)))
 
 
 def check_width(d_model: int, num_heads: int, hint: str = "") -> None:

@@ -10,6 +10,7 @@ from jaxtyping import Array, Float, PRNGKeyArray
 
 from plainformer.attention.self_attention import at_least_float32
 from plainformer.checks import NonNegative, Positive, Rate, check_each, checked
+from plainformer.seeing import see
 from plainformer.tokens.tokens import Linear
 
 ACTIVATIONS = {
@@ -131,7 +132,7 @@ class FeedForward(eqx.Module):
 
     def __call__(self, x: Float[Array, "*batch d_model"]) -> Float[Array, "*batch d_model"]:
         """Apply the network to each row of `x`."""
-        return self.down(ACTIVATIONS[self.activation](self.up(x)))
+        return self.down(see("hidden", ACTIVATIONS[self.activation](self.up(x))))
 
 
 class SwiGLU(eqx.Module):
@@ -159,7 +160,7 @@ class SwiGLU(eqx.Module):
 
     def __call__(self, x: Float[Array, "*batch d_model"]) -> Float[Array, "*batch d_model"]:
         """Apply the network to each row of `x`."""
-        return self.down(ACTIVATIONS[self.activation](self.gate(x)) * self.up(x))
+        return self.down(see("hidden", ACTIVATIONS[self.activation](self.gate(x)) * self.up(x)))
 
 
 @checked

@@ -1,23 +1,25 @@
 """What makes a stack of blocks what it is, and its parts made of that (chapters 06 to 10)."""
 
 import dataclasses
-from typing import Literal
+from collections.abc import Callable
+from typing import Any, Literal
 
 import jax
 from jaxtyping import PRNGKeyArray
 
-from plainformer.attention.multi_head import IDENTITY, AttentionForm, MultiHeadAttention, check_groups, check_width
-from plainformer.blocks.blocks import NormPlacement, ParallelBlock, TransformerBlock
+from plainformer.attention.efficiency import Blockwise
+from plainformer.attention.kernels import SOFTMAX, AttentionKernel
+from plainformer.attention.linear import LinearKernel
+from plainformer.attention.multi_head import IDENTITY, MultiHeadAttention, check_groups, check_width
+from plainformer.blocks.blocks import Block, CrossBlock, NormPlacement, ParallelBlock
 from plainformer.blocks.layers import Activation, FeedForward, LayerNorm, Norm, RMSNorm, SwiGLU
 from plainformer.checks import NonNegative, Positive, PositiveFloat, Rate, check_fields, checked
-from plainformer.positions.alibi import AlibiPositions
-from plainformer.positions.grid import GridPositions
-from plainformer.positions.positions import NO_POSITIONS, LearnedPositions, PositionScheme
-from plainformer.positions.relative import RelativePositions
-from plainformer.positions.rotary import Fraction, RotaryPositions
-from plainformer.positions.sinusoidal import SinusoidalPositions
+from plainformer.positions.positions import Place, PositionScheme
+from plainformer.positions.rotary import Fraction
+from plainformer.positions.schemes import SCHEMES, SchemeName
 
-SchemeName = Literal["learned", "sinusoidal", "sinusoidal_2d", "rotary", "relative", "alibi", "none"]
+KernelName = Literal["direct", "blockwise", "linear"]
+KERNELS: dict[KernelName, AttentionKernel] = {"direct": SOFTMAX, "blockwise": Blockwise(), "linear": LinearKernel()}
 # The networks with a gate, and the activation of each one's gate.
 GATES: dict[str, Activation] = {"swiglu": "silu", "geglu": "gelu", "geglu_tanh": "gelu_tanh"}
 Network = Literal[Activation, "swiglu", "geglu", "geglu_tanh"]
@@ -68,7 +70,7 @@ class StackConfig:
     d_k: Positive | None = None
     d_v: Positive | None = None
     d_ff: Positive | None = None
-    attention: AttentionForm = "direct"
+    attention: KernelName = "direct"
     norm: Literal["layer", "rms"] = "layer"
     norm_eps: NonNegative = 1e-5
     norm_placement: NormPlacement = "pre"
@@ -91,18 +93,13 @@ class StackConfig:
         check_groups(self.num_heads, self.num_kv_heads)
         if self.parallel and self.norm_placement == "post":
             raise ValueError("norm_placement is 'post'; expected 'pre' for parallel=True, sublayers side by side.")
-        scheme, width = self.position_scheme, self.d_model
-        if self.attention == "linear" and (scheme in ("rotary", "relative", "alibi") or self.window is not None):
-            what = f"position_scheme {scheme!r}" if self.window is None else f"window {self.window}"
-            raise ValueError(f"{what} acts on scores, which attention='linear' has not; expected learned positions.")
-        turned = int(self.rotary_fraction * self.key_width)
-        if scheme == "rotary" and (turned % 2 or turned == 0):
+        scheme = SCHEMES[self.position_scheme]
+        if not KERNELS[self.attention].has_scores and (scheme.acts_on_scores or self.window is not None):
+            what = f"position_scheme {self.position_scheme!r}" if self.window is None else f"window {self.window}"
             raise ValueError(
-                f"Of the {self.key_width} columns of a key, rotary_fraction={self.rotary_fraction} turns {turned}; "
-                "expected an even number above 0, as columns turn in pairs. Change d_model, num_heads or d_k."
+                f"{what} acts on scores, which attention={self.attention!r} has not; expected learned positions."
             )
-        if width % (multiple := {"sinusoidal": 2, "sinusoidal_2d": 4}.get(scheme, 1)):
-            raise ValueError(f"d_model is {width}; expected a multiple of {multiple} for position_scheme={scheme!r}.")
+        scheme.check(self)
 
     @property
     def inner_width(self) -> int:
@@ -128,35 +125,47 @@ def make_norm(config: StackConfig) -> Norm:
 
 
 @checked
-def make_block(config: StackConfig, *, cross_attention: bool = False, key: PRNGKeyArray) -> TransformerBlock:
+def make_block(
+    config: StackConfig, *, cross_attention: bool = False, key: PRNGKeyArray
+) -> Block | CrossBlock | ParallelBlock:
     """Make one block of a configuration, with cross-attention or without."""
     attention_key, cross_key, feed_forward_key = jax.random.split(key, 3)
+    parts: dict[str, Any] = {
+        "attention_norm": make_norm(config),
+        "attention": _make_attention(config, _norm_of_heads(config), key=attention_key),
+        "feed_forward_norm": make_norm(config),
+        "feed_forward": _make_network(config, key=feed_forward_key),
+        "norm_placement": config.norm_placement,
+        "dropout_rate": config.dropout_rate,
+    }
+    if config.parallel and cross_attention:
+        raise ValueError("parallel=True is for blocks that read no context; expected cross_attention=False.")
+    if cross_attention:
+        return CrossBlock(**parts, cross_norm=make_norm(config), cross_attention=_make_attention(config, key=cross_key))
+    return (ParallelBlock if config.parallel else Block)(**parts)
 
-    def fields(*names):
-        return {name: getattr(config, name) for name in names}
 
-    def make_attention(key, **norms):
-        kinds = fields("num_kv_heads", "d_k", "d_v", "use_bias") | {"form": config.attention}
-        return MultiHeadAttention(config.d_model, config.num_heads, **kinds, **norms, key=key)
-
-    def make_network(key):
-        if config.activation in GATES:
-            return SwiGLU(config.d_model, config.inner_width, activation=GATES[config.activation], key=key)
-        return FeedForward(config.d_model, config.inner_width, **fields("activation", "use_bias"), key=key)
-
-    def norm_of_heads():
-        return RMSNorm(config.key_width, eps=config.norm_eps) if config.qk_norm else IDENTITY
-
-    return (ParallelBlock if config.parallel else TransformerBlock)(
-        attention_norm=make_norm(config),
-        attention=make_attention(attention_key, query_norm=norm_of_heads(), key_norm=norm_of_heads()),
-        feed_forward_norm=make_norm(config),
-        feed_forward=make_network(feed_forward_key),
-        cross_norm=make_norm(config) if cross_attention else None,
-        cross_attention=make_attention(cross_key) if cross_attention else None,
-        norm_placement=config.norm_placement,
-        dropout_rate=config.dropout_rate,
+def _make_attention(config: StackConfig, norm_of_heads: Callable = IDENTITY, *, key) -> MultiHeadAttention:
+    """Make the attention of a block, with a norm of every query and every key."""
+    sizes: dict[str, Any] = {name: getattr(config, name) for name in ("num_kv_heads", "d_k", "d_v", "use_bias")}
+    norms: dict[str, Any] = {"query_norm": norm_of_heads, "key_norm": norm_of_heads}
+    return MultiHeadAttention(
+        config.d_model, config.num_heads, **sizes, kernel=KERNELS[config.attention], **norms, key=key
     )
+
+
+def _norm_of_heads(config: StackConfig) -> Callable:
+    """Make what normalises a query or a key, if anything does."""
+    return RMSNorm(config.key_width, eps=config.norm_eps) if config.qk_norm else IDENTITY
+
+
+def _make_network(config: StackConfig, *, key) -> FeedForward | SwiGLU:
+    """Make the token-wise network of a block, with a gate if its activation has one."""
+    sizes = config.d_model, config.inner_width
+    if config.activation in GATES:
+        return SwiGLU(*sizes, activation=GATES[config.activation], key=key)
+    activation: Any = config.activation
+    return FeedForward(*sizes, activation=activation, use_bias=config.use_bias, key=key)
 
 
 def make_scheme(
@@ -168,25 +177,6 @@ def make_scheme(
     class_token: bool = False,
     key: PRNGKeyArray,
 ) -> PositionScheme:
-    """Make the position scheme that a configuration names, for `max_len` positions.
-
-    `causal` says whether keys lie in the past only; `grid`, how many patches an image is high and wide, and
-    `class_token`, whether there is one before them.
-    """
-    match config.position_scheme:
-        case "learned":
-            return LearnedPositions(max_len, config.d_model, key=key)
-        case "sinusoidal":
-            return SinusoidalPositions(config.d_model)
-        case "sinusoidal_2d" if grid is not None:
-            return GridPositions(*grid, config.d_model, class_token)
-        case "sinusoidal_2d":
-            raise ValueError("position_scheme 'sinusoidal_2d' is for images, as in ViT; expected one for sequences.")
-        case "rotary":
-            return RotaryPositions(base=config.rope_theta, fraction=config.rotary_fraction)
-        case "relative":
-            buckets = {"num_buckets": config.num_buckets, "max_distance": config.max_distance}
-            return RelativePositions(config.num_heads, **buckets, causal=causal, key=key)
-        case "alibi":
-            return AlibiPositions(config.num_heads)
-    return NO_POSITIONS
+    """Make the position scheme that a configuration names, for `max_len` positions; all else as for `Place`."""
+    place = Place(max_len, causal, grid, class_token)
+    return SCHEMES[config.position_scheme].made_for(config, place, key=key)

@@ -8,11 +8,13 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, Integer, PRNGKeyArray
 
 from plainformer.attention.cache import KeyValueCache, ready_to_extend
-from plainformer.attention.efficiency import MaskRule
+from plainformer.attention.mask import Mask
 from plainformer.blocks.layers import Norm
 from plainformer.checks import Positive, check_fields, check_length, checked
 from plainformer.models.config import StackConfig, make_norm, make_scheme
-from plainformer.models.stack import Stack, add_positions
+from plainformer.models.stack import Stack
+from plainformer.positions.positions import add_positions
+from plainformer.seeing import look, named
 from plainformer.tokens.tokens import Linear, TokenEmbedding, linear
 
 
@@ -89,19 +91,23 @@ class Decoder(eqx.Module):
         Row n depends on tokens 0 to n alone. With a random `key`, as in training, dropout is on. Raises `ValueError` if
         a text is empty or longer than `context_len`, or an id is out of range.
         """
-        return self.logits(self.residual_stream(tokens, key=key)[-1])
+        return self.logits(self._read(tokens, key=key))
+
+    def _read(self, tokens, *, key=None) -> Float[Array, "*batch seq d_model"]:
+        """The rows that the last block returns."""
+        return named("stack", self.stack)(self._embed(tokens), Mask(causal=True), key=key)
 
     @checked
     def residual_stream(
         self, tokens: Integer[Array, "*batch seq"], *, key: PRNGKeyArray | None = None
     ) -> list[Float[Array, "*batch seq d_model"]]:
         """Return what enters the first block and what leaves each; arguments as for a call."""
-        return self.stack.residual_stream(self._embed(tokens), MaskRule(causal=True), key=key)
+        return self.stack.stream_in(look(self._read, tokens, key=key)[1])
 
     @checked
     def attention_weights(self, tokens: Integer[Array, "*batch seq"]) -> Float[Array, "*batch layers heads seq seq"]:
         """Return the attention weights of every block and head; arguments as for a call."""
-        return self.stack.attention_weights(self._embed(tokens), MaskRule(causal=True))[0]
+        return self.stack.weights_in(look(self._read, tokens)[1])
 
     @checked
     def logits(self, x: Float[Array, "*batch seq d_model"]) -> Float[Array, "*batch seq vocab_size"]:
@@ -112,7 +118,7 @@ class Decoder(eqx.Module):
     @property
     def can_slide(self) -> bool:
         """Whether a window may slide over a text longer than `context_len`: if the position scheme says so."""
-        return getattr(self.stack.scheme, "can_slide", False)
+        return self.stack.scheme.can_slide
 
     def make_cache(
         self, capacity: int | None = None, *, batch: tuple[int, ...] = (), sliding: bool = False
@@ -141,7 +147,8 @@ class Decoder(eqx.Module):
         cache is full, or if a position is outside the table of learned ones, which ends at `context_len`.
         """
         cache, positions = ready_to_extend(cache, len(self.stack.blocks), tokens, positions)
-        return self.stack.extend(self._embed(tokens, jnp.maximum(positions, 0)), cache, positions)
+        extend = named("stack", self.stack.extend)
+        return extend(self._embed(tokens, jnp.maximum(positions, 0)), cache, positions)
 
     def _embed(self, tokens, positions=None) -> Float[Array, "*batch seq d_model"]:
         check_length("tokens", tokens.shape[-1], self.config.context_len, "context_len")

@@ -1,17 +1,21 @@
 """The encoder: a stack of blocks in which every token sees every other one (chapter 08)."""
 
+import abc
 import dataclasses
+from typing import Any
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Integer, PRNGKeyArray
 
-from plainformer.attention.efficiency import MaskRule
+from plainformer.attention.mask import Mask
 from plainformer.blocks.layers import Norm
 from plainformer.checks import Natural, Positive, check_fields, check_length, checked, refuse
 from plainformer.models.config import StackConfig, make_norm, make_scheme
-from plainformer.models.stack import Stack, add_positions
+from plainformer.models.stack import Stack
+from plainformer.positions.positions import add_positions, embed_by
+from plainformer.seeing import look, named
 from plainformer.tokens.patches import two_sides
 from plainformer.tokens.tokens import UNIT_VARIANCE, Linear, TokenEmbedding
 
@@ -47,12 +51,83 @@ class EncoderConfig:
         check_fields(self)
 
 
-class Encoder(eqx.Module):
+class AbstractEncoder(eqx.Module):
+    """What the encoder of texts and the one of rows share: all but the embedding of what comes in."""
+
+    class_token: eqx.AbstractVar[Float[Array, " d_model"] | None]
+    segment_embedding: eqx.AbstractVar[TokenEmbedding | None]
+    embedding_norm: eqx.AbstractVar[Norm | None]
+    stack: eqx.AbstractVar[Stack]
+    config: eqx.AbstractVar[EncoderConfig]
+
+    @abc.abstractmethod
+    def embed(self, inputs, is_token=None, segments=None) -> Float[Array, "*batch rows d_model"]:
+        """Return the rows that enter the first block, a class token in front if there is one."""
+
+    def __call__(
+        self,
+        inputs,
+        is_token: Bool[Array, "*batch seq"] | None = None,
+        segments: Integer[Array, "*batch seq"] | None = None,
+        *,
+        key: PRNGKeyArray | None = None,
+    ) -> Float[Array, "*batch rows d_model"]:
+        """Return a vector for each token, from the whole text.
+
+        `inputs` are ids, `(*batch, seq)`, or for `RowEncoder` rows of numbers, `(*batch, seq, d_in)`. The class token,
+        if there is one, is a further row in front. `is_token` says `False` where a shorter text is padded, on the
+        right, as positions count from the left: nobody attends to padding, and its own rows mean nothing. `segments`
+        numbers the segment of each token. With a random `key`, as in training, dropout is on. Raises `ValueError` if a
+        text is empty, all padding or longer than `context_len`, or an id is out of range.
+        """
+        return self.stack.normalise(self.read(inputs, is_token, segments, key=key))
+
+    def read(self, inputs, is_token=None, segments=None, *, key=None) -> Float[Array, "*batch rows d_model"]:
+        """Return the rows that the last block returns, before the norm at the end; arguments as for a call."""
+        x = self.embed(inputs, is_token, segments)
+        return named("stack", self.stack)(x, self._mask(is_token), key=key)
+
+    def residual_stream(
+        self, inputs, is_token=None, segments=None, *, key: PRNGKeyArray | None = None
+    ) -> list[Float[Array, "*batch rows d_model"]]:
+        """Return what enters the first block and what leaves each; arguments as for a call."""
+        return self.stack.stream_in(look(self.read, inputs, is_token, segments, key=key)[1])
+
+    def attention_weights(self, inputs, is_token=None, segments=None) -> Float[Array, "*batch layers heads rows rows"]:
+        """Return the attention weights of every block and head; arguments as for a call."""
+        return self.stack.weights_in(look(self.read, inputs, is_token, segments)[1])
+
+    def _with_marks(self, x, segments) -> Float[Array, "*batch rows d_model"]:
+        """Embedded tokens with their segments, and the class token in front of them."""
+        check_length("A text", x.shape[-2], self.config.context_len, "context_len")
+        if (segments is None) != (self.segment_embedding is None):
+            num = self.config.num_segments
+            raise ValueError(
+                f"segments are {'missing' if segments is None else 'given'}; expected "
+                f"{f'one of {num} numbers for each token' if num else 'none'}, as num_segments is {num}."
+            )
+        if self.segment_embedding is not None:
+            x = x + self.segment_embedding(segments)
+        if self.class_token is not None:
+            first = jnp.broadcast_to(self.class_token, (*x.shape[:-2], 1, x.shape[-1]))
+            x = jnp.concatenate([first, x], axis=-2)
+        return x
+
+    def _mask(self, is_token) -> Mask:
+        """Nobody attends to padding."""
+        if is_token is None:
+            return Mask()
+        empty = ~is_token.any(axis=-1)
+        is_token = refuse(is_token, empty, "is_token", "a token in each text: leave out what is all padding.")
+        if self.class_token is not None:
+            is_token = jnp.concatenate([jnp.ones((*is_token.shape[:-1], 1), bool), is_token], axis=-1)
+        return Mask(is_token)
+
+
+class Encoder(AbstractEncoder):
     r"""An encoder: it turns a text into one vector per token, each of which knows of the whole text.
 
     Implements `eq-encoder-model`; Vaswani et al. (2017), section 3.1; Devlin et al. (2019), section 3.
-
-    `grid` says how many patches an image is high and wide, for two-dimensional positions.
 
     **Differs from the papers**: with sinusoidal positions, vectors of the vocabulary are multiplied by the root of
     `d_model`, as in `Decoder`; a class token is a vector of its own rather than an entry of the vocabulary, which can
@@ -66,7 +141,44 @@ class Encoder(eqx.Module):
     (3, 8)
     """
 
-    embedding: TokenEmbedding | Linear
+    embedding: TokenEmbedding
+    class_token: Float[Array, " d_model"] | None
+    segment_embedding: TokenEmbedding | None
+    embedding_norm: Norm | None
+    stack: Stack
+    config: EncoderConfig = eqx.field(static=True)
+
+    @checked
+    def __init__(self, config: EncoderConfig, *, key: PRNGKeyArray):
+        if config.vocab_size is None:
+            raise ValueError("The configuration has d_in and no vocab_size; expected a vocabulary, or take RowEncoder.")
+        embedding_key, *keys = _keys_of(config, key)
+        self.config = config
+        self.embedding = TokenEmbedding(config.vocab_size, config.stack.d_model, key=embedding_key)
+        self.class_token, self.segment_embedding, self.embedding_norm, self.stack = _make_parts(config, None, keys)
+
+    @checked
+    def embed(
+        self,
+        inputs: Integer[Array, "*batch seq"],
+        is_token: Bool[Array, "*batch seq"] | None = None,
+        segments: Integer[Array, "*batch seq"] | None = None,
+    ) -> Float[Array, "*batch rows d_model"]:
+        """Return the rows that enter the first block, a class token in front if there is one."""
+        x = add_positions(self._with_marks(self.embedding(inputs), segments), self.stack.scheme)
+        return x if self.embedding_norm is None else self.embedding_norm(x)
+
+
+class RowEncoder(AbstractEncoder):
+    r"""An encoder whose tokens come in as rows of numbers, such as the patches of an image.
+
+    Implements `eq-encoder-model`, with a linear map for an embedding; Dosovitskiy et al. (2021), equation 1.
+
+    **Arguments** a configuration with `d_in`; `grid`, how many patches an image is high and wide, for two-dimensional
+    positions; random key.
+    """
+
+    embedding: Linear
     class_token: Float[Array, " d_model"] | None
     segment_embedding: TokenEmbedding | None
     embedding_norm: Norm | None
@@ -75,102 +187,50 @@ class Encoder(eqx.Module):
 
     @checked
     def __init__(self, config: EncoderConfig, *, grid: tuple[int, int] | None = None, key: PRNGKeyArray):
-        grid = None if grid is None else two_sides("grid", grid)
+        if config.d_in is None:
+            raise ValueError("The configuration has vocab_size and no d_in; expected a width of rows, or take Encoder.")
+        embedding_key, *keys = _keys_of(config, key)
         self.config, sizes = config, config.stack
-        d_model, has_class_token = sizes.d_model, config.use_class_token
-        embedding_key, class_key, segment_key, scheme_key, *block_keys = jax.random.split(key, 4 + sizes.num_layers)
-        if config.vocab_size is not None:
-            self.embedding = TokenEmbedding(config.vocab_size, d_model, key=embedding_key)
-        elif config.d_in is not None:
-            self.embedding = Linear(
-                config.d_in, d_model, use_bias=sizes.use_bias, initialiser=UNIT_VARIANCE, key=embedding_key
-            )
-        self.class_token = 0.02 * jax.random.normal(class_key, (d_model,)) if has_class_token else None
-        num_segments = config.num_segments
-        self.segment_embedding = TokenEmbedding(num_segments, d_model, key=segment_key) if num_segments else None
-        self.embedding_norm = make_norm(sizes) if config.embedding_norm else None
-        max_len = config.context_len + has_class_token
-        scheme = make_scheme(sizes, max_len, causal=False, grid=grid, class_token=has_class_token, key=scheme_key)
-        self.stack = Stack(sizes, scheme, keys=block_keys)
-
-    def __call__(
-        self,
-        inputs,
-        is_token: Bool[Array, "*batch seq"] | None = None,
-        segments: Integer[Array, "*batch seq"] | None = None,
-        *,
-        key: PRNGKeyArray | None = None,
-    ) -> Float[Array, "*batch rows d_model"]:
-        """Return a vector for each token of a text, from the whole of it.
-
-        `inputs` are ids, `(*batch, seq)`, or, with `d_in`, rows of numbers, `(*batch, seq, d_in)`. The class token, if
-        there is one, is a further row in front. `is_token` says `False` where a shorter text is padded, on the right,
-        as positions count from the left: nobody attends to padding, and its own rows mean nothing. `segments` numbers
-        the segment of each token. With a random `key`, as in training, dropout is on. Raises `ValueError` if a text is
-        empty, all padding or longer than `context_len`, or an id is out of range.
-        """
-        return self.stack(*self._embed(inputs, is_token, segments), key=key)
-
-    def residual_stream(
-        self, inputs, is_token=None, segments=None, *, key: PRNGKeyArray | None = None
-    ) -> list[Float[Array, "*batch rows d_model"]]:
-        """Return what enters the first block and what leaves each; arguments as for a call."""
-        return self.stack.residual_stream(*self._embed(inputs, is_token, segments), key=key)
-
-    def attention_weights(self, inputs, is_token=None, segments=None) -> Float[Array, "*batch layers heads rows rows"]:
-        """Return the attention weights of every block and head; arguments as for a call."""
-        return self.stack.attention_weights(*self._embed(inputs, is_token, segments))[0]
-
-    def _embed(self, inputs, is_token, segments):
-        """The rows that enter the first block, class token in front, and the mask: nobody attends to padding."""
-        config, scheme = self.config, self.stack.scheme
-        x = (self._of_ids if config.d_in is None else self._of_rows)(inputs, is_token, segments)
-        check_length("A text", x.shape[-2], config.context_len, "context_len")
-        if self.segment_embedding is not None:
-            x = x + self.segment_embedding(segments)
-        if self.class_token is not None:
-            first = jnp.broadcast_to(self.class_token, (*x.shape[:-2], 1, x.shape[-1]))
-            x = jnp.concatenate([first, x], axis=-2)
-        x = scheme.embed(x) if config.vocab_size is None else add_positions(x, scheme)
-        x = x if self.embedding_norm is None else self.embedding_norm(x)
-        if is_token is None:
-            return x, None
-        empty = ~is_token.any(axis=-1)
-        is_token = refuse(is_token, empty, "is_token", "a token in each text: leave out what is all padding.")
-        if self.class_token is not None:
-            is_token = jnp.concatenate([jnp.ones((*is_token.shape[:-1], 1), bool), is_token], axis=-1)
-        return x, MaskRule(is_token)
-
-    @checked
-    def _of_ids(
-        self,
-        inputs: Integer[Array, "*batch seq"],
-        is_token: Bool[Array, "*batch seq"] | None,
-        segments: Integer[Array, "*batch seq"] | None,
-    ) -> Float[Array, "*batch seq d_model"]:
-        self._check_segments(segments)
-        return self.embedding(inputs)
-
-    @checked
-    def _of_rows(
-        self,
-        inputs: Float[Array, "*batch seq d_in"],
-        is_token: Bool[Array, "*batch seq"] | None,
-        segments: Integer[Array, "*batch seq"] | None,
-    ) -> Float[Array, "*batch seq d_model"]:
-        self._check_segments(segments)
-        # NaN in padding would spoil the gradients of the weights.
-        return self.embedding(inputs if is_token is None else jnp.where(is_token[..., None], inputs, 0))
+        kinds: dict[str, Any] = {"use_bias": sizes.use_bias, "initialiser": UNIT_VARIANCE}
+        self.embedding = Linear(config.d_in, sizes.d_model, **kinds, key=embedding_key)
+        grid = None if grid is None else two_sides("grid", grid)
+        self.class_token, self.segment_embedding, self.embedding_norm, self.stack = _make_parts(config, grid, keys)
 
     @property
     def d_in(self) -> int | None:
-        """The number of features of each token that comes in as a row of numbers."""
+        """The number of features of each row."""
         return self.config.d_in
 
-    def _check_segments(self, segments) -> None:
-        if (segments is None) != (self.segment_embedding is None):
-            num = self.config.num_segments
-            raise ValueError(
-                f"segments are {'missing' if segments is None else 'given'}; expected "
-                f"{f'one of {num} numbers for each token' if num else 'none'}, as num_segments is {num}."
-            )
+    @checked
+    def embed(
+        self,
+        inputs: Float[Array, "*batch seq d_in"],
+        is_token: Bool[Array, "*batch seq"] | None = None,
+        segments: Integer[Array, "*batch seq"] | None = None,
+    ) -> Float[Array, "*batch rows d_model"]:
+        """Return the rows that enter the first block, a class token in front if there is one."""
+        # NaN in padding would spoil the gradients of the weights.
+        rows = inputs if is_token is None else jnp.where(is_token[..., None], inputs, 0)
+        x = embed_by(self.stack.scheme, self._with_marks(self.embedding(rows), segments))
+        return x if self.embedding_norm is None else self.embedding_norm(x)
+
+
+def make_encoder(config: EncoderConfig, *, key: PRNGKeyArray) -> Encoder | RowEncoder:
+    """Make the encoder of texts or the one of rows, as a configuration says."""
+    return (RowEncoder if config.vocab_size is None else Encoder)(config, key=key)
+
+
+def _keys_of(config: EncoderConfig, key: PRNGKeyArray):
+    """A key each for embedding, class token, segments, scheme and every block."""
+    return jax.random.split(key, 4 + config.stack.num_layers)
+
+
+def _make_parts(config: EncoderConfig, grid: tuple[int, int] | None, keys):
+    """The class token, the table of segments, the norm of what enters, and the stack."""
+    class_key, segment_key, scheme_key, *block_keys = keys
+    sizes, has_class_token, num_segments = config.stack, config.use_class_token, config.num_segments
+    class_token = 0.02 * jax.random.normal(class_key, (sizes.d_model,)) if has_class_token else None
+    segment_embedding = TokenEmbedding(num_segments, sizes.d_model, key=segment_key) if num_segments else None
+    norm, max_len = make_norm(sizes) if config.embedding_norm else None, config.context_len + has_class_token
+    scheme = make_scheme(sizes, max_len, causal=False, grid=grid, class_token=has_class_token, key=scheme_key)
+    return class_token, segment_embedding, norm, Stack(sizes, scheme, keys=block_keys)

@@ -14,7 +14,8 @@ from plainformer.attention.self_attention import at_least_float32
 from plainformer.blocks.layers import ACTIVATIONS, Norm, dropout, split_key
 from plainformer.checks import Natural, Positive, Rate, check_batch, check_each, check_fields, checked, refuse
 from plainformer.models.config import GATES, make_norm
-from plainformer.models.encoder import Encoder, EncoderConfig
+from plainformer.models.encoder import AbstractEncoder, Encoder, EncoderConfig, RowEncoder, make_encoder
+from plainformer.seeing import named
 from plainformer.tokens.tokens import Linear, linear
 from plainformer.training.losses import cross_entropy
 
@@ -73,7 +74,7 @@ def _check_tokens(tokens, vocab_size: int) -> None:
 class EncoderHead(eqx.Module):
     """A model that stands on an encoder, and shows what is inside it."""
 
-    encoder: eqx.AbstractVar[Encoder]
+    encoder: eqx.AbstractVar[AbstractEncoder]
 
     @checked
     def residual_stream(
@@ -81,6 +82,10 @@ class EncoderHead(eqx.Module):
     ) -> list[Float[Array, "*batch rows d_model"]]:
         """Return what enters the first block and what leaves each; arguments as for a call."""
         return self.encoder.residual_stream(inputs, is_token, segments, key=key)
+
+    def _read(self, inputs, is_token=None, segments=None, *, key=None) -> Float[Array, "*batch rows d_model"]:
+        """The rows that the encoder's last block returns."""
+        return named("encoder", self.encoder.read)(inputs, is_token, segments, key=key)
 
     def attention_weights(self, inputs, is_token=None, segments=None) -> Float[Array, "*batch layers heads rows rows"]:
         """Return the attention weights of every block and head; arguments as for a call."""
@@ -123,7 +128,7 @@ class MaskedLanguageModel(EncoderHead):
         key: PRNGKeyArray | None = None,
     ) -> Float[Array, "*batch seq vocab_size"]:
         """Return logits for each token of a text; arguments and errors as for `Encoder`. A class token gets none."""
-        return self.logits(self.residual_stream(inputs, is_token, segments, key=key)[-1])
+        return self.logits(self._read(inputs, is_token, segments, key=key))
 
     @checked
     def logits(self, x: Float[Array, "*batch rows d_model"]) -> Float[Array, "*batch seq vocab_size"]:
@@ -202,7 +207,7 @@ class EncoderClassifier(EncoderHead):
     **Differs from the paper's code** without a `pooler`, which is one more layer with a hyperbolic tangent.
     """
 
-    encoder: Encoder
+    encoder: Encoder | RowEncoder
     pooler: Linear | None
     output: Linear
     config: ClassifierConfig = eqx.field(static=True)
@@ -212,7 +217,7 @@ class EncoderClassifier(EncoderHead):
         self.config, sizes = config, config.encoder.stack
         encoder_key, output_key = jax.random.split(key)
         pooler_key = jax.random.fold_in(key, 2)
-        self.encoder = Encoder(config.encoder, key=encoder_key)
+        self.encoder = make_encoder(config.encoder, key=encoder_key)
         self.pooler = None
         if config.pooler:
             self.pooler = Linear(sizes.d_model, sizes.d_model, use_bias=sizes.use_bias, key=pooler_key)
@@ -231,8 +236,7 @@ class EncoderClassifier(EncoderHead):
         With a random `key`, entries of the pooled vector are dropped, too.
         """
         encoder_key, key = split_key(key, 2)
-        x = self.residual_stream(inputs, is_token, segments, key=encoder_key)[-1]
-        return self.logits(x, is_token, key=key)
+        return self.logits(self._read(inputs, is_token, segments, key=encoder_key), is_token, key=key)
 
     @checked
     def logits(

@@ -8,12 +8,15 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Integer, PRNGKeyArray
 
 from plainformer.attention.cache import KeyValueCache, ready_to_extend
-from plainformer.attention.efficiency import MaskRule
+from plainformer.attention.mask import Mask
+from plainformer.blocks.blocks import CrossBlock
 from plainformer.blocks.layers import split_key
 from plainformer.checks import Natural, Positive, check_fields, check_length, checked, refuse
 from plainformer.models.config import StackConfig, make_scheme
 from plainformer.models.encoder import Encoder, EncoderConfig
-from plainformer.models.stack import Stack, add_positions
+from plainformer.models.stack import Stack
+from plainformer.positions.positions import add_positions
+from plainformer.seeing import look, named
 from plainformer.tokens.tokens import Linear, TokenEmbedding, linear
 
 
@@ -114,22 +117,26 @@ class Seq2Seq(eqx.Module):
         right, where no mask is needed: no token looks ahead. With a random `key`, as in training, dropout is on. Raises
         `ValueError` as an encoder and a decoder do, and if a target does not begin with the start token.
         """
-        return self.logits(self.residual_stream(source, target, is_source, key=key)[-1])
+        return self.logits(self._read(source, target, is_source, key=key))
+
+    def _read(self, source, target, is_source=None, *, key=None) -> Float[Array, "*batch target_seq d_model"]:
+        """The rows that the decoder's last block returns."""
+        encoder_key, key = split_key(key, 2)
+        context = named("encoder", self.encode)(source, is_source, key=encoder_key)
+        reading = {"context": context, "context_mask": None if is_source is None else Mask(is_source)}
+        return named("stack", self.stack)(self._embed(target), Mask(causal=True), **reading, key=key)
 
     def residual_stream(
         self, source, target, is_source=None, *, key: PRNGKeyArray | None = None
     ) -> list[Float[Array, "*batch target_seq d_model"]]:
         """Return what enters the decoder's first block and what leaves each; arguments as for a call."""
-        encoder_key, key = split_key(key, 2)
-        x, mask, options = self._reading(source, target, is_source, encoder_key)
-        return self.stack.residual_stream(x, mask, **options, key=key)
+        return self.stack.stream_in(look(self._read, source, target, is_source, key=key)[1])
 
     def attention_weights(
         self, source, target, is_source=None
     ) -> Float[Array, "*batch layers heads target_seq target_seq"]:
         """Return the weights of the decoder's self-attention, of every block and head; arguments as for a call."""
-        x, mask, options = self._reading(source, target, is_source)
-        return self.stack.attention_weights(x, mask, **options)[0]
+        return self.stack.weights_in(look(self._read, source, target, is_source)[1])
 
     def cross_attention_weights(
         self, source, target, is_source=None
@@ -138,8 +145,7 @@ class Seq2Seq(eqx.Module):
 
         Implements `eq-seq2seq-cross-attention`; Vaswani et al. (2017), section 3.2.3.
         """
-        x, mask, options = self._reading(source, target, is_source)
-        return self.stack.attention_weights(x, mask, **options)[1]  # type: ignore[return-value]
+        return self.stack.weights_in(look(self._read, source, target, is_source)[1], "cross_attention")
 
     @checked
     def encode(
@@ -175,7 +181,7 @@ class Seq2Seq(eqx.Module):
         """
         source, is_source = jnp.atleast_2d(source), None if is_source is None else jnp.atleast_2d(is_source)
         check_length("source", source.shape[-1], self.config.source_len, "source_len")
-        self.encoder._embed(source, is_source, None)  # names a bad value, which a compiled function cannot do
+        self.encoder.embed(source, is_source)  # names a bad value, which a compiled function cannot do
         return ConditionedSeq2Seq(self, _contexts(self, source, is_source))
 
     @checked
@@ -187,20 +193,7 @@ class Seq2Seq(eqx.Module):
     @property
     def _table(self) -> TokenEmbedding:
         """The embedding of the target's tokens, which is the encoder's if both share one."""
-        return self.encoder.embedding if self.embedding is None else self.embedding  # type: ignore[return-value]
-
-    @checked
-    def _reading(
-        self,
-        source: Integer[Array, "*batch source_seq"],
-        target: Integer[Array, "*batch target_seq"],
-        is_source: Bool[Array, "*batch source_seq"] | None,
-        key: PRNGKeyArray | None = None,
-    ) -> tuple[Array, MaskRule, dict]:
-        """The target's rows, their mask, and what the blocks read beside them."""
-        context_mask = None if is_source is None else MaskRule(is_source)
-        options = {"context": self.encode(source, is_source, key=key), "context_mask": context_mask}
-        return self._embed(target), MaskRule(causal=True), options
+        return self.encoder.embedding if self.embedding is None else self.embedding
 
     def _embed(self, target, positions=None) -> Float[Array, "*batch seq d_model"]:
         start, seq = self.config.start_token, target.shape[-1]
@@ -259,7 +252,8 @@ class ConditionedSeq2Seq(eqx.Module):
         """Read further tokens of targets of which the cache holds the beginnings, as `Decoder.extend` does."""
         cache, positions = ready_to_extend(cache, len(self.contexts), tokens, positions)
         contexts = self._contexts_of(tokens.shape[:-1])
-        return self.model.stack.extend(self.model._embed(tokens, positions), cache, positions, contexts=contexts)
+        extend = named("stack", self.model.stack.extend)
+        return extend(self.model._embed(tokens, positions), cache, positions, contexts=contexts)
 
     @checked
     def logits(self, x: Float[Array, "*batch seq d_model"]) -> Float[Array, "*batch seq vocab_size"]:
@@ -270,5 +264,5 @@ class ConditionedSeq2Seq(eqx.Module):
 @eqx.filter_jit
 def _contexts(model: Seq2Seq, source, is_source) -> tuple[KeyValueCache, ...]:
     context = model.encode(source, is_source)
-    readers = [block.cross_attention for block in model.stack.blocks]
-    return tuple(reader.cache_context(context, is_source) for reader in readers if reader is not None)
+    readers = [block.cross_attention for block in model.stack.blocks if isinstance(block, CrossBlock)]
+    return tuple(reader.cache_context(context, is_source) for reader in readers)

@@ -1,19 +1,19 @@
 """A stack of blocks, what enters it and what leaves it: the part that all models share (chapters 06 to 10)."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 import equinox as eqx
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Integer, PRNGKeyArray
 
-from plainformer.attention.cache import KeyValueCache
-from plainformer.attention.efficiency import MaskRule
-from plainformer.blocks.blocks import TransformerBlock
+from plainformer.attention.kernels import KeyValueCache
+from plainformer.attention.mask import Mask
+from plainformer.blocks.blocks import Block, CrossBlock, ParallelBlock
 from plainformer.blocks.layers import Norm, dropout, split_key
 from plainformer.models.config import StackConfig, make_block, make_norm
 from plainformer.positions.positions import PositionScheme
-from plainformer.positions.sinusoidal import SinusoidalPositions
 from plainformer.positions.window import Window
+from plainformer.seeing import named, see
 
 
 class Stack(eqx.Module):
@@ -27,7 +27,7 @@ class Stack(eqx.Module):
     """
 
     scheme: PositionScheme
-    blocks: tuple[TransformerBlock, ...]
+    blocks: tuple[Block | CrossBlock | ParallelBlock, ...]
     final_norm: Norm | None
     dropout_rate: float = eqx.field(static=True)
     window: int | None = eqx.field(static=True)
@@ -49,57 +49,41 @@ class Stack(eqx.Module):
     @property
     def scheme_of_blocks(self) -> PositionScheme:
         """The position scheme, which with a `window` hides what is too far away."""
-        return (
-            self.scheme if self.window is None else Window(self.scheme, self.window, self.blocks[0].attention.num_heads)
-        )
+        return self.scheme if self.window is None else Window(self.scheme, self.window)
 
-    def residual_stream(
+    def __call__(
         self,
         x: Float[Array, "*batch seq d_model"],
-        mask: Bool[Array, "*#batch seq seq"] | MaskRule | None = None,
+        mask: Bool[Array, "*#batch seq seq"] | Mask | None = None,
         *,
-        context: Float[Array, "*batch kv_seq d_model"] | None = None,
-        context_mask: Bool[Array, "*#batch seq kv_seq"] | MaskRule | None = None,
         key: PRNGKeyArray | None = None,
-    ) -> list[Float[Array, "*batch seq d_model"]]:
-        """Return what enters the first block and what leaves each; arguments as for `TransformerBlock`."""
+        **reading,
+    ) -> Float[Array, "*batch seq d_model"]:
+        """Return what leaves the last block, before the norm at the end; arguments as for `Block`."""
         first_key, *keys = split_key(key, 1 + len(self.blocks))
-        options = {"context": context, "context_mask": context_mask, "scheme": self.scheme_of_blocks}
+        x = see("input", dropout(x, self.dropout_rate, key=first_key))
+        for name, block, key in zip(self._names, self.blocks, keys, strict=True):
+            x = named(name, block)(x, mask, scheme=self.scheme_of_blocks, key=key, **reading)
+        return x
 
-        def step(layer, block, x):
-            return block(x, mask, **options, key=keys[layer])
-
-        return self._through(dropout(x, self.dropout_rate, key=first_key), step)
-
-    def _through(self, x, step: Callable) -> list:
-        """The one loop over the blocks: what enters the first, and what `step(layer, block, x)` makes of it in each."""
-        stream = [x]
-        for layer, block in enumerate(self.blocks):
-            stream.append(step(layer, block, stream[-1]))
-        return stream
-
-    def __call__(self, x, mask=None, **options) -> Float[Array, "*batch seq d_model"]:
-        """Return the last block's rows, normalised; arguments as for `residual_stream`."""
-        return self.normalise(self.residual_stream(x, mask, **options)[-1])
+    @property
+    def _names(self) -> list[str]:
+        """The name of each block."""
+        return [f"blocks.{layer}" for layer in range(len(self.blocks))]
 
     def normalise(self, x: Float[Array, "*batch seq d_model"]) -> Float[Array, "*batch seq d_model"]:
         """Apply the norm at the end, if there is one."""
-        return x if self.final_norm is None else self.final_norm(x)
+        return x if self.final_norm is None else named("stack.final_norm", self.final_norm)(x)
 
-    def attention_weights(
-        self, x, mask=None, *, context=None, context_mask=None
-    ) -> tuple[Float[Array, "*batch layers heads seq seq"], Float[Array, "*batch layers heads seq kv_seq"] | None]:
-        """Return the weights of every self-attention, and of every cross-attention or `None`; as for a call."""
-        found: list = []
-        options = {"context": context, "context_mask": context_mask, "scheme": self.scheme_of_blocks}
+    def stream_in(self, seen: dict[str, Array]) -> list[Float[Array, "*batch seq d_model"]]:
+        """Return, of the arrays that a look at a model saw, what enters the first block and what leaves each."""
+        return [seen["stack.input"], *(seen[f"stack.{name}.output"] for name in self._names)]
 
-        def step(layer, block, x):
-            found.append(block.attention_weights(x, mask, **options))
-            return block(x, mask, **options)
-
-        self._through(x, step)
-        own, cross = zip(*found, strict=True)
-        return jnp.stack(own, axis=-4), None if cross[0] is None else jnp.stack(cross, axis=-4)
+    def weights_in(
+        self, seen: dict[str, Array], attention: str = "attention"
+    ) -> Float[Array, "*batch layers heads seq kv_seq"]:
+        """Return, of the arrays that a look at a model saw, the attention weights of every block and head."""
+        return jnp.stack([seen[f"stack.{name}.{attention}.weights"] for name in self._names], axis=-4)
 
     def extend(
         self,
@@ -112,39 +96,26 @@ class Stack(eqx.Module):
 
         Returns the last block's rows, before the norm at the end, and the longer caches.
         """
-        longer, scheme = list(caches), self.scheme_of_blocks
-
-        def step(layer, block, x):
-            context = None if contexts is None else contexts[layer]
-            x, longer[layer] = block.extend(x, caches[layer], positions, context=context, scheme=scheme)
-            return x
-
-        return self._through(x, step)[-1], tuple(longer)
+        x, longer = see("input", x), []
+        parts = zip(self._names, self.blocks, caches, contexts or len(self.blocks) * (None,), strict=True)
+        for name, block, cache, context in parts:
+            extend = named(name, block.extend)
+            x, cache = extend(x, cache, positions, context=context, scheme=self.scheme_of_blocks)
+            x = see(f"{name}.output", x)
+            longer.append(cache)
+        return x, tuple(longer)
 
     def make_cache(self, capacity: int, **options) -> tuple[KeyValueCache, ...]:
         """Make an empty cache with room for `capacity` tokens, one part per block; options as of `KeyValueCache`."""
         return tuple(block.attention.make_cache(capacity, **options) for block in self.blocks)
 
 
-def _started_small(block: TransformerBlock, num_layers: int) -> TransformerBlock:
+def _started_small(block, num_layers: int):
     """The block with the last matrix of each sublayer divided by the root of the stack's number of sublayers."""
 
     def last_matrices(block):
-        attentions = [each for each in (block.attention, block.cross_attention) if each is not None]
+        attentions = [block.attention, *([block.cross_attention] if isinstance(block, CrossBlock) else [])]
         return [each.output.weight for each in attentions] + [block.feed_forward.down.weight]
 
     matrices = last_matrices(block)
     return eqx.tree_at(last_matrices, block, [matrix / (len(matrices) * num_layers) ** 0.5 for matrix in matrices])
-
-
-def add_positions(
-    x: Float[Array, "*batch seq d_model"], scheme: PositionScheme, positions: Integer[Array, "*batch seq"] | None = None
-) -> Float[Array, "*batch seq d_model"]:
-    """Return tokens' vectors with what the scheme adds to them.
-
-    With sinusoidal positions, the vectors are multiplied by the root of `d_model` (Vaswani et al., 2017, section 3.4),
-    as they would otherwise be drowned by the codes.
-    """
-    if isinstance(scheme, SinusoidalPositions):
-        x = x * x.shape[-1] ** 0.5
-    return scheme.embed(x, positions)

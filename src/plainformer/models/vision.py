@@ -10,8 +10,9 @@ from jaxtyping import Array, Float, PRNGKeyArray
 
 from plainformer.checks import Positive, check_axes, check_fields, checked
 from plainformer.models.config import StackConfig
-from plainformer.models.encoder import Encoder, EncoderConfig
+from plainformer.models.encoder import EncoderConfig, RowEncoder
 from plainformer.models.pretraining import Pooling, mean_pool
+from plainformer.seeing import named
 from plainformer.tokens.patches import image_to_patches, tiling, two_sides
 from plainformer.tokens.tokens import Linear
 
@@ -89,7 +90,7 @@ class ViT(eqx.Module):
     (10,)
     """
 
-    encoder: Encoder
+    encoder: RowEncoder
     output: Linear
     config: ViTConfig = eqx.field(static=True)
 
@@ -97,7 +98,7 @@ class ViT(eqx.Module):
     def __init__(self, config: ViTConfig, *, key: PRNGKeyArray):
         self.config, sizes = config, config.stack
         encoder_key, output_key = jax.random.split(key)
-        self.encoder = Encoder(config.encoder_config(), grid=config.grid, key=encoder_key)
+        self.encoder = RowEncoder(config.encoder_config(), grid=config.grid, key=encoder_key)
         self.output = Linear(sizes.d_model, config.num_classes, use_bias=sizes.use_bias, key=output_key)
 
     def __call__(
@@ -107,7 +108,7 @@ class ViT(eqx.Module):
 
         Raises `ValueError` if an image is not of the size of `config`, `TypeError` if it holds whole numbers.
         """
-        return self.logits(self.residual_stream(images, key=key)[-1])
+        return self.logits(named("encoder", self.encoder.read)(self.patches(images), key=key))
 
     @checked
     def logits(self, x: Float[Array, "*batch rows d_model"]) -> Float[Array, "*batch num_classes"]:

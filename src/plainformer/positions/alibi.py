@@ -3,10 +3,10 @@
 import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float, Integer
+from jaxtyping import Array, Float, Integer, PRNGKeyArray
 
 from plainformer.checks import Positive, checked
-from plainformer.positions.positions import PositionScheme, offsets
+from plainformer.positions.positions import Place, PositionScheme, offsets
 
 
 @checked
@@ -33,11 +33,17 @@ class AlibiPositions(PositionScheme):
     """
 
     can_slide = True
+    acts_on_scores = True
     num_heads: int = eqx.field(static=True)
 
     @checked
     def __init__(self, num_heads: Positive):
         self.num_heads = num_heads
+
+    @classmethod
+    def made_for(cls, config, place: Place, *, key: PRNGKeyArray) -> "AlibiPositions":
+        """Make the slopes of as many heads."""
+        return cls(config.num_heads)
 
     @checked
     def bias(

@@ -2,11 +2,11 @@
 
 import equinox as eqx
 import jax.numpy as jnp
-from jaxtyping import Array, Float, Integer
+from jaxtyping import Array, Float, Integer, PRNGKeyArray
 
 from plainformer.checks import Positive, check_axes, check_each, checked
-from plainformer.positions.positions import PositionScheme
-from plainformer.positions.sinusoidal import sinusoidal_positions
+from plainformer.positions.positions import Place, PositionScheme
+from plainformer.positions.sinusoidal import check_multiple, sinusoidal_positions
 
 
 @checked
@@ -45,6 +45,18 @@ class GridPositions(PositionScheme):
 
     def __check_init__(self):
         check_each(Positive, grid_height=self.grid_height, grid_width=self.grid_width, d_model=self.d_model)
+
+    @classmethod
+    def check(cls, config) -> None:
+        """Raise `ValueError` unless rows and columns of patches each have pairs of columns."""
+        check_multiple(config, 4)
+
+    @classmethod
+    def made_for(cls, config, place: Place, *, key: PRNGKeyArray) -> "GridPositions":
+        """Make the codes of a grid of patches; raise `ValueError` where there is none."""
+        if place.grid is None:
+            raise ValueError("position_scheme 'sinusoidal_2d' is for images, as in ViT; expected one for sequences.")
+        return cls(*place.grid, config.d_model, place.class_token)
 
     @checked
     def embed(

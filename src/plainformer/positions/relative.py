@@ -7,7 +7,7 @@ import numpy as np
 from jaxtyping import Array, Float, Integer, PRNGKeyArray
 
 from plainformer.checks import Positive, checked
-from plainformer.positions.positions import PositionScheme, offsets
+from plainformer.positions.positions import Place, PositionScheme, offsets
 
 
 @checked
@@ -68,6 +68,7 @@ class RelativePositions(PositionScheme):
     """
 
     can_slide = True
+    acts_on_scores = True
     table: Float[Array, "num_buckets heads"]
     max_distance: int = eqx.field(static=True)
     causal: bool = eqx.field(static=True)
@@ -85,6 +86,12 @@ class RelativePositions(PositionScheme):
         _bucket_of_distance(num_buckets, max_distance, causal)  # raises if the sizes do not fit
         self.table = 0.02 * jax.random.normal(key, (num_buckets, num_heads))
         self.max_distance, self.causal = max_distance, causal
+
+    @classmethod
+    def made_for(cls, config, place: Place, *, key: PRNGKeyArray) -> "RelativePositions":
+        """Make a table with a column for each head."""
+        buckets = {"num_buckets": config.num_buckets, "max_distance": config.max_distance}
+        return cls(config.num_heads, **buckets, causal=place.causal, key=key)
 
     @checked
     def bias(

@@ -4,10 +4,10 @@ from typing import Annotated
 
 import equinox as eqx
 import jax.numpy as jnp
-from jaxtyping import Array, Float, Integer
+from jaxtyping import Array, Float, Integer, PRNGKeyArray
 
 from plainformer.checks import Even, Number, PositiveFloat, check_each, checked
-from plainformer.positions.positions import PositionScheme, positions_of
+from plainformer.positions.positions import Place, PositionScheme, positions_of
 from plainformer.positions.sinusoidal import clock_angles
 
 Fraction = Annotated[float, Number(lambda x: 0 < x <= 1, "above 0 and at most 1, such as 0.25 for a quarter")]
@@ -51,12 +51,28 @@ class RotaryPositions(PositionScheme):
     """
 
     can_slide = True
+    acts_on_scores = True
     base: float = eqx.field(static=True)
     fraction: float = eqx.field(static=True)
 
     @checked
     def __init__(self, *, base: PositiveFloat = 10_000.0, fraction: Fraction = 1.0):
         self.base, self.fraction = base, fraction
+
+    @classmethod
+    def check(cls, config) -> None:
+        """Raise `ValueError` unless the columns that turn are pairs."""
+        turned = int(config.rotary_fraction * config.key_width)
+        if turned % 2 or turned == 0:
+            raise ValueError(
+                f"Of the {config.key_width} columns of a key, rotary_fraction={config.rotary_fraction} turns {turned}; "
+                "expected an even number above 0, as columns turn in pairs. Change d_model, num_heads or d_k."
+            )
+
+    @classmethod
+    def made_for(cls, config, place: Place, *, key: PRNGKeyArray) -> "RotaryPositions":
+        """Make the scheme with the base and the fraction of a configuration."""
+        return cls(base=config.rope_theta, fraction=config.rotary_fraction)
 
     @checked
     def rotate(

@@ -6,10 +6,10 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float, Integer
+from jaxtyping import Array, Float, Integer, PRNGKeyArray
 
 from plainformer.checks import Even, Number, PositiveFloat, checked
-from plainformer.positions.positions import PositionScheme, positions_of
+from plainformer.positions.positions import Place, PositionScheme, positions_of
 
 Offset = Annotated[
     int, Number(lambda n: True, "how many positions to go on, or back if negative", whole=True, traced=True)
@@ -69,6 +69,20 @@ class SinusoidalPositions(PositionScheme):
     def __init__(self, d_model: Even, *, base: PositiveFloat = 10_000.0):
         self.d_model, self.base = d_model, base
 
+    @classmethod
+    def check(cls, config) -> None:
+        """Raise `ValueError` unless columns go in pairs."""
+        check_multiple(config, 2)
+
+    @classmethod
+    def made_for(cls, config, place: Place, *, key: PRNGKeyArray) -> "SinusoidalPositions":
+        """Make the codes of tokens of this width."""
+        return cls(config.d_model)
+
+    def token_scale(self, d_model: int) -> float:
+        """Return the root of the width (Vaswani et al., 2017, section 3.4)."""
+        return d_model**0.5
+
     @checked
     def embed(
         self, x: Float[Array, "*batch seq d_model"], positions: Integer[Array, "*#batch seq"] | None = None
@@ -76,6 +90,15 @@ class SinusoidalPositions(PositionScheme):
         """Add to each row of `x` the code of its position; `None` counts from 0."""
         codes = sinusoidal_positions(positions_of(x, positions), self.d_model, base=self.base)
         return x + codes.astype(x.dtype)
+
+
+def check_multiple(config, multiple: int) -> None:
+    """Raise `ValueError` unless the width of a token is a multiple of so many."""
+    if config.d_model % multiple:
+        raise ValueError(
+            f"d_model is {config.d_model}; expected a multiple of {multiple} for "
+            f"position_scheme={config.position_scheme!r}."
+        )
 
 
 def clock_angles(positions: Integer[Array, "*batch seq"], width: int, base: float) -> Float[Array, "*batch seq pairs"]:

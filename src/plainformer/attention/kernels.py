@@ -1,0 +1,95 @@
+"""Ways of computing attention: what each of them offers, and the softmax (chapters 03, 07, 11)."""
+
+import abc
+
+import equinox as eqx
+import jax.numpy as jnp
+from jaxtyping import Array, Float, Integer
+
+from plainformer.attention.cache import KeyValueCache as KeyValueCache, attend_to_cache
+from plainformer.attention.mask import Mask
+from plainformer.attention.self_attention import scaled_scores, softmax
+from plainformer.positions.positions import PositionScheme, bias_of, near_keys
+from plainformer.seeing import is_looking, see
+
+
+class AttentionKernel(eqx.Module):
+    """A way of making, of the queries, keys and values of all heads, what each head returns."""
+
+    has_scores: eqx.AbstractClassVar[bool]
+    """Whether there are scores, to which a position scheme may add, and of which a window may hide some."""
+
+    @abc.abstractmethod
+    def attend(
+        self,
+        queries: Float[Array, "*batch heads q_seq d_k"],
+        keys: Float[Array, "*batch heads kv_seq d_k"],
+        values: Float[Array, "*batch heads kv_seq d_v"],
+        mask: Mask,
+        scheme: PositionScheme,
+    ) -> Float[Array, "*batch heads q_seq d_v"]:
+        """Attend from each query to the keys that the mask lets it see; positions count from 0."""
+
+    @abc.abstractmethod
+    def weights(
+        self,
+        queries: Float[Array, "*batch heads q_seq d_k"],
+        keys: Float[Array, "*batch heads kv_seq d_k"],
+        mask: Mask,
+        scheme: PositionScheme,
+    ) -> Float[Array, "*batch heads q_seq kv_seq"]:
+        """Return how much each query attends to each key, as a table."""
+
+    @abc.abstractmethod
+    def attend_to_cache(
+        self,
+        queries: Float[Array, "*batch heads seq d_k"],
+        cache: KeyValueCache,
+        positions: Integer[Array, "*batch seq"],
+        scheme: PositionScheme,
+    ) -> Float[Array, "*batch heads seq d_v"]:
+        """Attend from queries at these positions, -1 for padding, to what a cache holds."""
+
+    def make_cache(self, num_kv_heads: int, capacity: int, d_k: int, d_v: int, **options) -> KeyValueCache:
+        """Make an empty cache of the kind that this way reads; arguments as for `KeyValueCache`."""
+        return KeyValueCache(num_kv_heads, capacity, d_k, d_v, **options)
+
+    def __call__(
+        self, queries, keys, values, mask: Mask, scheme: PositionScheme
+    ) -> Float[Array, "*batch heads q_seq d_v"]:
+        """Return what `attend` does; by the table of the weights, if somebody looks at them."""
+        if not is_looking():
+            return self.attend(queries, keys, values, mask, scheme)
+        weights = see("weights", self.weights(queries, keys, mask, scheme))
+        return see("heads", weights @ mask.without_unseen(values))
+
+
+class Softmax(AttentionKernel):
+    r"""Attention as its equation has it, with all scores of a head at once in a table.
+
+    Implements `eq-self-attention-attend` for every head; Vaswani et al. (2017), equation 1.
+    """
+
+    has_scores = True
+
+    def attend(self, queries, keys, values, mask, scheme) -> Float[Array, "*batch heads q_seq d_v"]:
+        """Average the values by the weights."""
+        return self.weights(queries, keys, mask, scheme) @ mask.without_unseen(values)
+
+    def weights(self, queries, keys, mask, scheme) -> Float[Array, "*batch heads q_seq kv_seq"]:
+        """Return the softmax of the scaled scores, to which the scheme may add."""
+        (*_, num_heads, q_seq, _), kv_seq = queries.shape, keys.shape[-2]
+        places = jnp.arange(q_seq), jnp.arange(kv_seq)
+        table, near = None if mask.hides_nothing else mask.table(q_seq, kv_seq), near_keys(scheme, *places)
+        if near is not None:
+            table = near if table is None else table & near
+        bias = bias_of(scheme, *places, num_heads)
+        scores = see("scores", scaled_scores(queries, mask.without_unseen(keys), bias=bias))
+        return softmax(scores, table)
+
+    def attend_to_cache(self, queries, cache, positions, scheme) -> Float[Array, "*batch heads seq d_v"]:
+        """Attend to the slots of a cache that hold earlier positions."""
+        return attend_to_cache(queries, cache, positions, scheme)
+
+
+SOFTMAX = Softmax()

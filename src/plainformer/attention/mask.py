@@ -1,0 +1,92 @@
+"""Which keys a query may attend to: one type for a table, a rule, or nothing hidden (chapter 11)."""
+
+import equinox as eqx
+import jax.numpy as jnp
+from jaxtyping import Array, Bool, Float, Integer
+
+from plainformer.checks import Positive, check_axes, checked
+
+
+class Mask(eqx.Module):
+    r"""A mask as a rule, asked for the few places that are needed; or as a table; or as both, which must both allow.
+
+    Implements `eq-efficiency-rule`. A table for 16,384 tokens has 268 million entries; a rule takes no memory.
+
+    **Arguments** `is_token`, `False` for keys that are padding, `None` if there is none; `causal`, whether a token sees
+    only itself and what came before it; `allowed`, a table, `True` where a query may attend to a key.
+
+    **Example**: the rule, asked for three queries and two keys.
+
+    >>> print(pf.attention.Mask(causal=True).table(3, 2))
+    [[ True False]
+     [ True  True]
+     [ True  True]]
+    """
+
+    is_token: Bool[Array, "*batch kv_seq"] | None
+    allowed: Bool[Array, "*batch q_seq kv_seq"] | None
+    causal: bool = eqx.field(static=True)
+
+    @checked
+    def __init__(
+        self,
+        is_token: Bool[Array, "*batch kv_seq"] | None = None,
+        *,
+        causal: bool = False,
+        allowed: Bool[Array, "*batch q_seq kv_seq"] | None = None,
+    ):
+        self.is_token, self.allowed, self.causal = is_token, allowed, causal
+
+    @staticmethod
+    def of(mask: "Bool[Array, '*batch q_seq kv_seq'] | Mask | None") -> "Mask":
+        """Return the mask that a table is, or that hides nothing; a mask stays as it is."""
+        return mask if isinstance(mask, Mask) else Mask(allowed=mask)
+
+    def __call__(
+        self, q_positions: Integer[Array, " q_seq"], kv_positions: Integer[Array, " kv_seq"]
+    ) -> Bool[Array, "*batch q_seq kv_seq"]:
+        """Say which keys each query may attend to, of those at the given positions."""
+        seen = jnp.ones((len(q_positions), len(kv_positions)), bool)
+        if self.causal:
+            seen = kv_positions <= q_positions[:, None]
+        if self.is_token is not None:
+            seen = seen & self.is_token[..., None, kv_positions]
+        return seen if self.allowed is None else seen & self.allowed[..., q_positions[:, None], kv_positions]
+
+    @property
+    def hides_nothing(self) -> bool:
+        """Whether every query may attend to every key."""
+        return self.is_token is None and self.allowed is None and not self.causal
+
+    def table(self, q_seq: Positive, kv_seq: Positive) -> Bool[Array, "*batch q_seq kv_seq"]:
+        """Return the whole mask, as `attend` takes it."""
+        self.check(q_seq, kv_seq)
+        if self.allowed is not None and self.is_token is None and not self.causal:
+            return self.allowed
+        return self(jnp.arange(q_seq), jnp.arange(kv_seq))
+
+    def check(self, q_seq: int, kv_seq: int) -> None:
+        """Raise `ValueError` unless the mask is for so many queries and keys."""
+        if self.is_token is not None:
+            check_axes("is_token", self.is_token, "One for each key.", **{"*batch": None}, kv_seq=kv_seq)
+        if self.allowed is not None:
+            check_axes(
+                "mask", self.allowed, "One for each query and key.", **{"*batch": None}, q_seq=q_seq, kv_seq=kv_seq
+            )
+
+    def without_unseen(self, rows: Float[Array, "*batch kv_seq d"]) -> Float[Array, "*batch kv_seq d"]:
+        """Return keys or values with zeros for those that no query may attend to, which may hold NaN."""
+        if self.is_token is not None:
+            rows = jnp.where(self.is_token[..., None], rows, 0)
+        return rows if self.allowed is None else jnp.where(self.allowed.any(axis=-2)[..., None], rows, 0)
+
+    def for_heads(self) -> "Mask":
+        """Return the mask for queries and keys with an axis of heads before that of tokens."""
+
+        def with_axis(array, place):
+            return None if array is None else jnp.expand_dims(array, place)
+
+        return Mask(with_axis(self.is_token, -2), causal=self.causal, allowed=with_axis(self.allowed, -3))
+
+
+EVERYTHING = Mask()
