@@ -5,9 +5,9 @@ import functools
 import inspect
 import math
 import os
+import sys
 from collections.abc import Callable
-from contextvars import ContextVar
-from types import NoneType, UnionType
+from types import FrameType, NoneType, UnionType
 from typing import Annotated, Any, Literal, NamedTuple, TypeVar, Union, cast, get_args, get_origin
 
 import equinox as eqx
@@ -27,7 +27,6 @@ HINTS = {
     "targets": "One target per row of logits.",
     "scheme": "Pass one of chapter 05, such as RotaryPositions(), or NoPositions() for none.",
 }
-_inside: ContextVar[bool] = ContextVar("_inside", default=False)
 
 
 class Number(NamedTuple):
@@ -85,8 +84,13 @@ class Thing(NamedTuple):
     def read(self, name: str, argument):
         """Return the argument; raise `TypeError` if it is of another kind."""
         if not self.allowed(argument):
-            raise TypeError(f"{name} is of type {type(argument).__name__}; expected {self.expected}.")
+            raise TypeError(f"{name} is {_what(argument)}; expected {self.expected}.")
         return argument
+
+
+def _what(argument) -> str:
+    """What an argument is, in words that are the same for an array that is being traced."""
+    return "an array" if isinstance(argument, jax.Array) else f"of type {type(argument).__name__}"
 
 
 def _is_key(key) -> bool:
@@ -110,8 +114,8 @@ def checked(function: Function) -> Function:
     """Hold a function's arguments to their annotations: `Float[Array, "*batch seq d_model"]`, `Positive`, `bool`, …
 
     Axes of one name have one size; where `self` has an attribute of that name, or a field with such an axis, it is
-    that size. What a function of arrays calls in turn is not checked again, unless it takes a function of the reader's.
-    NumPy's arrays become JAX's, its numbers Python's.
+    that size. What a function of arrays calls in turn is not checked again; what the reader's own code calls
+    is, wherever that code runs. NumPy's arrays become JAX's, its numbers Python's.
 
     **Raises** `ValueError` for another shape or value, `TypeError` for another kind of numbers or of object, each with
     the likely cause.
@@ -122,13 +126,15 @@ def checked(function: Function) -> Function:
         signature = inspect.signature(function)
         kinds = {name: _kind(each.annotation) for name, each in signature.parameters.items()}
         asked = [kind for kind, _ in kinds.values()]
-        return signature, kinds, any(hasattr(kind, "dim_str") for kind in asked) and FUNCTION not in asked
+        # A function that it takes is the reader's choice, and may be one of the package's that fits no such array.
+        of_arrays = any(hasattr(kind, "dim_str") for kind in asked) and FUNCTION not in asked
+        return signature, kinds, functools.partial(_after_checks, function) if of_arrays else function
 
     @functools.wraps(function)
     def call(*args, **kwargs):
-        if _inside.get():
-            return function(*args, **kwargs)
-        signature, kinds, quiet_inside = read_annotations()
+        signature, kinds, run = read_annotations()
+        if _is_checked_above(sys._getframe(1)):
+            return run(*args, **kwargs)
         try:
             given = signature.bind(*args, **kwargs)
         except TypeError as error:
@@ -137,13 +143,32 @@ def checked(function: Function) -> Function:
         for name, (kind, allowed) in kinds.items():
             if name in given.arguments:
                 given.arguments[name] = _held(name, given.arguments[name], kind, allowed, sizes)
-        mark = _inside.set(quiet_inside)
-        try:
-            return function(*given.args, **given.kwargs)
-        finally:
-            _inside.reset(mark)
+        return run(*given.args, **given.kwargs)
 
     return cast(Function, call)
+
+
+def _after_checks(function: Callable, /, *args, **kwargs):
+    """Call a function of arrays: its frame on the stack says that what the package calls below is right."""
+    return function(*args, **kwargs)
+
+
+AFTER_CHECKS = inspect.unwrap(_after_checks).__code__  # the tests wrap each function in one that checks types
+
+
+def _is_checked_above(frame: FrameType | None) -> bool:
+    """Whether a function whose arrays were checked makes a call, with none of the reader's own code in between."""
+    while frame is not None and _is_ours(frame.f_globals.get("__name__", "")):
+        if frame.f_code is AFTER_CHECKS:
+            return True
+        frame = frame.f_back
+    return False
+
+
+@functools.cache
+def _is_ours(module: str) -> bool:
+    """Whether a module is the package's, or one that stands between its functions, as `jax.vmap` does."""
+    return module.partition(".")[0] in ("plainformer", "jax", "equinox", "jaxtyping", "beartype")
 
 
 def check_each(annotation, **arguments) -> None:
@@ -275,8 +300,7 @@ def _check_part(name: str, part, kind: type) -> None:
     names = [field.name for field in dataclasses.fields(kind)]
     names += [name for name in vars(kind) if name[0] != "_" and name not in kind.__annotations__]  # methods
     if not all(hasattr(part, name) for name in names):
-        what, hint = type(part).__name__, HINTS.get(name, "")
-        raise TypeError(f"{name} is of type {what}; expected a {kind.__name__}. {hint}".rstrip())
+        raise TypeError(f"{name} is {_what(part)}; expected a {kind.__name__}. {HINTS.get(name, '')}".rstrip())
 
 
 def _wrong_numbers(name: str, dtype, dtypes) -> str:
