@@ -5,9 +5,9 @@ import functools
 import inspect
 import math
 import os
+import sys
 from collections.abc import Callable
-from contextvars import ContextVar
-from types import NoneType, UnionType
+from types import FrameType, NoneType, UnionType
 from typing import Annotated, Any, Literal, NamedTuple, TypeVar, Union, cast, get_args, get_origin
 
 import equinox as eqx
@@ -27,7 +27,6 @@ HINTS = {
     "targets": "One target per row of logits.",
     "scheme": "Pass one of chapter 05, such as RotaryPositions(), or NoPositions() for none.",
 }
-_inside: ContextVar[bool] = ContextVar("_inside", default=False)
 
 
 class Number(NamedTuple):
@@ -76,7 +75,7 @@ Finite = Annotated[float, Number(math.isfinite, "finite", traced=True)]
 Rate = Annotated[float, Number(lambda x: 0 <= x < 1, "at least 0 and below 1, such as 0.1 for 10 per cent")]
 
 
-class Thing(NamedTuple):
+class Kind(NamedTuple):
     """Which arguments that are no numbers may come: those that are `allowed`; in words."""
 
     allowed: Callable[[Any], bool]
@@ -85,8 +84,13 @@ class Thing(NamedTuple):
     def read(self, name: str, argument):
         """Return the argument; raise `TypeError` if it is of another kind."""
         if not self.allowed(argument):
-            raise TypeError(f"{name} is of type {type(argument).__name__}; expected {self.expected}.")
+            raise TypeError(f"{name} is {_what(argument)}; expected {self.expected}.")
         return argument
+
+
+def _what(argument) -> str:
+    """What an argument is, in words that are the same for an array that is being traced."""
+    return "an array" if isinstance(argument, jax.Array) else f"of type {type(argument).__name__}"
 
 
 def _is_key(key) -> bool:
@@ -96,13 +100,13 @@ def _is_key(key) -> bool:
     return new or (dtype == jnp.uint32 and shape in ((2,), (4,)))
 
 
-KEY = Thing(_is_key, "a single random key, such as jax.random.key(0)")
-PATH = Thing(lambda path: isinstance(path, str | os.PathLike), "the name of a file or folder, a string or a Path")
-FUNCTION = Thing(callable, "a function")
-THINGS: dict[Any, Thing] = {  # what an annotation asks for
+KEY = Kind(_is_key, "a single random key, such as jax.random.key(0)")
+PATH = Kind(lambda path: isinstance(path, str | os.PathLike), "the name of a file or folder, a string or a Path")
+FUNCTION = Kind(callable, "a function")
+KINDS: dict[Any, Kind] = {  # what an annotation asks for
     Callable: FUNCTION,
-    str: Thing(lambda text: isinstance(text, str), "a string"),
-    dict: Thing(lambda given: isinstance(given, dict), "a dictionary"),
+    str: Kind(lambda text: isinstance(text, str), "a string"),
+    dict: Kind(lambda given: isinstance(given, dict), "a dictionary"),
 }
 
 
@@ -110,8 +114,8 @@ def checked(function: Function) -> Function:
     """Hold a function's arguments to their annotations: `Float[Array, "*batch seq d_model"]`, `Positive`, `bool`, …
 
     Axes of one name have one size; where `self` has an attribute of that name, or a field with such an axis, it is
-    that size. What a function of arrays calls in turn is not checked again, unless it takes a function of the reader's.
-    NumPy's arrays become JAX's, its numbers Python's.
+    that size. What a function of arrays calls in turn is not checked again; what the reader's own code calls
+    is, wherever that code runs. NumPy's arrays become JAX's, its numbers Python's.
 
     **Raises** `ValueError` for another shape or value, `TypeError` for another kind of numbers or of object, each with
     the likely cause.
@@ -120,37 +124,58 @@ def checked(function: Function) -> Function:
     @functools.cache  # at the first call, not on import
     def read_annotations():
         signature = inspect.signature(function)
-        kinds = {name: _kind(each.annotation) for name, each in signature.parameters.items()}
+        kinds = {name: _requirement_of(each.annotation) for name, each in signature.parameters.items()}
         asked = [kind for kind, _ in kinds.values()]
-        return signature, kinds, any(hasattr(kind, "dim_str") for kind in asked) and FUNCTION not in asked
+        # A function that it takes is the reader's choice, and may be one of the package's that fits no such array.
+        of_arrays = any(hasattr(kind, "dim_str") for kind in asked) and FUNCTION not in asked
+        return signature, kinds, functools.partial(_after_checks, function) if of_arrays else function
 
     @functools.wraps(function)
     def call(*args, **kwargs):
-        if _inside.get():
-            return function(*args, **kwargs)
-        signature, kinds, quiet_inside = read_annotations()
+        signature, kinds, run = read_annotations()
+        if _is_checked_above(sys._getframe(1)):
+            return run(*args, **kwargs)
         try:
             given = signature.bind(*args, **kwargs)
         except TypeError as error:
             raise TypeError(f"{function.__qualname__}(): {error}") from None
-        sizes = _sizes_of(given.arguments.get("self"), kinds)
+        sizes = _known_sizes(given.arguments.get("self"), kinds)
         for name, (kind, allowed) in kinds.items():
             if name in given.arguments:
-                given.arguments[name] = _held(name, given.arguments[name], kind, allowed, sizes)
-        mark = _inside.set(quiet_inside)
-        try:
-            return function(*given.args, **given.kwargs)
-        finally:
-            _inside.reset(mark)
+                given.arguments[name] = _hold(name, given.arguments[name], kind, allowed, sizes)
+        return run(*given.args, **given.kwargs)
 
     return cast(Function, call)
 
 
+def _after_checks(function: Callable, /, *args, **kwargs):
+    """Call a function of arrays: its frame on the stack says that what the package calls below is right."""
+    return function(*args, **kwargs)
+
+
+AFTER_CHECKS = inspect.unwrap(_after_checks).__code__  # the tests wrap each function in one that checks types
+
+
+def _is_checked_above(frame: FrameType | None) -> bool:
+    """Whether a function whose arrays were checked makes a call, with none of the reader's own code in between."""
+    while frame is not None and _is_ours(frame.f_globals.get("__name__", "")):
+        if frame.f_code is AFTER_CHECKS:
+            return True
+        frame = frame.f_back
+    return False
+
+
+@functools.cache
+def _is_ours(module: str) -> bool:
+    """Whether a module is the package's, or one that stands between its functions, as `jax.vmap` does."""
+    return module.partition(".")[0] in ("plainformer", "jax", "equinox", "jaxtyping", "beartype")
+
+
 def check_each(annotation, **arguments) -> None:
     """Hold arguments to an annotation, such as `Positive`: for numbers that no signature has, such as a width."""
-    kind, allowed = _kind(annotation)
+    kind, allowed = _requirement_of(annotation)
     for name, argument in arguments.items():
-        _held(name, argument, kind, allowed, {})
+        _hold(name, argument, kind, allowed, {})
 
 
 def check_batch(batch, *arrays: str) -> None:
@@ -163,11 +188,11 @@ def check_batch(batch, *arrays: str) -> None:
 def check_fields(config) -> None:
     """Hold the fields of a configuration to their annotations; NumPy's numbers become Python's."""
     for field in dataclasses.fields(config):
-        held = _held(field.name, getattr(config, field.name), *_kind(field.type), {})
+        held = _hold(field.name, getattr(config, field.name), *_requirement_of(field.type), {})
         object.__setattr__(config, field.name, held)  # the dataclass is frozen
 
 
-def _kind(annotation) -> tuple[Any, tuple[type, ...]]:
+def _requirement_of(annotation) -> tuple[Any, tuple[type, ...]]:
     """What `X` or `X | None` asks for, if it is something that is held to; and what else will do, such as `None`."""
     options = get_args(annotation) if get_origin(annotation) in (Union, UnionType) else (annotation,)
     kind, *others = [each for each in options if each is not NoneType]
@@ -178,22 +203,22 @@ def _kind(annotation) -> tuple[Any, tuple[type, ...]]:
         return PATH, allowed
     if get_origin(kind) is Annotated:
         kind = kind.__metadata__[0]
-    kind = FUNCTION if get_origin(kind) is Callable else THINGS.get(kind, kind)
+    kind = FUNCTION if get_origin(kind) is Callable else KINDS.get(kind, kind)
     if hasattr(kind, "dim_str"):
         return kind, (*allowed, *others)  # as a mask may be a table or a rule
-    scalar = isinstance(kind, Number | Thing) or get_origin(kind) is Literal or kind is bool
+    scalar = isinstance(kind, Number | Kind) or get_origin(kind) is Literal or kind is bool
     part = isinstance(kind, type) and dataclasses.is_dataclass(kind)  # a configuration, or a module
     return kind if (scalar or part) and not others else None, allowed
 
 
-def _held(name: str, argument, kind, allowed: tuple[type, ...], sizes: dict):
+def _hold(name: str, argument, kind, allowed: tuple[type, ...], sizes: dict):
     """The argument as the function gets it, after a look at it; the sizes of its axes are added to `sizes`."""
     if kind is None or isinstance(argument, allowed):
         return argument
-    if isinstance(kind, Number | Thing):
+    if isinstance(kind, Number | Kind):
         return kind.read(name, argument)
     if hasattr(kind, "dim_str"):
-        sizes |= _sized(name, argument, kind.dim_str.split(), sizes, kind.dtypes)
+        sizes |= _measure(name, argument, kind.dim_str.split(), sizes, kind.dtypes)
         return _as_jax(name, argument)
     if get_origin(kind) is Literal:
         choices = get_args(kind)
@@ -206,19 +231,19 @@ def _held(name: str, argument, kind, allowed: tuple[type, ...], sizes: dict):
     return argument
 
 
-def _sizes_of(module, kinds: dict) -> dict:
+def _known_sizes(module, kinds: dict) -> dict:
     """The sizes that an object knows of the axes in these kinds, by its attributes and by its own arrays."""
     axes = {axis for kind, _ in kinds.values() for axis in getattr(kind, "dim_str", "").split()}
     sizes = {axis: size for axis in axes if isinstance(size := getattr(module, axis, None), int)}
     for field in dataclasses.fields(module) if dataclasses.is_dataclass(module) else ():
-        kind, _ = _kind(field.type)
+        kind, _ = _requirement_of(field.type)
         shape = getattr(getattr(module, field.name, None), "shape", None)
         if hasattr(kind, "dim_str") and shape is not None:
-            sizes = _bound(shape, kind.dim_str.split(), sizes) or sizes
+            sizes = _match_axes(shape, kind.dim_str.split(), sizes) or sizes
     return sizes
 
 
-def _bound(shape: tuple[int, ...], axes: list[str], sizes: dict) -> dict | None:
+def _match_axes(shape: tuple[int, ...], axes: list[str], sizes: dict) -> dict | None:
     """The sizes with those of a shape that has these axes; `None` if it has others.
 
     `*batch` are any number of axes, in front of all others, and `*#batch` those that broadcast to the batch.
@@ -242,7 +267,7 @@ def _broadcasts(batch: tuple[int, ...], to: tuple[int, ...]) -> bool:
     return len(batch) <= len(to) and all(size in (1, other) for size, other in pairs)
 
 
-def _sized(name: str, array, axes: list[str], sizes: dict, dtypes=(), hint: str = "") -> dict:
+def _measure(name: str, array, axes: list[str], sizes: dict, dtypes=(), hint: str = "") -> dict:
     """The sizes with those of an array's axes, after a look at its numbers and its shape."""
     if not isinstance(array, jax.Array | np.ndarray | np.generic):
         expected = MASK if "mask" in name else f"an array with axes {_spell(axes, sizes)}."
@@ -252,7 +277,7 @@ def _sized(name: str, array, axes: list[str], sizes: dict, dtypes=(), hint: str 
         raise TypeError(f"{name} is a {type(array).__name__}; expected {expected} {hint}")
     if dtypes and str(array.dtype) not in dtypes:
         raise TypeError(_wrong_numbers(name, array.dtype, dtypes))
-    found = _bound(array.shape, axes, sizes)
+    found = _match_axes(array.shape, axes, sizes)
     if found is None:
         hint = hint or _likely_cause(name, array.shape, axes, sizes)
         raise ValueError(f"{name} has shape {array.shape}; expected {_spell(axes, sizes)}. {hint}".rstrip())
@@ -275,8 +300,7 @@ def _check_part(name: str, part, kind: type) -> None:
     names = [field.name for field in dataclasses.fields(kind)]
     names += [name for name in vars(kind) if name[0] != "_" and name not in kind.__annotations__]  # methods
     if not all(hasattr(part, name) for name in names):
-        what, hint = type(part).__name__, HINTS.get(name, "")
-        raise TypeError(f"{name} is of type {what}; expected a {kind.__name__}. {hint}".rstrip())
+        raise TypeError(f"{name} is {_what(part)}; expected a {kind.__name__}. {HINTS.get(name, '')}".rstrip())
 
 
 def _wrong_numbers(name: str, dtype, dtypes) -> str:
@@ -313,11 +337,11 @@ def _spell(axes: list[str], sizes: dict) -> str:
 def _likely_cause(name: str, shape: tuple[int, ...], axes: list[str], sizes: dict) -> str:
     rows, hint = [axis for axis in axes if not axis.startswith("*")], HINTS.get(name, "")
     swapped = (*shape[:-2], *shape[:-3:-1])
-    if len(rows) == 2 <= len(shape) and _bound(swapped, axes, sizes) is not None:
+    if len(rows) == 2 <= len(shape) and _match_axes(swapped, axes, sizes) is not None:
         return f"The axes look swapped: rows are tokens, so try {name}.mT. {hint}"
     if hint:
         return hint
-    if rows != axes and _bound(shape[len(shape) - len(rows) :], rows, sizes) is not None:
+    if rows != axes and _match_axes(shape[len(shape) - len(rows) :], rows, sizes) is not None:
         return "What stands in front is a batch: make it the same for all arguments, or map over one with jax.vmap."
     if rows == axes and len(shape) == len(rows) + 1:
         return "There is one axis too many: if the first one is a batch, map over it with jax.vmap."
@@ -349,7 +373,7 @@ def check_axes(name: str, array, hint: str = "", **axes: int | tuple[int, ...] |
     if it is not an array at all.
     """
     sizes = {axis.strip("*"): size for axis, size in axes.items() if size is not None}
-    _sized(name, array, list(axes), sizes, hint=hint)
+    _measure(name, array, list(axes), sizes, hint=hint)
 
 
 def check_length(name: str, length: int, longest: int, limit: str) -> None:

@@ -82,7 +82,7 @@ BLOCK = drawn(lambda sizes, key: make_block(*sizes, key=key), (D_MODEL, HEADS))
         ),
         (pf.AlibiPositions, TypeError, r"scheme is the class AlibiPositions; expected an object of it"),
         ("rotary", TypeError, r"scheme is of type str; expected a PositionScheme\. .* such as RotaryPositions\(\)"),
-        (jnp.arange(5), TypeError, r"scheme is of type ArrayImpl; expected a PositionScheme"),
+        (jnp.arange(5), TypeError, r"scheme is an array; expected a PositionScheme"),
         (None, TypeError, r"scheme is of type NoneType; expected a PositionScheme\. .*NoPositions\(\) for none"),
         (
             pf.AlibiPositions(4),
