@@ -17,6 +17,7 @@ import portalocker
 import pytest
 from tiny_run import CONFIG, Line, batch_at, numbers_of, run, squared_error, validation
 
+from plainformer.data.named_batches import Windows
 from plainformer.models.config import StackConfig
 from plainformer.models.decoder import Decoder, DecoderConfig
 from plainformer.training.fit import fit
@@ -254,7 +255,7 @@ def test_warmup_follows_the_number_of_steps(num_steps, warmup):
 def test_an_id_out_of_range_is_told_in_one_sentence_within_fit():
     sizes = StackConfig(d_model=8, num_layers=1, num_heads=2)
     model = eqx.filter_jit(Decoder)(DecoderConfig(vocab_size=4, context_len=3, stack=sizes), key=jax.random.key(0))
-    batch = jnp.asarray([[0, 1, 4]]), jnp.asarray([[1, 2, 3]])
+    batch = Windows(jnp.asarray([[0, 1, 4]]), jnp.asarray([[1, 2, 3]]))
     with pytest.raises(ValueError, match=r"^ids\[0, 2\] is 4; expected 0 to 3") as caught:
         fit(model, next_token_loss, lambda step: batch, TrainingConfig(2), progress=False)
     assert caught.value.__suppress_context__

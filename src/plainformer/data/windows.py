@@ -1,29 +1,13 @@
 """Windows: equally long pieces of one long text, each with the tokens that follow its own."""
 
 from collections.abc import Callable, Iterator
-from typing import NamedTuple
 
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Bool, Int
 
 from plainformer.checks import Natural, Positive, check_axes, checked, refuse
 from plainformer.data.lists import check_token_ids
-
-
-class Windows(NamedTuple):
-    """Windows, `inputs`, and the same windows one token later, `targets`."""
-
-    inputs: Int[Array, "windows seq"]
-    targets: Int[Array, "windows seq"]
-
-
-class PaddedWindows(NamedTuple):
-    """Windows, `inputs`, and the same windows one token later, `targets`; both count where `is_token` is `True`."""
-
-    inputs: Int[Array, "windows seq"]
-    targets: Int[Array, "windows seq"]
-    is_token: Bool[Array, "windows seq"]
+from plainformer.data.named_batches import PaddedWindows, Windows
 
 
 @checked

@@ -28,8 +28,10 @@ class TrainingConfig:
     - `weight_decay`: of all matrices, none of vectors; `beta_1`, `beta_2`: of Adam's two averages (AdamW, Loshchilov
       and Hutter, 2019).
     - `clip_norm`: a gradient longer than this is shortened to it; `None` for no limit.
-    - `accumulation_steps`: into how many equal parts a batch is cut, to save memory. Losses and gradients are means
-      over the parts: with padding each part counts the same, however many tokens it has.
+    - `accumulation_steps`: into how many equal parts a batch is cut, to save memory. Losses and gradients are those of
+      the whole batch: a part weighs as much as it has targets that count, by its `counts`; or as it has rows, where a
+      batch has no `counts`. Those of `pf.data`, such as `MaskedBatch`, have; for a loss of your own, let the batch be a
+      `NamedTuple` with an array `counts`, whose sum is how much the mean stands for.
     - `precision`: `"bfloat16"` to compute losses and gradients with weights rounded to 16 bits, while the weights that
       are trained keep 32; this helps on accelerators, not on most processors.
     - `seed`: for dropout. Batches have a seed of their own.
