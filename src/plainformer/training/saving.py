@@ -14,7 +14,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from plainformer.checks import Natural, Positive, checked
-from plainformer.data.files import parse_json, write_bytes, write_text
+from plainformer.data.files import parse_json, write_bytes
 from plainformer.tokens.tokenizer import tokenizer_from_json
 
 Location = str | os.PathLike
@@ -30,10 +30,12 @@ def save_model(path: Location, model, tokenizer=None) -> None:
 
     Tensors are named by their place in the model, such as `embedding.weight`; the configuration and the tokenizer stand
     in the header. `"decoder.json"` beside `"decoder.safetensors"` tells the configuration to people and to other
-    programs; it is never read again.
+    programs; it is never read again. The same model gives the same bytes.
 
     **Arguments** a path that ends in `.safetensors`; a module with a field `config`, a dataclass, such as a `Decoder`;
-    what made its token ids. **Raises** `OSError` if the file cannot be written: the one that was there before stays.
+    what made its token ids. **Raises** `ValueError` for a model that `load_model` could not build from its `config`,
+    such as one with adapters or in int8; `FileExistsError` if `"decoder.json"` is there and is not the configuration in
+    `"decoder.safetensors"`; `OSError` if the file cannot be written: the one that was there before stays.
 
     **Example**
 
@@ -45,14 +47,23 @@ def save_model(path: Location, model, tokenizer=None) -> None:
     'cab'
     """
     path = _check_path(path)
+    content, text, beside = model_bytes(model, tokenizer), _config_text(model), path.with_suffix(".json")
+    before = _config_in(path)
+    if os.path.lexists(beside) and not (beside.is_file() and beside.read_bytes() in (before, text)):
+        raise FileExistsError(
+            f"{beside} exists, and is not the configuration of a model in {path.name}; nothing was written. Give the "
+            "model another name, or that file."
+        )
+    if before != text:
+        beside.unlink(missing_ok=True)  # if this ends before the last line, no configuration is left of another model
+    write_bytes(path, content)
+    write_bytes(beside, text)
+
+
+def model_bytes(model, tokenizer=None) -> bytes:
+    """The content of the file that `save_model` writes; errors as there."""
     if not dataclasses.is_dataclass(getattr(model, "config", None)):
         raise TypeError(f"{type(model).__name__} has no config; expected a model made from one, such as a Decoder.")
-    described: Any = jax.tree.structure(_skeleton(type(model), model.config))
-    if described != jax.tree.structure(model):
-        raise ValueError(
-            f"This {type(model).__name__} is not what its config describes, so load_model would build another one. Has "
-            "it parts of another model, with other heads or another activation? Make both of one config."
-        )
     header = {"model": type(model).__name__, "config": to_json(model.config, indent=2)}
     if tokenizer is not None:
         if not hasattr(tokenizer, "to_json"):
@@ -61,12 +72,46 @@ def save_model(path: Location, model, tokenizer=None) -> None:
         if vocab_size is not None and len(tokenizer) > vocab_size:
             raise ValueError(f"tokenizer has {len(tokenizer)} tokens; expected that of the model, with {vocab_size=}.")
         header["tokenizer"] = tokenizer.to_json()
-        tokenizer_from_json(header["tokenizer"])  # rather now than when it is loaded
-    beside, text = path.with_suffix(".json"), header["config"] + "\n"
-    if beside.is_file() and beside.read_bytes() != text.encode():
-        beside.unlink()  # rather none than one of another model, should this end before the last line
-    _write(path, model, header)
-    write_text(beside, text)
+        tokenizer_from_json(header["tokenizer"])  # raises if it could not be loaded
+    _check_loadable(model, header["config"])
+    return _to_bytes(model, header)
+
+
+def _check_loadable(model, config: str) -> None:
+    """Raise `ValueError` if `load_model` would refuse this model, or build another one."""
+    name, arrays = type(model).__name__, named_arrays(model)
+    try:
+        skeleton = _described(parse_json(config, "it"), type(model), len(arrays))
+    except (TypeError, ValueError, AttributeError) as error:
+        raise ValueError(f"load_model could not build a {name} from its config: {error}.") from error
+    if skeleton.config != model.config:
+        read = f"as {skeleton.config}, and was {model.config}"
+        raise ValueError(f"The config of this {name} would be read {read}; let its __post_init__ make tuples of lists.")
+    wrong = _misfits(skeleton, arrays)
+    if not wrong and jax.tree.structure(skeleton) == jax.tree.structure(model):
+        return
+    raise ValueError(
+        f"This {name} is not what its config describes, so load_model would build another one"
+        f"{f': {wrong}' if wrong else ''}. Has it parts of another model, with other heads or another activation? Make "
+        "both of one config. To store it as it is, such as with adapters or in int8: safetensors.flax.save_file("
+        "pf.training.named_arrays(model), path); with_arrays puts them back into such a model."
+    )
+
+
+def _config_text(model) -> bytes:
+    """What stands in the file beside a model."""
+    return (to_json(model.config, indent=2) + "\n").encode()
+
+
+def _config_in(path: Path) -> bytes | None:
+    """The configuration in a file of `save_model`, as `_config_text` gives it; `None` if it is no such file."""
+    from safetensors import SafetensorError, safe_open
+
+    try:
+        with safe_open(path, "numpy") as file:
+            return (file.metadata()["config"] + "\n").encode()
+    except (SafetensorError, OSError, TypeError, KeyError):
+        return None
 
 
 @overload
@@ -145,7 +190,7 @@ def save_checkpoint(directory: Location, step: Natural, state, metadata: dict, *
         raise FileExistsError(f"{path} exists: delete it, or use another folder. Does another process train there?")
     try:
         target.mkdir(parents=True, exist_ok=True)
-        _write(path, state, header)
+        write_bytes(path, _to_bytes(state, header))
     except OSError as error:
         raise OSError(
             f"Cannot save step {step} in {target}: {error}. Is the disk full, or the folder read-only? "
@@ -234,8 +279,7 @@ def with_arrays(tree, arrays: dict):
     So weights from elsewhere come into a model: `with_arrays(model, {"embedding.weight": array, …})`. Floats may have
     another number of bits. **Raises** `ValueError` that names unknown, missing and misshapen ones.
     """
-    expected = {place: _as_saved(leaf, arrays.get(place)) for place, leaf in named_arrays(tree).items()}
-    if wrong := differences(arrays, expected):
+    if wrong := _misfits(tree, arrays):
         raise ValueError(f"The arrays do not fit: {wrong}.")
 
     def replaced(path, leaf):
@@ -245,6 +289,13 @@ def with_arrays(tree, arrays: dict):
         return jax.random.wrap_key_data(array, impl=jax.random.key_impl(leaf)) if _is_key(leaf) else array
 
     return jax.tree_util.tree_map_with_path(replaced, tree)
+
+
+def _misfits(tree, arrays: dict) -> str:
+    """What of these arrays does not fit into a tree, of which floats may have any number of bits; "" if all do."""
+    return differences(
+        arrays, {place: _as_saved(leaf, arrays.get(place)) for place, leaf in named_arrays(tree).items()}
+    )
 
 
 def _numbers(leaf):
@@ -300,8 +351,10 @@ def _described(fields: dict, model_class: type, num_tensors: int):
     # A header of a few bytes may ask for more layers than anybody has time to build.
     if (layers := _count_layers(fields)) > max(num_tensors, 100):
         raise ValueError(f"{layers} layers, but {num_tensors} tensors")
-    config_class = get_type_hints(model_class)["config"]  # of a parent class, too, and where annotations are strings
-    return _skeleton(model_class, _from_dict(config_class, fields))
+    hints = get_type_hints(model_class)  # of a parent class, too, and where annotations are strings
+    if "config" not in hints:
+        raise TypeError(f"{model_class.__name__} does not say the class of its config; write it as a field")
+    return _skeleton(model_class, _from_dict(hints["config"], fields))
 
 
 def _count_layers(fields: dict) -> int:
@@ -330,12 +383,17 @@ def _as_saved(leaf, array):
     return jax.ShapeDtypeStruct(leaf.shape, array.dtype if both else leaf.dtype)
 
 
-def _write(path: Path, tree, header: dict[str, str]) -> None:
+def _to_bytes(tree, header: dict[str, str]) -> bytes:
+    """A safetensors file of a tree's arrays, which are the same bytes each time: its own order of the header is not."""
     from safetensors.numpy import save
 
     # In C order, since safetensors writes numbers as they lie.
     arrays = {name: np.asarray(array, order="C") for name, array in named_arrays(tree).items()}
-    write_bytes(path, save(arrays, {**header, "sha256": _seal(arrays, header)}))
+    content = save(arrays, {**header, "sha256": _seal(arrays, header)})
+    end = 8 + int.from_bytes(content[:8], "little")  # eight bytes say how long the header is; it ends in white space
+    text = json.dumps(json.loads(content[8:end]), sort_keys=True, ensure_ascii=False, separators=(",", ":")).encode()
+    text += b" " * (-len(text) % 8)
+    return len(text).to_bytes(8, "little") + text + content[end:]
 
 
 def _read(path: Path, part: str) -> tuple[dict, dict]:
