@@ -9,7 +9,7 @@ from jaxtyping import PRNGKeyArray
 from plainformer.attention.multi_head import IDENTITY, AttentionForm, MultiHeadAttention, check_groups, check_width
 from plainformer.blocks.blocks import NormPlacement, ParallelBlock, TransformerBlock
 from plainformer.blocks.layers import Activation, FeedForward, LayerNorm, Norm, RMSNorm, SwiGLU
-from plainformer.checks import NonNegative, Positive, PositiveFloat, Rate, check_fields, checked
+from plainformer.checks import NonNegative, Positive, PositiveFloat, Rate, check_fields, checked, says_where
 from plainformer.positions.alibi import AlibiPositions
 from plainformer.positions.grid import GridPositions
 from plainformer.positions.positions import NO_POSITIONS, LearnedPositions, PositionScheme
@@ -23,6 +23,7 @@ GATES: dict[str, Activation] = {"swiglu": "silu", "geglu": "gelu", "geglu_tanh":
 Network = Literal[Activation, "swiglu", "geglu", "geglu_tanh"]
 
 
+@says_where
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class StackConfig:
     r"""All that makes a stack of transformer blocks what it is, but for its learned numbers.

@@ -10,12 +10,13 @@ from jaxtyping import Array, Float, Integer, PRNGKeyArray
 from plainformer.attention.cache import KeyValueCache, ready_to_extend
 from plainformer.attention.efficiency import MaskRule
 from plainformer.blocks.layers import Norm
-from plainformer.checks import Positive, check_fields, check_length, checked
+from plainformer.checks import Positive, check_fields, check_length, checked, says_where
 from plainformer.models.config import StackConfig, make_norm, make_scheme
 from plainformer.models.stack import Stack, add_positions
 from plainformer.tokens.tokens import Linear, TokenEmbedding, linear
 
 
+@says_where
 @dataclasses.dataclass(frozen=True)
 class DecoderConfig:
     r"""All that makes a decoder what it is, but for its learned numbers.

@@ -12,7 +12,7 @@ from jaxtyping import Array, Bool, Float, Integer, PRNGKeyArray
 
 from plainformer.attention.self_attention import at_least_float32
 from plainformer.blocks.layers import ACTIVATIONS, Norm, dropout, split_key
-from plainformer.checks import Natural, Positive, Rate, check_each, check_fields, checked, refuse
+from plainformer.checks import Natural, Positive, Rate, check_each, check_fields, checked, refuse, says_where
 from plainformer.data.named_batches import LabelledBatch, MaskedBatch, check_kind
 from plainformer.models.config import GATES, make_norm
 from plainformer.models.encoder import Encoder, EncoderConfig
@@ -164,6 +164,7 @@ def mean_pool(
     return (total / is_token.sum(axis=-1, keepdims=True).astype(total.dtype)).astype(rows.dtype)
 
 
+@says_where
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class ClassifierConfig:
     r"""All that makes a classifier what it is, but for its learned numbers.

@@ -10,13 +10,14 @@ from jaxtyping import Array, Bool, Float, Integer, PRNGKeyArray
 from plainformer.attention.cache import KeyValueCache, ready_to_extend
 from plainformer.attention.efficiency import MaskRule
 from plainformer.blocks.layers import split_key
-from plainformer.checks import Natural, Positive, check_fields, check_length, checked, refuse
+from plainformer.checks import Natural, Positive, check_fields, check_length, checked, refuse, says_where
 from plainformer.models.config import StackConfig, make_scheme
 from plainformer.models.encoder import Encoder, EncoderConfig
 from plainformer.models.stack import Stack, add_positions
 from plainformer.tokens.tokens import Linear, TokenEmbedding, linear
 
 
+@says_where
 @dataclasses.dataclass(frozen=True)
 class Seq2SeqConfig:
     r"""All that makes an encoder–decoder what it is, but for its learned numbers.

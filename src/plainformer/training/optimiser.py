@@ -8,13 +8,24 @@ from typing import Annotated, Literal
 
 import jax
 
-from plainformer.checks import Count, Natural, NonNegative, Number, Positive, PositiveFloat, check_fields, checked
+from plainformer.checks import (
+    Count,
+    Natural,
+    NonNegative,
+    Number,
+    Positive,
+    PositiveFloat,
+    check_fields,
+    checked,
+    says_where,
+)
 
 Beta = Annotated[float, Number(lambda beta: 0 <= beta < 1, "at least 0 and below 1, such as 0.9")]
 Fraction = Annotated[float, Number(lambda share: 0 <= share <= 1, "from 0 to 1")]
 ClipNorm = Annotated[float, Number(lambda limit: 0 < limit < math.inf, "finite and above 0, or None for no limit")]
 
 
+@says_where
 @dataclasses.dataclass(frozen=True)
 class TrainingConfig:
     r"""How to train: everything that decides the result, but for the model and the data.
