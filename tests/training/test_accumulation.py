@@ -185,6 +185,7 @@ PLAIN = {
 }
 
 
+@pytest.mark.usefixtures("unchecked")
 @pytest.mark.parametrize("name", PLAIN)
 def test_a_loss_refuses_a_batch_that_does_not_say_what_counts(name):
     loss, message = PLAIN[name]

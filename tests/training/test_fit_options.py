@@ -20,10 +20,10 @@ from tiny_run import CONFIG, Line, batch_at, numbers_of, run, squared_error, val
 from plainformer.data.named_batches import Windows
 from plainformer.models.config import StackConfig
 from plainformer.models.decoder import Decoder, DecoderConfig
+from plainformer.training.checkpoint import list_checkpoints
 from plainformer.training.fit import fit
 from plainformer.training.losses import next_token_loss
 from plainformer.training.optimiser import TrainingConfig, learning_rate_schedule, make_optimiser
-from plainformer.training.saving import list_checkpoints
 
 
 def endless():
@@ -278,8 +278,8 @@ def test_another_process_may_not_train_into_the_same_directory(tmp_path):
         "import sys; sys.path[:0] = sys.argv[2:]\n"
         "from plainformer.training.run import Run\n"
         "from plainformer.training.optimiser import TrainingConfig\n"
-        "with Run(sys.argv[1], TrainingConfig(1), {}) as run:\n"
-        "    run.resume(None); print('holds', flush=True); sys.stdin.read()\n"
+        "with Run(sys.argv[1], {}) as run:\n"
+        "    run.resume(None, TrainingConfig(1)); print('holds', flush=True); sys.stdin.read()\n"
     )
     command = [sys.executable, "-c", script, str(tmp_path)]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=os.environ, text=True) as other:
@@ -362,7 +362,7 @@ def test_metrics_that_cannot_be_written_cost_no_checkpoint(tmp_path, monkeypatch
         raise PermissionError(13, "open in another program", str(path))
 
     with monkeypatch.context() as patch:
-        patch.setattr("plainformer.training.run.append_text", cannot)
+        patch.setattr("plainformer.training.callbacks.append_text", cannot)
         with pytest.warns(UserWarning, match=rf"^Cannot write {tmp_path}/metrics\.csv: .*open in another program"):
             run(dataclasses.replace(CONFIG, num_steps=5, warmup_steps=3), directory=tmp_path)
     assert list_checkpoints(tmp_path) == [4, 5]

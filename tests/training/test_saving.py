@@ -23,16 +23,9 @@ from plainformer.models.encoder import Encoder, EncoderConfig
 from plainformer.models.pretraining import ClassifierConfig, EncoderClassifier
 from plainformer.tokens.bpe import BytePairEncoder
 from plainformer.tokens.vocabulary import Vocabulary
-from plainformer.training.saving import (
-    digest,
-    load_model,
-    model_bytes,
-    named_arrays,
-    save_checkpoint,
-    save_model,
-    to_json,
-    with_arrays,
-)
+from plainformer.training.arrays import digest, named_arrays, to_json, with_arrays
+from plainformer.training.checkpoint import save_checkpoint
+from plainformer.training.saving import load_model, model_bytes, save_model
 
 CONFIG = ToyConfig(first=PartConfig(width=4), second=PartConfig(num_layers=1), is_tied=False)
 VOCABULARY = Vocabulary.from_characters("abcd", special=["<other>", "<stop>"], unknown="<other>")
