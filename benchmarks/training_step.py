@@ -29,7 +29,7 @@ def new_batch(config: pf.DecoderConfig, batch_size: int) -> tuple[np.ndarray, np
 
 def our_step(config: pf.DecoderConfig, batch):
     """A function without arguments that trains for one step, and the compiled step itself with its first arguments."""
-    batch = tuple(jnp.asarray(array, jnp.int32) for array in batch)
+    batch = pf.data.Windows(*(jnp.asarray(array, jnp.int32) for array in batch))
     return our_training(pf.Decoder(config, key=jax.random.key(0)), pf.training.next_token_loss, batch)
 
 

@@ -52,7 +52,7 @@ def steps(config: pf.ViTConfig, batch_size: int) -> dict:
     """The three variants by name, not yet run."""
     images, labels = new_images(config, batch_size)
     model = pf.ViT(config, key=jax.random.key(0))
-    ours = (jnp.asarray(images), jnp.asarray(labels, jnp.int32))
+    ours = pf.data.LabelledBatch(jnp.asarray(images), jnp.asarray(labels, jnp.int32))
     runs = {"Plainformer": our_training(model, pf.classification_loss, ours)[0]}
     tensors = torch.tensor(np.moveaxis(images, -1, 1)), torch.tensor(labels)
     for compiled in (False, True):

@@ -1,6 +1,7 @@
 """Arguments held to their annotations, and one wording for what is wrong with one: what it is, what was expected."""
 
 import dataclasses
+import difflib
 import functools
 import inspect
 import math
@@ -8,7 +9,7 @@ import os
 import sys
 from collections.abc import Callable
 from types import FrameType, NoneType, UnionType
-from typing import Annotated, Any, Literal, NamedTuple, TypeVar, Union, cast, get_args, get_origin
+from typing import Annotated, Any, Literal, NamedTuple, TypeVar, Union, cast, get_args, get_origin, get_type_hints
 
 import equinox as eqx
 import jax
@@ -16,6 +17,7 @@ import jax.numpy as jnp
 import numpy as np
 
 Function = TypeVar("Function", bound=Callable)
+Config = TypeVar("Config")
 
 MASK = "a Boolean array, True where a query may attend to a key."
 # What to try, by the argument's name, where its shape or its type alone does not tell.
@@ -374,6 +376,49 @@ def check_axes(name: str, array, hint: str = "", **axes: int | tuple[int, ...] |
     """
     sizes = {axis.strip("*"): size for axis, size in axes.items() if size is not None}
     _measure(name, array, list(axes), sizes, hint=hint)
+
+
+def says_where(config_class: type[Config]) -> type[Config]:
+    """Let a dataclass say of an unknown keyword where such a field is: `DecoderConfig(d_model=…)`, in its `stack`.
+
+    **Raises** `TypeError` that names the fields meant, of this class or of those within, or else those that there are.
+    """
+    make = config_class.__init__
+    own = [field.name for field in dataclasses.fields(cast(Any, config_class))]
+
+    @functools.wraps(make)
+    def make_or_say_where(self, *args, **fields):
+        for name in fields:
+            if name not in own:
+                there = _fields_within(config_class)
+                meant = [call for field, call in there if field == name] or [
+                    call for field, call in there if _is_alike(name, field)
+                ]
+                expected = " or ".join(meant[:4]) or f"one of {', '.join(own)}"
+                raise TypeError(f"{config_class.__name__} has no field {name!r}; expected {expected}.")
+        make(self, *args, **fields)
+
+    type.__setattr__(config_class, "__init__", make_or_say_where)
+    return config_class
+
+
+def _fields_within(config_class) -> list[tuple[str, str]]:
+    """The fields of a dataclass and of those within, each as one writes it: `stack=StackConfig(d_ff=…)`."""
+    hints = get_type_hints(config_class)
+    found = [(field.name, f"{field.name}=…") for field in dataclasses.fields(config_class)]
+    for name in [name for name, _ in found]:
+        for kind in (hints[name], *get_args(hints[name])):
+            if dataclasses.is_dataclass(kind):
+                within = cast(type, kind).__name__
+                found += [(field, f"{name}={within}({call})") for field, call in _fields_within(kind)]
+    return found
+
+
+def _is_alike(name: str, field: str) -> bool:
+    """Whether one may have meant this field: `lr` for `learning_rate`, `dropout` for `dropout_rate`, `n_heads`."""
+    words = field.split("_")
+    initials = "".join(word[0] for word in words)
+    return name == initials or name in words or difflib.SequenceMatcher(None, name, field).ratio() > 0.7
 
 
 def check_length(name: str, length: int, longest: int, limit: str) -> None:

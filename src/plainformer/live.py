@@ -1,7 +1,6 @@
 """The book's live figures for models and arrays of your own, in a notebook; they need the package anywidget."""
 
 import importlib.util
-import tempfile
 import uuid
 from pathlib import Path
 from typing import Any, Literal
@@ -17,7 +16,7 @@ from plainformer.models.pretraining import MaskedLanguageModel
 from plainformer.models.seq2seq import Seq2Seq
 from plainformer.models.vision import ViT
 from plainformer.tokens.vocabulary import Vocabulary
-from plainformer.training.saving import save_model
+from plainformer.training.saving import model_bytes
 
 DecoderFigure = Literal["writing", "machine", "heads", "lens", "surprise"]
 MOST_WEIGHTS = 2_000_000  # they are sent as text, about twenty bytes for each
@@ -119,10 +118,7 @@ def _of_model(figure: str, model, tokenizer: Vocabulary | None, **values):
         hint = 'jax.tree.map(lambda x: x.astype("float32"), model)'
         raise ValueError(f"The model's numbers are {', '.join(sorted(dtypes))}; expected float32 alone: try {hint}.")
     _check_runs(model.config)
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder, "model.safetensors")
-        save_model(path, model, tokenizer)
-        return _widget(figure, file=path.read_bytes(), values=values)
+    return _widget(figure, file=model_bytes(model, tokenizer), values=values)
 
 
 def _check_runs(config) -> None:

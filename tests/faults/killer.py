@@ -19,15 +19,15 @@ from safetensors import safe_open
 from tiny_run import CONFIG, batch_at, run
 from trainer import saving_aloud, say
 
-from plainformer.training.saving import list_checkpoints
+from plainformer.training.checkpoint import list_checkpoints
 
 LINE = dataclasses.replace(CONFIG, num_steps=80, checkpoint_every=2)
-SAVING = sys.modules["plainformer.training.run"]
+RUN = sys.modules["plainformer.training.run"]
 
 
 def train(directory: Path) -> None:
     """Train, or go on, until all steps are done, and say what begins."""
-    SAVING.save_checkpoint = saving_aloud(SAVING.save_checkpoint)
+    RUN.save_checkpoint = saving_aloud(RUN.save_checkpoint)
 
     def batches(step):
         say("step", step)

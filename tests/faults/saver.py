@@ -10,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 
-from plainformer.training.saving import list_checkpoints, load_checkpoint, save_checkpoint
+from plainformer.training.checkpoint import list_checkpoints, load_checkpoint, save_checkpoint
 
 CHANGES = {"os.rename", "os.remove", "os.chmod", "os.mkdir", "os.link", "os.truncate"}
 

@@ -17,7 +17,7 @@ from pathlib import Path
 
 import pytest
 
-from plainformer.training.saving import list_checkpoints
+from plainformer.training.checkpoint import list_checkpoints
 
 TRAINER = Path(__file__).with_name("trainer.py")
 NUM_KILLS = 20

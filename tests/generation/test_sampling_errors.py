@@ -60,14 +60,18 @@ def test_bad_choices_are_named(options, error, message):
         (lambda: generate([1, 2]), TypeError, r"prompts is a single prompt; .*pass \[prompt\]"),
         (lambda: generate(jnp.array([1, 2])), TypeError, r"prompts is a single prompt; .*pass \[prompt\]"),
         (lambda: generate("The "), TypeError, r"prompts is a string; .*Encode it first: vocabulary\.encode"),
-        (lambda: generate(["The "]), TypeError, r"ids is a string; expected token ids\. Encode it first"),
+        (lambda: generate(["The "]), TypeError, r"prompts\[0\] is a string; expected token ids\. Encode it first"),
         (lambda: search("The "), TypeError, r"prompt is a string; expected a list of ids, .*Encode it first"),
         (lambda: generate(stop_tokens="."), TypeError, r"stop_tokens is a string; .*Encode it first"),
         (lambda: generate([]), ValueError, r"There are no prompts; expected at least one"),
         (lambda: generate([[1], []]), ValueError, r"prompts\[1\] is empty; expected at least one token to start"),
-        (lambda: generate([[1], [2, 7]]), ValueError, r"ids\[1\] is 7; expected 0 to 6, as there are 7 tokens"),
-        (lambda: generate([[-1]]), ValueError, r"ids\[0\] is -1; expected 0 to 6"),
-        (lambda: generate([[1.5]]), TypeError, r"ids are float64; expected whole numbers"),
+        (
+            lambda: generate([[1], [2, 7]]),
+            ValueError,
+            r"prompts\[1\]\[1\] is 7; expected 0 to 6, as there are 7 tokens",
+        ),
+        (lambda: generate([[-1]]), ValueError, r"prompts\[0\]\[0\] is -1; expected 0 to 6"),
+        (lambda: generate([[1.5]]), TypeError, r"prompts\[0\] are float64; expected whole numbers"),
         (
             lambda: generate([[1], [1, 2, 3, 4, 5]], 6),
             ValueError,
@@ -75,7 +79,7 @@ def test_bad_choices_are_named(options, error, message):
         ),
         (lambda: generate([[0] * 10], 1), ValueError, r"longest prompt has 10 tokens"),
         (lambda: generate(max_new_tokens=0), ValueError, r"max_new_tokens is 0; expected at least 1"),
-        (lambda: generate(stop_tokens=[7]), ValueError, r"ids\[0\] is 7; expected 0 to 6"),
+        (lambda: generate(stop_tokens=[7]), ValueError, r"stop_tokens\[0\] is 7; expected 0 to 6"),
         (lambda: generate(temperature=0, top_k=8), ValueError, r"top_k is 8; expected at most 7, the number of tokens"),
         (
             lambda: pf.generate("text", [[1]], 2),
@@ -112,7 +116,7 @@ def test_bad_choices_are_named(options, error, message):
         (lambda: search([0, 9]), ValueError, r"ids\[1\] is 9; expected 0 to 6"),
         (lambda: search([1, 2, 3, 4, 5], 6), ValueError, r"longest prompt has 5 tokens, and 6 shall follow"),
         (lambda: search(max_new_tokens=0), ValueError, r"max_new_tokens is 0; expected at least 1"),
-        (lambda: search(stop_tokens=[-2]), ValueError, r"ids\[0\] is -2; expected 0 to 6"),
+        (lambda: search(stop_tokens=[-2]), ValueError, r"stop_tokens\[0\] is -2; expected 0 to 6"),
     ],
 )
 def test_bad_input_is_named(call, error, message):

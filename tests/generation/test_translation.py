@@ -268,7 +268,7 @@ def test_exact_match_counts_what_is_the_same_throughout():
         (
             lambda m: pf.translation_loss(m, pf.translation_batch(PAIRS, m.config)[:4]),
             TypeError,
-            r"batch is 4 arrays; expected a tuple of source, is_source, inputs, targets, is_target",
+            r"batch is a tuple of 4; expected one that .*: pf\.data\.TranslationBatch\(source, is_source, ",
         ),
         (lambda m: pf.translate(m, []), ValueError, r"^There are no sources; expected at least one\."),
         (lambda m: pf.translate(m, [[1], []]), ValueError, r"texts\[1\] is empty"),

@@ -335,10 +335,10 @@ def of_models(_) -> dict[str, dict]:
             "key": KEY,
         },
         "mean_pool": {"rows": x, "is_token": ALL},
-        "masked_token_loss": {"model": MASKED, "batch": (IDS, IDS, ALL, ALL, IDS * 0), "key": KEY},
+        "masked_token_loss": {"model": MASKED, "batch": pf.data.MaskedBatch(IDS, IDS, ALL, ALL, IDS * 0), "key": KEY},
         "classification_loss": {
             "model": CLASSIFIER,
-            "batch": (IDS[None], IDS[:1] * 0, None, IDS[None] * 0),
+            "batch": pf.data.LabelledBatch(IDS[None], IDS[:1] * 0, None, IDS[None] * 0),
             "key": KEY,
         },
     }
@@ -406,7 +406,7 @@ def of_data(folder: Path) -> dict[str, dict]:
 
 def of_training(folder: Path) -> dict[str, dict]:
     windows = pf.data.consecutive_windows(list(range(9)), 3)
-    batch = (windows.inputs, windows.targets)
+    batch = pf.data.Windows(windows.inputs, windows.targets)
     measured = {"model": DECODER, "batches": [batch]}
     saved = {"state": Line(), "metadata": {}, "step": 1}
     pf.training.save_checkpoint(folder / "run", **saved)

@@ -21,6 +21,23 @@ CONFIG = TrainingConfig(
     max_to_keep=2,
 )
 
+OTHER = {  # for every field another value than in CONFIG
+    "num_steps": 7,
+    "learning_rate": 0.2,
+    "warmup_steps": 1,
+    "min_lr_ratio": 0.5,
+    "weight_decay": 0.4,
+    "beta_1": 0.5,
+    "beta_2": 0.5,
+    "clip_norm": 0.5,
+    "accumulation_steps": 2,
+    "precision": "bfloat16",
+    "seed": 5,
+    "evaluate_every": 3,
+    "checkpoint_every": 3,
+    "max_to_keep": 1,
+}
+
 
 class Line(eqx.Module):
     """What is trained: five numbers in, three out."""

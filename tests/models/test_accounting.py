@@ -38,7 +38,7 @@ def test_training_flops_by_hand():
 @pytest.mark.equation("eq-decoder-flops")
 def test_training_flops_are_those_of_the_products_of_a_step():
     model = pf.Decoder(decoder_config(11, 9, d_model=24, num_layers=2, num_heads=6, num_kv_heads=2, d_ff=10), key=KEY)
-    batch = (jnp.zeros((5, 7), int), jnp.zeros((5, 7), int))
+    batch = pf.data.Windows(jnp.zeros((5, 7), int), jnp.zeros((5, 7), int))
     counted = pf.training.count_flops(eqx.filter_value_and_grad(pf.training.next_token_loss), model, batch)
     assert counted == pf.training_flops(model.config, 5 * 7, 7)
 

@@ -316,10 +316,10 @@ def losses():
 ARGUMENTS = ["model", "batch", "key"]
 IDS, IS_TOKEN = jnp.zeros((2, 3), int), jnp.ones((2, 3), bool)
 BATCHES = {
-    "next_token_loss": (IDS, IDS),
-    "masked_token_loss": (IDS, IDS, IS_TOKEN),
-    "classification_loss": (IDS, jnp.zeros(2, int)),
-    "translation_loss": (IDS, IS_TOKEN, IDS, IDS, IS_TOKEN),
+    "next_token_loss": pf.data.Windows(IDS, IDS),
+    "masked_token_loss": pf.data.MaskedBatch(IDS, IDS, IS_TOKEN),
+    "classification_loss": pf.data.LabelledBatch(IDS, jnp.zeros(2, int)),
+    "translation_loss": pf.data.TranslationBatch(IDS, IS_TOKEN, IDS, IDS, IS_TOKEN),
 }
 
 

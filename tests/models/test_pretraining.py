@@ -179,7 +179,7 @@ class Fixed(eqx.Module):
 def test_masked_token_loss_by_hand():
     logits = jnp.log(jnp.array([[[0.5, 0.25, 0.25], [0.1, 0.1, 0.8]], [[0.2, 0.6, 0.2], [0.7, 0.2, 0.1]]]))
     targets, is_selected = jnp.array([[1, 2], [0, 0]]), jnp.array([[True, False], [False, True]])
-    batch = (jnp.zeros_like(targets), targets, is_selected)
+    batch = pf.data.MaskedBatch(jnp.zeros_like(targets), targets, is_selected)
     assert_close(pf.masked_token_loss(Fixed(logits), batch), -(math.log(0.25) + math.log(0.7)) / 2)
 
 
@@ -187,7 +187,7 @@ def test_masked_token_loss_by_hand():
 def test_masked_token_loss_reaches_the_logits_of_selected_tokens_only():
     logits, is_selected = NUMBERS.normal(size=(TEXTS, SEQ, VOCAB)), np.zeros((TEXTS, SEQ), bool)
     is_selected[0, 3] = is_selected[2, 0] = True
-    batch = (TOKENS, TOKENS, jnp.asarray(is_selected))
+    batch = pf.data.MaskedBatch(TOKENS, TOKENS, jnp.asarray(is_selected))
     gradient = np.asarray(jax.grad(lambda z: pf.masked_token_loss(Fixed(z), batch))(jnp.asarray(logits, float)))
     assert (gradient[~is_selected] == 0.0).all()
     powers, targets = np.exp(logits[is_selected]), np.asarray(TOKENS)[is_selected]
@@ -199,7 +199,7 @@ def test_masked_token_loss_reaches_the_logits_of_selected_tokens_only():
 def test_masked_token_loss_passes_padding_and_segments_on():
     model, is_selected = new_model(num_segments=2), IS_TOKEN.at[:, 0].set(False)
     targets, segments = (TOKENS + 1) % VOCAB, TOKENS % 2
-    loss = pf.masked_token_loss(model, (TOKENS, targets, is_selected, IS_TOKEN, segments))
+    loss = pf.masked_token_loss(model, pf.data.MaskedBatch(TOKENS, targets, is_selected, IS_TOKEN, segments))
     log_probs = np.asarray(jax.nn.log_softmax(model(TOKENS, IS_TOKEN, segments)))
     surprises = [-log_probs[t, n, targets[t, n]] for t in range(TEXTS) for n in range(1, LENGTHS[t])]
     assert_close(loss, np.mean(surprises))
@@ -207,7 +207,7 @@ def test_masked_token_loss_passes_padding_and_segments_on():
 
 @pytest.mark.equation("eq-encoder-masked-loss")
 def test_masked_token_loss_without_a_selected_token_is_zero_and_so_is_its_gradient():
-    batch = (TOKENS, TOKENS, jnp.zeros((TEXTS, SEQ), bool), IS_TOKEN)
+    batch = pf.data.MaskedBatch(TOKENS, TOKENS, jnp.zeros((TEXTS, SEQ), bool), IS_TOKEN)
     loss, gradient = eqx.filter_jit(eqx.filter_value_and_grad(pf.masked_token_loss))(new_model(), batch)
     assert float(loss) == 0.0
     assert all((leaf == 0.0).all() for leaf in jax.tree.leaves(gradient))
@@ -222,7 +222,7 @@ def test_fit_teaches_a_masked_language_model_a_rule():
 
     def batch_at(step):
         corrupted, chosen = hide(texts, everywhere, **OPTIONS, fraction=0.3, key=jax.random.key(step))
-        return corrupted, texts, chosen, everywhere
+        return pf.data.MaskedBatch(corrupted, texts, chosen, everywhere)
 
     training = pf.TrainingConfig(num_steps=150, learning_rate=1e-2, warmup_steps=10)
     model = eqx.filter_jit(pf.MaskedLanguageModel)(config, key=KEY)
@@ -271,12 +271,12 @@ def hiding(tokens=None, is_maskable=ONES, **options):
         (
             lambda: pf.masked_token_loss(len, (1, 2)),
             TypeError,
-            r"batch is 2 arrays; expected a tuple of tokens, targets, is_selected",
+            r"batch is a tuple of 2; expected one that .*: pf\.data\.MaskedBatch\(tokens, targets, is_selected\)",
         ),
         (
             lambda: pf.classification_loss(len, None),
             TypeError,
-            r"batch is of type NoneType; expected a tuple of inputs, labels",
+            r"batch is a NoneType; expected one that names its arrays: pf\.data\.LabelledBatch\(inputs, labels\)",
         ),
         (lambda: hiding([1, 2]), TypeError, r"tokens is a list; expected an array"),
         (

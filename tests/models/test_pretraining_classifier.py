@@ -174,7 +174,7 @@ class Fixed(eqx.Module):
 @pytest.mark.equation("eq-encoder-classification-loss")
 def test_classification_loss_by_hand():
     logits = jnp.log(jnp.array([[0.5, 0.25, 0.25], [0.1, 0.1, 0.8]]))
-    loss = pf.classification_loss(Fixed(logits), (jnp.zeros((2, 3), int), jnp.array([2, 0])))
+    loss = pf.classification_loss(Fixed(logits), pf.data.LabelledBatch(jnp.zeros((2, 3), int), jnp.array([2, 0])))
     assert_close(loss, -(math.log(0.25) + math.log(0.1)) / 2)
 
 
@@ -183,7 +183,7 @@ def test_classification_loss_by_hand():
 def test_classification_loss_passes_padding_and_segments_on(kind):
     model, labels = new_model(kind), jnp.array([3, 0, 1])
     inputs, segments = inputs_of(model)
-    batch = (inputs, labels, IS_TOKEN) if segments is None else (inputs, labels, IS_TOKEN, segments)
+    batch = pf.data.LabelledBatch(inputs, labels, IS_TOKEN, segments)
     log_probs = np.asarray(jax.nn.log_softmax(model(inputs, IS_TOKEN, segments)))
     assert_close(pf.classification_loss(model, batch), -log_probs[range(TEXTS), labels].mean())
 
@@ -196,7 +196,9 @@ def test_fit_teaches_a_classifier_what_no_single_token_tells():
     labels = (texts[:, 0] == texts[:, 3]).astype(int)
     training = pf.TrainingConfig(num_steps=200, learning_rate=1e-2, warmup_steps=10)
     model = eqx.filter_jit(pf.EncoderClassifier)(config, key=KEY)
-    result = pf.fit(model, pf.classification_loss, lambda step: (texts, labels), training, progress=False)
+    result = pf.fit(
+        model, pf.classification_loss, lambda step: pf.data.LabelledBatch(texts, labels), training, progress=False
+    )
     assert (result.model(texts).argmax(axis=1) == labels).mean() > 0.95
 
 
@@ -206,7 +208,7 @@ ONES = jnp.ones((2, 3), bool)
 
 
 def loss_at(label):
-    return pf.classification_loss(new_model(), (jnp.zeros((2, 3), int), jnp.array([0, label])))
+    return pf.classification_loss(new_model(), pf.data.LabelledBatch(jnp.zeros((2, 3), int), jnp.array([0, label])))
 
 
 @pytest.mark.usefixtures("unchecked")

@@ -190,7 +190,9 @@ def test_vit_gradients(x64):
 
 def test_vit_lets_a_gradient_reach_every_parameter():
     labels = jnp.arange(IMAGES) % CLASSES
-    slopes = eqx.filter_jit(eqx.filter_grad(pf.classification_loss))(new_model(), (jnp.asarray(PIXELS), labels))
+    slopes = eqx.filter_jit(eqx.filter_grad(pf.classification_loss))(
+        new_model(), pf.data.LabelledBatch(jnp.asarray(PIXELS), labels)
+    )
     assert all(np.isfinite(leaf).all() for leaf in jax.tree.leaves(slopes))
     # A shift of all scores of a query changes nothing: the keys' biases alone have no effect.
     assert sum(np.abs(leaf).max() < 1e-7 for leaf in jax.tree.leaves(slopes)) == 2
@@ -237,7 +239,9 @@ def test_fit_teaches_a_vit_twenty_digits():
     config = vit_config(image_size=8, patch_size=2, num_classes=10, d_model=24, num_layers=2, num_heads=3)
     training = pf.TrainingConfig(num_steps=60, learning_rate=3e-3, warmup_steps=5, seed=0)
     model = pf.ViT(config, key=KEY)
-    result = pf.fit(model, pf.classification_loss, lambda step: (images, labels), training, progress=False)
+    result = pf.fit(
+        model, pf.classification_loss, lambda step: pf.data.LabelledBatch(images, labels), training, progress=False
+    )
     assert (np.asarray(call(result.model, images)).argmax(axis=1) == labels).all()
 
 

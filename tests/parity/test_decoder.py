@@ -162,7 +162,7 @@ def test_next_token_loss_has_the_gradients_of_gpt2_in_hugging_face():
     ours = our_gpt2(theirs)
     loss = theirs(torch.tensor(TEXTS), labels=torch.tensor(TEXTS)).loss  # it shifts the targets itself
     loss.backward()
-    batch = jnp.asarray(TEXTS[:, :-1]), jnp.asarray(TEXTS[:, 1:])
+    batch = pf.data.Windows(jnp.asarray(TEXTS[:, :-1]), jnp.asarray(TEXTS[:, 1:]))
     found, gradients = eqx.filter_value_and_grad(pf.training.next_token_loss)(ours, batch)
     np.testing.assert_allclose(found, loss.item(), **CLOSE)
     for number, (mine, other) in enumerate(zip(arrays_of(gradients), arrays_of_gpt2(theirs, grad=True), strict=True)):

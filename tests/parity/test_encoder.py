@@ -145,7 +145,7 @@ def test_masked_token_loss_has_the_gradients_of_bert_in_hugging_face(pair):
     targets = (TOKENS + 3) % VOCAB
     loss = theirs(**THEIRS, labels=torch.tensor(np.where(is_selected, targets, -100))).loss
     loss.backward()
-    batch = OURS[0], jnp.asarray(targets), jnp.asarray(is_selected), *OURS[1:]
+    batch = pf.data.MaskedBatch(OURS[0], jnp.asarray(targets), jnp.asarray(is_selected), *OURS[1:])
     found, gradients = eqx.filter_value_and_grad(pf.masked_token_loss)(ours, batch)
     np.testing.assert_allclose(found, loss.item(), **CLOSE)
     for number, (mine, other) in enumerate(zip(arrays_of(gradients), arrays_of_bert(theirs, grad=True), strict=True)):

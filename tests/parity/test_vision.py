@@ -130,7 +130,7 @@ def test_classification_loss_has_the_gradients_of_hugging_face(theirs, ours):
     theirs.zero_grad()
     loss = theirs(for_torch(PIXELS), labels=torch.tensor(labels)).loss
     loss.backward()
-    batch = jnp.asarray(PIXELS), jnp.asarray(labels)
+    batch = pf.data.LabelledBatch(jnp.asarray(PIXELS), jnp.asarray(labels))
     found, gradients = eqx.filter_value_and_grad(pf.classification_loss)(ours, batch)
     np.testing.assert_allclose(found, loss.item(), rtol=1e-5, atol=1e-5)
     for number, (mine, other) in enumerate(zip(our_arrays(gradients), their_arrays(theirs, grad=True), strict=True)):

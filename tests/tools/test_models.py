@@ -106,7 +106,7 @@ def test_encoder_guesses_hidden_letters_as_its_card_states():
 
 def test_encoder_was_trained_on_lines_of_single_languages():
     names = [name for name in pf.data.name_splits().training if name.language in ("fi", "pl")]
-    corrupted, tokens, is_selected, is_token = train_encoder.masked_batches(names)(0)
+    corrupted, tokens, is_selected, is_token, _ = train_encoder.masked_batches(names)(0)
     assert tokens.shape == (train_encoder.BATCH_SIZE, train_encoder.ENCODER.context_len)
     assert bool(is_token.all())
     assert 0.2 < float(is_selected.mean()) < 0.4
@@ -127,7 +127,7 @@ def test_vision_transformer_has_the_accuracy_that_its_card_states():
     accuracy = train_vision.vision_accuracy(model, test)
     assert 100 * accuracy == pytest.approx(float(stated), abs=0.3)  # one image more or fewer, on another machine
     assert accuracy > 0.98
-    images, labels = train_vision.shifted_batches(training, batch_size=7)(0)
+    images, labels, *_ = train_vision.shifted_batches(training, batch_size=7)(0)
     assert images.shape == (7, 8, 8, 1)
     assert labels.shape == (7,)
 
@@ -143,7 +143,7 @@ def test_crossing_transformer_answers_as_its_card_states():
         accuracy = train_crossing.crossing_accuracy(model, pictures)
         assert 100 * accuracy == pytest.approx(float(share), abs=0.11)  # two pictures more or fewer, on another machine
         assert accuracy > 0.97
-    images, labels = train_crossing.crossing_batches(training, seed=0)(0)
+    images, labels, *_ = train_crossing.crossing_batches(training, seed=0)(0)
     assert images.shape == (train_crossing.BATCH_SIZE, 32, 32, 1)
     assert labels.shape == (train_crossing.BATCH_SIZE,)
 

@@ -13,7 +13,8 @@ import numpy as np
 import pytest
 from safetensors.numpy import save_file
 
-from plainformer.training.saving import digest, list_checkpoints, load_checkpoint, save_checkpoint
+from plainformer.training.arrays import digest
+from plainformer.training.checkpoint import list_checkpoints, load_checkpoint, save_checkpoint
 
 
 def state(number: int):
@@ -148,7 +149,7 @@ def test_a_save_killed_before_it_deletes_older_ones_is_finished_later(damaged, m
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr("plainformer.training.saving.list_checkpoints", killed)
+        patch.setattr("plainformer.training.checkpoint.list_checkpoints", killed)
         with pytest.raises(KeyboardInterrupt):
             save_checkpoint(damaged, 21, state(21), {}, max_to_keep=2)
     assert list_checkpoints(damaged) == [3, 20, 21]
@@ -251,7 +252,7 @@ def test_load_checkpoint_does_not_call_damaged_what_it_had_no_means_to_read(save
     def refuse(*_):
         raise error
 
-    monkeypatch.setattr("plainformer.training.saving._read", refuse)
+    monkeypatch.setattr("plainformer.training.checkpoint.read_arrays", refuse)
     with pytest.raises(type(error)) as raised:
         load_checkpoint(saved, state(0))
     assert raised.value is error

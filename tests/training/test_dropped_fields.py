@@ -8,32 +8,16 @@ import numpy as np
 import pytest
 from safetensors import safe_open
 from safetensors.numpy import load_file, save_file
-from tiny_run import CONFIG, Line, numbers_of, run, validation
+from tiny_run import CONFIG, OTHER, Line, numbers_of, run, validation
 from toy_saved import Toy, ToyConfig, filled
 
 from plainformer.tokens.vocabulary import Vocabulary
+from plainformer.training.checkpoint import list_checkpoints, load_checkpoint, save_checkpoint
 from plainformer.training.fit import fit
 from plainformer.training.optimiser import TrainingConfig
-from plainformer.training.saving import list_checkpoints, load_checkpoint, load_model, save_checkpoint, save_model
+from plainformer.training.saving import load_model, save_model
 
 # --- the configuration ------------------------------------------------------------------------------------------
-
-OTHER = {  # for every field another value than in CONFIG
-    "num_steps": 7,
-    "learning_rate": 0.2,
-    "warmup_steps": 1,
-    "min_lr_ratio": 0.5,
-    "weight_decay": 0.4,
-    "beta_1": 0.5,
-    "beta_2": 0.5,
-    "clip_norm": 0.5,
-    "accumulation_steps": 2,
-    "precision": "bfloat16",
-    "seed": 5,
-    "evaluate_every": 3,
-    "checkpoint_every": 3,
-    "max_to_keep": 1,
-}
 
 
 def outcome(config, directory):
@@ -49,7 +33,7 @@ def plain(tmp_path_factory):
 
 @pytest.mark.parametrize("name", [field.name for field in dataclasses.fields(TrainingConfig)])
 def test_every_field_of_the_training_configuration_acts(name, plain, tmp_path):
-    assert name in OTHER, f"TrainingConfig.{name} is new: write another value for it into OTHER"
+    assert name in OTHER, f"TrainingConfig.{name} is new: write another value for it into OTHER of tiny_run"
     found = outcome(dataclasses.replace(CONFIG, **{name: OTHER[name]}), tmp_path)
     assert found != plain, f"TrainingConfig.{name} changes neither weights nor metrics nor checkpoints"
 

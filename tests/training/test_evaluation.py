@@ -15,6 +15,7 @@ from toy_models import Bigram
 
 import plainformer as pf
 from plainformer.data.batches import consecutive_batches, length_buckets, random_batches
+from plainformer.data.named_batches import LabelledBatch, MaskedBatch, Windows
 from plainformer.data.windows import consecutive_windows, stream_windows
 from plainformer.training.evaluation import accuracy, corpus_bleu, corpus_chrf, corpus_loss, mean_loss
 from plainformer.training.losses import next_token_loss
@@ -70,7 +71,11 @@ def test_corpus_loss_is_the_mean_over_all_tokens(model, batch_size):
 
 
 def test_mean_loss_and_accuracy_of_next_tokens_weigh_targets_not_batches(model):
-    batches = [(TEXT[None, :9], TEXT[None, 1:10]), (TEXT[None, 9:12], TEXT[None, 10:13])]  # nine targets, and three
+    """Nine targets, and three."""
+    batches = [
+        Windows(TEXT[None, :9], TEXT[None, 1:10]),
+        Windows(TEXT[None, 9:12], TEXT[None, 10:13]),
+    ]  # nine targets, and three
     expected = surprises(TABLE, TEXT[:12], TEXT[1:13])
     np.testing.assert_allclose(mean_loss(model, next_token_loss, batches), expected.mean(), rtol=1e-5)
     assert abs(expected.mean() - (expected[:9].mean() + expected[9:].mean()) / 2) > 0.01
@@ -83,19 +88,19 @@ def test_mean_loss_and_accuracy_of_a_masked_model_are_over_what_was_hidden(model
     tokens, targets = RANDOM.integers(0, VOCAB, (2, 5, 6))
     is_selected = np.arange(6) < np.array([3, 1, 0, 2, 6])[:, None]
     is_token = np.ones((5, 6), bool)
-    batches = consecutive_batches([(tokens, targets, is_selected, is_token, tokens)], 2)
+    batches = consecutive_batches([MaskedBatch(tokens, targets, is_selected, is_token, tokens)], 2)
     expected = surprises(TABLE, tokens, targets)[is_selected].mean()
     np.testing.assert_allclose(mean_loss(model, pf.masked_token_loss, batches), expected, rtol=1e-5)
     hits = TABLE[tokens].argmax(axis=-1) == targets
     assert accuracy(model, batches) == pytest.approx(hits[is_selected].mean())
-    without = [batch[:3] for batch in batches]
+    without = [MaskedBatch(*batch[:3]) for batch in batches]
     assert accuracy(model, without) == accuracy(model, batches)
 
 
 def test_mean_loss_and_accuracy_of_a_classifier_are_over_texts():
     model = Model(Bigram(TABLE), whole=True)
     tokens, labels = RANDOM.integers(0, VOCAB, (5, 6)), RANDOM.integers(0, VOCAB, 5)
-    batches = consecutive_batches([(tokens, labels, np.ones((5, 6), bool))], 2)
+    batches = consecutive_batches([LabelledBatch(tokens, labels, np.ones((5, 6), bool))], 2)
     logits = TABLE[tokens].mean(axis=1)
     expected = -np.take_along_axis(jax.nn.log_softmax(logits), labels[:, None], axis=1).mean()
     np.testing.assert_allclose(mean_loss(model, pf.classification_loss, batches), expected, rtol=1e-5)
@@ -108,9 +113,9 @@ def test_accuracy_of_a_vision_transformer(key):
     images = RANDOM.normal(size=(7, 4, 4, 1)).astype(np.float32)
     labels = np.array(eqx.filter_jit(model)(images).argmax(axis=-1))
     labels[:2] = (labels[:2] + 1) % 3
-    batches = consecutive_batches([(images, labels)], 3)
+    batches = consecutive_batches([LabelledBatch(images, labels)], 3)
     assert accuracy(model, batches) == pytest.approx(5 / 7)
-    alone = eqx.filter_jit(pf.classification_loss)(model, (images, labels))
+    alone = eqx.filter_jit(pf.classification_loss)(model, LabelledBatch(images, labels))
     np.testing.assert_allclose(mean_loss(model, pf.classification_loss, batches), alone, rtol=1e-5)
 
 
@@ -126,7 +131,7 @@ def test_mean_loss_of_translations_is_the_same_with_and_without_buckets(smoothin
     batches = consecutive_batches(buckets, 1)
     assert len({batch.inputs.shape for batch in batches}) == 3
     expected = loss(model, whole)
-    np.testing.assert_allclose(mean_loss(model, loss, [tuple(whole)]), expected, rtol=1e-5)
+    np.testing.assert_allclose(mean_loss(model, loss, [whole]), expected, rtol=1e-5)
     np.testing.assert_allclose(mean_loss(model, loss, batches), expected, rtol=1e-5)
     assert accuracy(model, batches) == pytest.approx(accuracy(model, [whole]))
     hits = np.asarray(model(whole.source, whole.inputs, whole.is_source).argmax(axis=-1) == whole.targets)
@@ -185,8 +190,7 @@ def test_mean_loss_takes_losses_and_batches_of_the_readers_own(model):
     def own(model, batch, key):
         return squares(model, {"x": batch[0]}, key)
 
-    found = mean_loss(jnp.array(1.0), own, batches, num_targets=lambda batch: len(batch[0]))
-    assert found == pytest.approx((0 + 4 + 16) / 3)
+    assert mean_loss(jnp.array(1.0), own, batches) == pytest.approx((0 + 4 + 16) / 3)
     pairs = [(jnp.zeros((2, 4)), jnp.ones((2, 4))), (jnp.zeros((1, 4)), jnp.full((1, 4), 3.0))]
     assert mean_loss(None, lambda model, batch, key: (batch[1] - batch[0]).mean(), pairs) == pytest.approx(5 / 3)
 
@@ -263,17 +267,17 @@ NOTHING = (*[np.zeros((2, 5), int)] * 2, np.zeros((2, 5), bool))
             r"The loss has shape \(2,\); expected a single number, the mean over the targets",
         ),
         (
-            lambda m: mean_loss(m, lambda model, batch, key: jnp.array(0.0), [(TEXT,)]),
+            lambda m: accuracy(m, [(TEXT, TEXT)]),
             TypeError,
-            r"batch is 1 arrays; expected what is read and targets, or else give num_targets",
+            r"batch is a tuple; expected one that says what is read, targets and counts, such as pf\.data\.Labelled",
         ),
         (
-            lambda m: accuracy(m, [(TEXT[:5], np.ones(5, np.float32))]),
+            lambda m: accuracy(m, [LabelledBatch(TEXT[:5], np.ones(5, np.float32))]),
             TypeError,
             r"targets hold float32; expected whole numbers, of labels or of tokens",
         ),
         (
-            lambda m: accuracy(m, [(TEXT[:6].reshape(2, 3), TEXT[:2])]),
+            lambda m: accuracy(m, [LabelledBatch(TEXT[:6].reshape(2, 3), TEXT[:2])]),
             ValueError,
             r"Logits have shape \(2, 3, 7\) and targets \(2,\); expected one row of logits for each target",
         ),

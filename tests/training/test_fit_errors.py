@@ -12,8 +12,8 @@ import optax
 import pytest
 from tiny_run import CONFIG, Line, batch_at, run, without_key
 
+from plainformer.training.checkpoint import DamagedCheckpoint, list_checkpoints, load_checkpoint, save_checkpoint
 from plainformer.training.optimiser import make_optimiser
-from plainformer.training.saving import DamagedCheckpoint, list_checkpoints, load_checkpoint, save_checkpoint
 
 
 def spoilt(step, number):

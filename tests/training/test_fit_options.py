@@ -17,12 +17,13 @@ import portalocker
 import pytest
 from tiny_run import CONFIG, Line, batch_at, numbers_of, run, squared_error, validation
 
+from plainformer.data.named_batches import Windows
 from plainformer.models.config import StackConfig
 from plainformer.models.decoder import Decoder, DecoderConfig
+from plainformer.training.checkpoint import list_checkpoints
 from plainformer.training.fit import fit
 from plainformer.training.losses import next_token_loss
 from plainformer.training.optimiser import TrainingConfig, learning_rate_schedule, make_optimiser
-from plainformer.training.saving import list_checkpoints
 
 
 def endless():
@@ -254,7 +255,7 @@ def test_warmup_follows_the_number_of_steps(num_steps, warmup):
 def test_an_id_out_of_range_is_told_in_one_sentence_within_fit():
     sizes = StackConfig(d_model=8, num_layers=1, num_heads=2)
     model = eqx.filter_jit(Decoder)(DecoderConfig(vocab_size=4, context_len=3, stack=sizes), key=jax.random.key(0))
-    batch = jnp.asarray([[0, 1, 4]]), jnp.asarray([[1, 2, 3]])
+    batch = Windows(jnp.asarray([[0, 1, 4]]), jnp.asarray([[1, 2, 3]]))
     with pytest.raises(ValueError, match=r"^ids\[0, 2\] is 4; expected 0 to 3") as caught:
         fit(model, next_token_loss, lambda step: batch, TrainingConfig(2), progress=False)
     assert caught.value.__suppress_context__
@@ -277,8 +278,8 @@ def test_another_process_may_not_train_into_the_same_directory(tmp_path):
         "import sys; sys.path[:0] = sys.argv[2:]\n"
         "from plainformer.training.run import Run\n"
         "from plainformer.training.optimiser import TrainingConfig\n"
-        "with Run(sys.argv[1], TrainingConfig(1), {}) as run:\n"
-        "    run.resume(None); print('holds', flush=True); sys.stdin.read()\n"
+        "with Run(sys.argv[1], {}) as run:\n"
+        "    run.resume(None, TrainingConfig(1)); print('holds', flush=True); sys.stdin.read()\n"
     )
     command = [sys.executable, "-c", script, str(tmp_path)]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=os.environ, text=True) as other:
@@ -361,7 +362,7 @@ def test_metrics_that_cannot_be_written_cost_no_checkpoint(tmp_path, monkeypatch
         raise PermissionError(13, "open in another program", str(path))
 
     with monkeypatch.context() as patch:
-        patch.setattr("plainformer.training.run.append_text", cannot)
+        patch.setattr("plainformer.training.callbacks.append_text", cannot)
         with pytest.warns(UserWarning, match=rf"^Cannot write {tmp_path}/metrics\.csv: .*open in another program"):
             run(dataclasses.replace(CONFIG, num_steps=5, warmup_steps=3), directory=tmp_path)
     assert list_checkpoints(tmp_path) == [4, 5]

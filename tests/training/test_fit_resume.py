@@ -9,9 +9,9 @@ import threading
 import pytest
 from tiny_run import CONFIG, Line, batch_at, numbers_of, run, validation
 
+from plainformer.training.checkpoint import list_checkpoints, load_checkpoint
 from plainformer.training.fit import TrainingInterrupted
 from plainformer.training.optimiser import make_optimiser
-from plainformer.training.saving import list_checkpoints, load_checkpoint
 
 
 @pytest.fixture(scope="module")

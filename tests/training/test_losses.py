@@ -10,6 +10,7 @@ import pytest
 from jax.test_util import check_grads
 from toy_models import Bigram
 
+from plainformer.data.named_batches import PaddedWindows, Windows
 from plainformer.training.losses import bits_per_character, cross_entropy, next_token_loss, perplexity
 
 BATCH, SEQ, VOCAB = 3, 5, 7
@@ -155,10 +156,10 @@ def model(key):
 def test_next_token_loss_is_the_mean_surprise_at_the_targets(model, key):
     inputs, targets = (jax.random.randint(k, (BATCH, SEQ), 0, VOCAB) for k in jax.random.split(key))
     expected = surprises(model(inputs), targets)
-    np.testing.assert_allclose(next_token_loss(model, (inputs, targets)), expected.mean(), rtol=1e-5)
-    padded = next_token_loss(model, (inputs, targets, IS_TOKEN))
+    np.testing.assert_allclose(next_token_loss(model, Windows(inputs, targets)), expected.mean(), rtol=1e-5)
+    padded = next_token_loss(model, PaddedWindows(inputs, targets, IS_TOKEN))
     np.testing.assert_allclose(padded, expected[np.asarray(IS_TOKEN)].mean(), rtol=1e-5)
-    with_key = next_token_loss(model, (inputs, targets), key)
+    with_key = next_token_loss(model, Windows(inputs, targets), key)
     np.testing.assert_allclose(with_key, surprises(2 * model(inputs), targets).mean(), rtol=1e-5)
 
 

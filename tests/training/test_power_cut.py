@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 from tiny_run import CONFIG, numbers_of, run
 
-from plainformer.training.saving import list_checkpoints
+from plainformer.training.checkpoint import list_checkpoints
 
 
 class Disk:

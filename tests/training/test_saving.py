@@ -3,6 +3,8 @@
 import dataclasses
 import json
 import os
+import subprocess
+import sys
 import time
 
 import equinox as eqx
@@ -10,6 +12,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+import safetensors.flax
+from safetensors import safe_open
 from safetensors.numpy import load_file, save_file
 from toy_saved import PartConfig, Quiet, Toy, ToyConfig, filled
 
@@ -19,7 +23,9 @@ from plainformer.models.encoder import Encoder, EncoderConfig
 from plainformer.models.pretraining import ClassifierConfig, EncoderClassifier
 from plainformer.tokens.bpe import BytePairEncoder
 from plainformer.tokens.vocabulary import Vocabulary
-from plainformer.training.saving import digest, load_model, save_checkpoint, save_model, to_json
+from plainformer.training.arrays import digest, named_arrays, to_json, with_arrays
+from plainformer.training.checkpoint import save_checkpoint
+from plainformer.training.saving import load_model, model_bytes, save_model
 
 CONFIG = ToyConfig(first=PartConfig(width=4), second=PartConfig(num_layers=1), is_tied=False)
 VOCABULARY = Vocabulary.from_characters("abcd", special=["<other>", "<stop>"], unknown="<other>")
@@ -338,3 +344,162 @@ def test_save_model_refuses_parts_that_the_configuration_does_not_describe(tmp_p
     same = eqx.tree_at(lambda model: model.encoder, four, filled(Encoder, four.encoder.config))
     save_model(tmp_path / "same.safetensors", same)
     assert load_model(tmp_path / "same.safetensors", EncoderClassifier).encoder.config.stack.num_heads == 4
+
+
+# --- what may stand beside a model, and what comes back from it ---------------------------------------------------
+
+
+def own_json(path, kind):
+    """A file of the reader's own in the place of the configuration; its text."""
+    if kind == "tokenizer":
+        VOCABULARY.save(path)
+    elif kind == "configuration of another model":
+        path.write_text(to_json(dataclasses.replace(CONFIG, vocab_size=9), indent=2) + "\n")
+    else:
+        path.write_text({"notes": '{"mine": 1}', "no JSON": "shopping list", "nothing": ""}[kind])
+    return path.read_bytes()
+
+
+@pytest.mark.parametrize("there", [True, False])
+@pytest.mark.parametrize("kind", ["tokenizer", "notes", "no JSON", "nothing", "configuration of another model"])
+def test_save_model_replaces_no_json_but_the_configuration_of_the_model_that_it_replaces(tmp_path, kind, there):
+    path = tmp_path / "toy.safetensors"
+    if there:
+        save_model(path, filled(Toy, CONFIG))
+    text, before = own_json(path.with_suffix(".json"), kind), there and path.read_bytes()
+    with pytest.raises(FileExistsError, match=r"toy\.json exists, and is not the configuration of a model in toy\.saf"):
+        save_model(path, filled(Toy, dataclasses.replace(CONFIG, vocab_size=8)))
+    assert path.with_suffix(".json").read_bytes() == text
+    assert (path.read_bytes() if path.exists() else False) == before  # nothing was written
+
+
+def test_save_model_replaces_its_own_configuration_and_names_a_folder_in_its_place(tmp_path):
+    path, other = tmp_path / "toy.safetensors", dataclasses.replace(CONFIG, vocab_size=8)
+    for config in (CONFIG, other, other):
+        save_model(path, filled(Toy, config))
+        assert json.loads(path.with_suffix(".json").read_text()) == dataclasses.asdict(config)
+    path.unlink()
+    save_model(path, filled(Toy, other))  # the very text may stand there
+    path.with_suffix(".json").unlink()
+    path.with_suffix(".json").mkdir()
+    with pytest.raises(FileExistsError, match=r"toy\.json exists, and is not"):
+        save_model(path, filled(Toy, CONFIG))
+    assert load_model(path, Toy).config == other
+
+
+def larger_vocabulary(model):
+    return eqx.tree_at(lambda each: each.embedding, model, jnp.ones((9, model.embedding.shape[1])))
+
+
+def in_int8(model):
+    return eqx.tree_at(lambda each: each.embedding, model, model.embedding.astype(jnp.int8))
+
+
+def with_adapter(model):
+    return eqx.tree_at(lambda each: each.layers[0]["weight"], model, (model.layers[0]["weight"], jnp.ones(2)))
+
+
+def without_output(model):
+    return eqx.tree_at(lambda each: each.output, model, None)
+
+
+@dataclasses.dataclass(frozen=True)
+class WithTuple(ToyConfig):
+    """A configuration that does not come back from JSON as it was."""
+
+    sizes: tuple = (1, 2)
+
+
+class Pair(Toy):
+    """A toy of it."""
+
+    config: WithTuple = eqx.field(static=True)
+
+
+class Unsaid(eqx.Module):
+    """A model that does not say which class its configuration is of."""
+
+    weight: jax.Array
+
+    def __init__(self, config, *, key=None):
+        self.weight = jnp.ones(3)
+
+    @property
+    def config(self):
+        return CONFIG
+
+
+@pytest.mark.parametrize(
+    ("model", "message"),
+    [
+        (lambda: larger_vocabulary(filled(Toy, CONFIG)), r"not what its config .*: embedding is \(9, 4\) float32, exp"),
+        (
+            lambda: in_int8(filled(Toy, CONFIG)),
+            r"embedding is \(7, 4\) int8, expected \(7, 4\) float32\. .*or in int8:",
+        ),
+        (
+            lambda: with_adapter(filled(Toy, CONFIG)),
+            r"layers\.0\.weight\.0 is .* with adapters .*named_arrays\(model\)",
+        ),
+        (lambda: without_output(filled(Toy, CONFIG)), r"output is missing, expected \(7,\) float32"),
+        (lambda: filled(Pair, WithTuple()), r"^The config of this Pair would be read as WithTuple.*sizes=\[1, 2\]"),
+        (
+            lambda: Unsaid(CONFIG),
+            r"^load_model could not build a Unsaid from its config: Unsaid does not say the class",
+        ),
+    ],
+)
+def test_save_model_refuses_what_load_model_would_refuse(tmp_path, model, message):
+    with pytest.raises(ValueError, match=message):
+        save_model(tmp_path / "toy.safetensors", model())
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("change", [larger_vocabulary, in_int8, with_adapter])
+def test_what_save_model_refuses_is_stored_as_it_says(tmp_path, change):
+    model, path = change(filled(Toy, CONFIG)), tmp_path / "arrays.safetensors"
+    safetensors.flax.save_file(named_arrays(model), path)
+    again = with_arrays(change(filled(Toy, CONFIG, seed=1)), load_file(path))
+    assert same(again, model)
+
+
+def test_two_saves_of_a_model_are_the_same_bytes_in_whichever_process(tmp_path):
+    script = (
+        "import sys; sys.path[:0] = sys.argv[2:]\n"
+        "from toy_saved import *\n"
+        "from plainformer.tokens.vocabulary import Vocabulary\n"
+        "from plainformer.training.saving import save_model\n"
+        "config = ToyConfig(vocab_size=9)\n"
+        "for path in sys.argv[1].split(','):\n"
+        "    save_model(path, filled(Toy, config), Vocabulary('aäb, ✓'))\n"
+    )
+    found = []
+    for seed in ("0", "1"):
+        paths = [tmp_path / f"{seed}{number}.safetensors" for number in range(4)]
+        command = [sys.executable, "-c", script, ",".join(map(str, paths)), *sys.path]
+        subprocess.run(command, check=True, env={**os.environ, "PYTHONHASHSEED": seed})
+        found += [path.read_bytes() for path in paths]
+    assert len(set(found)) == 1
+    assert len(found) == 8
+    with safe_open(paths[0], "numpy") as file:  # as other programs read it
+        assert sorted(file.metadata()) == ["config", "model", "sha256", "tokenizer"]
+    size = int.from_bytes(found[0][:8], "little")
+    assert size % 8 == 0  # so that numbers lie where a program may map them
+    model, vocabulary = load_model(paths[0], Toy)
+    assert same(model, filled(Toy, ToyConfig(vocab_size=9)))
+    assert vocabulary.decode(vocabulary.encode("✓ä")) == "✓ä"
+
+
+def test_a_file_that_an_older_version_wrote_is_read(tmp_path):
+    """With the header in whichever order, and compact or not, as safetensors itself writes it."""
+    model, path = filled(Toy, CONFIG), tmp_path / "toy.safetensors"
+    save_model(path, model)
+    with safe_open(path, "numpy") as file:
+        save_file(load_file(path), tmp_path / "old.safetensors", file.metadata())
+    assert same(load_model(tmp_path / "old.safetensors", Toy), model)
+
+
+def test_model_bytes_are_what_save_model_writes(tmp_path):
+    model, path = filled(Toy, CONFIG), tmp_path / "toy.safetensors"
+    save_model(path, model, VOCABULARY)
+    assert path.read_bytes() == model_bytes(model, VOCABULARY)

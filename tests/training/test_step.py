@@ -12,6 +12,7 @@ import pytest
 from jaxtyping import Array, Float
 from tiny_run import CONFIG, Line, batch_at, run, squared_error, without_key
 
+from plainformer.data.named_batches import PaddedWindows
 from plainformer.training.losses import cross_entropy
 from plainformer.training.optimiser import TrainingConfig, learning_rate_schedule, make_optimiser
 from plainformer.training.step import make_train_step
@@ -54,7 +55,7 @@ def test_fit_in_parts_equals_fit_on_whole_batches(plain):
         np.testing.assert_allclose(one, other, atol=2e-6)
 
 
-def test_fit_in_parts_counts_each_part_the_same_however_many_tokens_it_has():
+def test_fit_in_parts_counts_each_token_the_same_in_whichever_part_it_is():
     """The first part has a single token that counts, and the second has four."""
     config = TrainingConfig(num_steps=2, warmup_steps=0, accumulation_steps=2)
     logits = jnp.log(jnp.array([[0.5, 0.3, 0.2]]))
@@ -62,11 +63,12 @@ def test_fit_in_parts_counts_each_part_the_same_however_many_tokens_it_has():
     targets = np.where(is_token, [[0], [2]], 1)
 
     def loss(model, batch, key):
-        targets, is_token = batch
+        _, targets, is_token = batch
         return cross_entropy(jnp.broadcast_to(logits + 0 * model.weight.sum(), (*targets.shape, 3)), targets, is_token)
 
-    found = run(config, loss=loss, batches=lambda step: (jnp.asarray(targets), jnp.asarray(is_token)))
-    assert found.metrics[0]["loss"] == pytest.approx(-(np.log(0.5) + np.log(0.2)) / 2)
+    batch = PaddedWindows(jnp.asarray(targets), jnp.asarray(targets), jnp.asarray(is_token))
+    found = run(config, loss=loss, batches=lambda step: batch)
+    assert found.metrics[0]["loss"] == pytest.approx(-(np.log(0.5) + 4 * np.log(0.2)) / 5)
 
 
 def test_fit_cuts_batches_into_equal_parts_only():

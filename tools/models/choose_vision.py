@@ -59,7 +59,7 @@ def unmoved(digits: Digits, seed: int) -> Callable[[int], tuple]:
 
     def batch_at(step: int) -> tuple:
         chosen = jnp.asarray(np.random.default_rng((seed, step)).integers(len(labels), size=64))
-        return images[chosen], labels[chosen]
+        return pf.data.LabelledBatch(images[chosen], labels[chosen])
 
     return batch_at
 
@@ -89,7 +89,7 @@ def questions(images, labels, random: np.random.Generator) -> tuple:
     rows = jnp.concatenate([patches, jnp.pad(letters, [*widths, (8, 0)])], axis=1)
     is_token = jnp.concatenate([jnp.ones((len(labels), 8), bool), jnp.asarray(IS_LETTER[numbers])], axis=1)
     segments = jnp.tile(jnp.repeat(jnp.arange(2), jnp.array([8, IDS.shape[1]])), (len(labels), 1))
-    return rows, jnp.asarray(numbers == labels, jnp.int32), is_token, segments
+    return pf.data.LabelledBatch(rows, jnp.asarray(numbers == labels, jnp.int32), is_token, segments)
 
 
 def pairs(digits: Digits, seed: int) -> Callable[[int], tuple]:
@@ -97,7 +97,7 @@ def pairs(digits: Digits, seed: int) -> Callable[[int], tuple]:
     moved_at = moved(digits, seed)
 
     def batch_at(step: int) -> tuple:
-        images, labels = moved_at(step)
+        images, labels, *_ = moved_at(step)
         return questions(images, labels, np.random.default_rng((seed, step)))
 
     return batch_at

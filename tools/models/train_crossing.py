@@ -52,7 +52,7 @@ def crossing_batches(digits: Digits, seed: int) -> Callable[[int], tuple]:
 
     def batch_at(step: int) -> tuple:
         made = crossings(digits, BATCH_SIZE, (1 + seed) * 1_000_000 + step, "off the diagonal")
-        return bright(made.images), made.labels
+        return pf.data.LabelledBatch(bright(made.images), made.labels)
 
     return batch_at
 

@@ -40,7 +40,7 @@ def one_text_batches(pairs: list[DatePair], vocabulary: pf.Vocabulary, seed: int
 
     def batch_at(step):
         rows = np.random.default_rng([seed, step]).integers(len(pairs), size=BATCH_SIZE)
-        return jnp.asarray(ids[rows, :-1]), jnp.asarray(ids[rows, 1:]), jnp.asarray(counts[rows])
+        return pf.data.PaddedWindows(*map(jnp.asarray, (ids[rows, :-1], ids[rows, 1:], counts[rows])))
 
     return batch_at
 

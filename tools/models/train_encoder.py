@@ -53,7 +53,7 @@ def masked(tokens, is_token, seed, step):
     """A batch for `masked_token_loss`."""
     key = jax.random.fold_in(jax.random.key(seed), step)
     corrupted, is_selected = pf.mask_tokens(tokens, is_token, fraction=FRACTION, key=key, **MASKING)
-    return corrupted, tokens, is_selected, is_token
+    return pf.data.MaskedBatch(corrupted, tokens, is_selected, is_token)
 
 
 def masked_batches(names: list[LabelledName], batch_size: int = BATCH_SIZE, seed: int = 0):
@@ -75,7 +75,7 @@ def masked_batches(names: list[LabelledName], batch_size: int = BATCH_SIZE, seed
 
 def masked_results(model: pf.MaskedLanguageModel, names: list[LabelledName]) -> tuple[float, float]:
     """Loss, and share of letters guessed right, at the selected letters of names, each by itself."""
-    corrupted, tokens, is_selected, is_token = masked(*encode([name.text for name in names], 20), 1, 0)
+    corrupted, tokens, is_selected, is_token, _ = masked(*encode([name.text for name in names], 20), 1, 0)
     logits = eqx.filter_jit(model)(corrupted, is_token)
     right = (logits.argmax(axis=-1) == tokens) & is_selected
     return float(pf.cross_entropy(logits, tokens, is_selected)), float(right.sum() / is_selected.sum())

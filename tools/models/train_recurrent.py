@@ -78,13 +78,13 @@ def texts() -> tuple[list[int], list[int], list[int]]:
     return training, held_out[:half], held_out[half:]
 
 
-def copy_texts(delay: int, seed: tuple[int, ...], num: int) -> tuple[jax.Array, jax.Array, jax.Array]:
+def copy_texts(delay: int, seed: tuple[int, ...], num: int) -> pf.data.PaddedWindows:
     """Eight symbols, blanks, a mark, and the eight again: inputs, targets, and where the answer is due."""
     symbols = np.random.default_rng(seed).integers(SYMBOLS, size=(num, COPIED))
     blanks, mark = np.full((num, delay), BLANK), np.full((num, 1), MARK)
     rows = np.concatenate([symbols, blanks, mark, symbols], axis=1).astype(np.int32)
     is_due = np.broadcast_to(np.arange(rows.shape[1] - 1) >= COPIED + delay, rows[:, 1:].shape)
-    return jnp.asarray(rows[:, :-1]), jnp.asarray(rows[:, 1:]), jnp.asarray(is_due)
+    return pf.data.PaddedWindows(*map(jnp.asarray, (rows[:, :-1], rows[:, 1:], is_due)))
 
 
 def batches(task: Task, seed: int):

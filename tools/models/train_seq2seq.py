@@ -72,7 +72,7 @@ def pair_batches(
 
     def batch_at(step):
         rows = np.random.default_rng([seed, step]).integers(len(pairs), size=BATCH_SIZE)
-        return tuple(jnp.asarray(array[rows]) for array in arrays)
+        return pf.data.TranslationBatch(*(jnp.asarray(array[rows]) for array in arrays))
 
     return batch_at
 

@@ -27,7 +27,7 @@ def masked(tokens, is_token, seed, step):
     """A batch for `masked_token_loss`."""
     key = jax.random.fold_in(jax.random.key(seed), step)
     corrupted, is_selected = pf.mask_tokens(tokens, is_token, fraction=FRACTION, key=key, **MASKING)
-    return corrupted, tokens, is_selected, is_token
+    return pf.data.MaskedBatch(corrupted, tokens, is_selected, is_token)
 
 
 def train_encoder(things: dict[str, list[str]], seed: int, training: pf.TrainingConfig = TRAINING):

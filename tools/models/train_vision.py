@@ -51,7 +51,7 @@ def shifted_batches(training: Digits, batch_size: int, seed: int = 0, noise: flo
         images = padded[chosen[:, None, None], down[:, :, None], right[:, None, :]]
         if noise:
             images = images + noise * random.standard_normal(images.shape, dtype=np.float32)
-        return jnp.asarray(images), jnp.asarray(labels[chosen])
+        return pf.data.LabelledBatch(jnp.asarray(images), jnp.asarray(labels[chosen]))
 
     return batch_at
 

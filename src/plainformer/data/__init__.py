@@ -9,6 +9,13 @@ from plainformer.data.crossings import crossings as crossings
 from plainformer.data.dates import date_pairs as date_pairs, date_splits as date_splits
 from plainformer.data.digits import digits as digits
 from plainformer.data.labelled import label_ids as label_ids, load_labelled as load_labelled
+from plainformer.data.named_batches import (
+    LabelledBatch as LabelledBatch,
+    MaskedBatch as MaskedBatch,
+    PaddedWindows as PaddedWindows,
+    TranslationBatch as TranslationBatch,
+    Windows as Windows,
+)
 from plainformer.data.names import name_splits as name_splits, names_by_language as names_by_language
 from plainformer.data.numbers import number_splits as number_splits, number_words as number_words
 from plainformer.data.padding import pad_texts as pad_texts

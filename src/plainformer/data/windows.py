@@ -1,29 +1,13 @@
 """Windows: equally long pieces of one long text, each with the tokens that follow its own."""
 
 from collections.abc import Callable, Iterator
-from typing import NamedTuple
 
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Bool, Int
 
 from plainformer.checks import Natural, Positive, check_axes, checked, refuse
 from plainformer.data.lists import check_token_ids
-
-
-class Windows(NamedTuple):
-    """Windows, `inputs`, and the same windows one token later, `targets`."""
-
-    inputs: Int[Array, "windows seq"]
-    targets: Int[Array, "windows seq"]
-
-
-class PaddedWindows(NamedTuple):
-    """Windows, `inputs`, and the same windows one token later, `targets`; both count where `is_token` is `True`."""
-
-    inputs: Int[Array, "windows seq"]
-    targets: Int[Array, "windows seq"]
-    is_token: Bool[Array, "windows seq"]
+from plainformer.data.named_batches import PaddedWindows, Windows
 
 
 @checked
@@ -95,7 +79,7 @@ def _long_enough(tokens, seq_len: int) -> np.ndarray:
         if text.dtype.kind not in "iu":
             raise TypeError(f"tokens are {text.dtype}; expected whole numbers. Give np.memmap the dtype of the file.")
     else:
-        text = np.asarray(check_token_ids(tokens), np.int32)
+        text = np.asarray(check_token_ids(tokens, name="tokens"), np.int32)
     if len(text) < seq_len + 1:
         expected = f"at least {seq_len + 1}, a window and the token after it"
         raise ValueError(f"The text has {len(text)} tokens; expected {expected}. Use a longer text or shorter windows.")
@@ -105,4 +89,4 @@ def _long_enough(tokens, seq_len: int) -> np.ndarray:
 def _read(ids: np.ndarray) -> np.ndarray:
     ids = np.asarray(ids)
     expected = "0 to 2147483647, the whole numbers that int32 holds. Is the dtype that of the file?"
-    return refuse(ids, (ids < 0) | (ids >= 2**31), "ids", expected).astype(np.int32)
+    return refuse(ids, (ids < 0) | (ids >= 2**31), "tokens", expected).astype(np.int32)

@@ -1,30 +1,20 @@
 """Pairs of texts to learn from, the loss on them, and translating many sources at once (chapter 09)."""
 
 from collections.abc import Callable, Sequence
-from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
+from jaxtyping import Array, Float, PRNGKeyArray
 
-from plainformer.checks import Positive, Rate, check_batch, check_length, checked, refuse
+from plainformer.checks import Positive, Rate, check_length, checked, refuse
 from plainformer.data.lists import check_list, check_token_ids
+from plainformer.data.named_batches import TranslationBatch, check_kind
 from plainformer.data.padding import pad_texts
 from plainformer.generation.beam import search_all
 from plainformer.generation.sampling import generate
 from plainformer.models.seq2seq import Seq2Seq, Seq2SeqConfig
 from plainformer.training.losses import cross_entropy
-
-
-class TranslationBatch(NamedTuple):
-    """Pairs of texts for teacher forcing, padded on the right; the last array says where a target counts."""
-
-    source: Int[Array, "batch source_seq"]
-    is_source: Bool[Array, "batch source_seq"]
-    inputs: Int[Array, "batch target_seq"]
-    targets: Int[Array, "batch target_seq"]
-    is_target: Bool[Array, "batch target_seq"]
 
 
 @checked
@@ -76,7 +66,7 @@ def _check_ids(ids, vocab_size: int, name: str) -> None:
 
 @checked
 def translation_loss(
-    model: Callable, batch: tuple, key: PRNGKeyArray | None = None, *, label_smoothing: Rate = 0.0
+    model: Callable, batch: TranslationBatch, key: PRNGKeyArray | None = None, *, label_smoothing: Rate = 0.0
 ) -> Float[Array, ""]:
     r"""Mean cross-entropy of an encoder–decoder on pairs of texts, in nats per token of the targets.
 
@@ -84,9 +74,9 @@ def translation_loss(
 
     **Arguments** a model such as a `Seq2Seq`; what `translation_batch` makes; a random key for dropout, or `None`.
     """
-    check_batch(batch, "source", "is_source", "inputs", "targets", "is_target")
-    source, is_source, inputs, targets, is_target = batch
-    return cross_entropy(model(source, inputs, is_source, key=key), targets, is_target, label_smoothing=label_smoothing)
+    check_kind(batch, TranslationBatch)
+    logits = model(*batch.read, key=key)
+    return cross_entropy(logits, batch.targets, batch.is_target, label_smoothing=label_smoothing)
 
 
 @checked

@@ -13,7 +13,7 @@ from plainformer.attention.linear import LinearKernel
 from plainformer.attention.multi_head import IDENTITY, MultiHeadAttention, check_groups, check_width
 from plainformer.blocks.blocks import Block, CrossBlock, NormPlacement, ParallelBlock
 from plainformer.blocks.layers import Activation, FeedForward, LayerNorm, Norm, RMSNorm, SwiGLU
-from plainformer.checks import NonNegative, Positive, PositiveFloat, Rate, check_fields, checked
+from plainformer.checks import NonNegative, Positive, PositiveFloat, Rate, check_fields, checked, says_where
 from plainformer.positions.positions import Place, PositionScheme
 from plainformer.positions.rotary import Fraction
 from plainformer.positions.schemes import SCHEMES, SchemeName
@@ -25,6 +25,7 @@ GATES: dict[str, Activation] = {"swiglu": "silu", "geglu": "gelu", "geglu_tanh":
 Network = Literal[Activation, "swiglu", "geglu", "geglu_tanh"]
 
 
+@says_where
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class StackConfig:
     r"""All that makes a stack of transformer blocks what it is, but for its learned numbers.

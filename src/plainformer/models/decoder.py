@@ -10,7 +10,7 @@ from jaxtyping import Array, Float, Integer, PRNGKeyArray
 from plainformer.attention.cache import KeyValueCache, ready_to_extend
 from plainformer.attention.mask import Mask
 from plainformer.blocks.layers import Norm
-from plainformer.checks import Positive, check_fields, check_length, checked
+from plainformer.checks import Positive, check_fields, check_length, checked, says_where
 from plainformer.models.config import StackConfig, make_norm, make_scheme
 from plainformer.models.stack import Stack
 from plainformer.positions.positions import add_positions
@@ -18,6 +18,7 @@ from plainformer.seeing import look, named
 from plainformer.tokens.tokens import Linear, TokenEmbedding, linear
 
 
+@says_where
 @dataclasses.dataclass(frozen=True)
 class DecoderConfig:
     r"""All that makes a decoder what it is, but for its learned numbers.

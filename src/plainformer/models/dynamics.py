@@ -10,7 +10,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, PRNGKeyArray
 
 from plainformer.attention.self_attention import softmax
-from plainformer.checks import Number, Positive, check_batch, check_fields, checked
+from plainformer.checks import Number, Positive, check_batch, check_fields, checked, says_where
 
 Several = Annotated[int, Number(lambda n: 2 <= n < 2**30, "at least 2: one number alone can read no other", whole=True)]
 
@@ -158,6 +158,7 @@ class WithSkip(eqx.Module):
         return x + self.layer(x)
 
 
+@says_where
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class TrajectoryConfig:
     """How wide and how deep the models are, and how many of each kind there are, which differ by their first weights.

@@ -11,7 +11,7 @@ from jaxtyping import Array, Bool, Float, Integer, PRNGKeyArray
 
 from plainformer.attention.mask import Mask
 from plainformer.blocks.layers import Norm
-from plainformer.checks import Natural, Positive, check_fields, check_length, checked, refuse
+from plainformer.checks import Natural, Positive, check_fields, check_length, checked, refuse, says_where
 from plainformer.models.config import StackConfig, make_norm, make_scheme
 from plainformer.models.stack import Stack
 from plainformer.positions.positions import add_positions, embed_by
@@ -20,6 +20,7 @@ from plainformer.tokens.patches import two_sides
 from plainformer.tokens.tokens import UNIT_VARIANCE, Linear, TokenEmbedding
 
 
+@says_where
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class EncoderConfig:
     r"""All that makes an encoder what it is, but for its learned numbers.

@@ -2,7 +2,7 @@
 
 import dataclasses
 from collections.abc import Callable
-from typing import Literal, NamedTuple
+from typing import Literal
 
 import equinox as eqx
 import jax
@@ -12,7 +12,8 @@ from jaxtyping import Array, Bool, Float, Integer, PRNGKeyArray
 
 from plainformer.attention.self_attention import at_least_float32
 from plainformer.blocks.layers import ACTIVATIONS, Norm, dropout, split_key
-from plainformer.checks import Natural, Positive, Rate, check_batch, check_each, check_fields, checked, refuse
+from plainformer.checks import Natural, Positive, Rate, check_each, check_fields, checked, refuse, says_where
+from plainformer.data.named_batches import LabelledBatch, MaskedBatch, check_kind
 from plainformer.models.config import GATES, make_norm
 from plainformer.models.encoder import AbstractEncoder, Encoder, EncoderConfig, RowEncoder, make_encoder
 from plainformer.seeing import named
@@ -140,26 +141,14 @@ class MaskedLanguageModel(EncoderHead):
         return linear(x, self.encoder.embedding.weight.T, self.output_bias)
 
 
-class MaskedBatch(NamedTuple):
-    """What `masked_token_loss` learns from: tokens after hiding and before, where to guess, and as for `Encoder`."""
-
-    tokens: Integer[Array, "*batch seq"]
-    targets: Integer[Array, "*batch seq"]
-    is_selected: Bool[Array, "*batch seq"]
-    is_token: Bool[Array, "*batch seq"] | None = None
-    segments: Integer[Array, "*batch seq"] | None = None
-
-
 @checked
-def masked_token_loss(model: Callable, batch: tuple, key: PRNGKeyArray | None = None) -> Float[Array, ""]:
+def masked_token_loss(model: Callable, batch: MaskedBatch, key: PRNGKeyArray | None = None) -> Float[Array, ""]:
     r"""Mean cross-entropy of a masked language model at the selected tokens, in nats; 0 if none is selected.
 
-    Implements `eq-encoder-masked-loss`; Devlin et al. (2019), section 3.1, task 1. The batch is as in `MaskedBatch`;
-    with a random `key`, dropout is on.
+    Implements `eq-encoder-masked-loss`; Devlin et al. (2019), section 3.1, task 1. With a random `key`, dropout is on.
     """
-    check_batch(batch, "tokens", "targets", "is_selected")
-    tokens, targets, is_selected, *rest = batch
-    return cross_entropy(model(tokens, *rest, key=key), targets, is_selected)
+    check_kind(batch, MaskedBatch)
+    return cross_entropy(model(*batch.read, key=key), batch.targets, batch.is_selected)
 
 
 @checked
@@ -180,6 +169,7 @@ def mean_pool(
     return (total / is_token.sum(axis=-1, keepdims=True).astype(total.dtype)).astype(rows.dtype)
 
 
+@says_where
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class ClassifierConfig:
     r"""All that makes a classifier what it is, but for its learned numbers.
@@ -257,12 +247,10 @@ class EncoderClassifier(EncoderHead):
 
 
 @checked
-def classification_loss(model: Callable, batch: tuple, key: PRNGKeyArray | None = None) -> Float[Array, ""]:
+def classification_loss(model: Callable, batch: LabelledBatch, key: PRNGKeyArray | None = None) -> Float[Array, ""]:
     r"""Mean cross-entropy of a classifier on a batch of labelled examples, in nats.
 
-    Implements `eq-encoder-classification-loss`; Devlin et al. (2019), section 4.1. The batch is inputs, labels
-    `(batch,)`, and perhaps `is_token` and `segments`, as the model takes them; with a random `key`, dropout is on.
+    Implements `eq-encoder-classification-loss`; Devlin et al. (2019), section 4.1. With a random `key`, dropout is on.
     """
-    check_batch(batch, "inputs", "labels")
-    inputs, labels, *rest = batch
-    return cross_entropy(model(inputs, *rest, key=key), labels)
+    check_kind(batch, LabelledBatch)
+    return cross_entropy(model(*batch.read, key=key), batch.labels)

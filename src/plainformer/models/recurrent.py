@@ -9,7 +9,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Integer, PRNGKeyArray
 
-from plainformer.checks import Positive, check_axes, check_fields, checked
+from plainformer.checks import Positive, check_axes, check_fields, checked, says_where
 from plainformer.tokens.tokens import GLOROT, Linear, TokenEmbedding
 
 State = jax.Array | tuple[jax.Array, jax.Array]
@@ -41,6 +41,7 @@ class ElmanCell(eqx.Module):
         return jnp.tanh(x @ self.input_weight + state @ self.state_weight + self.bias)
 
 
+@says_where
 @dataclasses.dataclass(frozen=True)
 class RecurrentConfig:
     """The size of a recurrent language model, and which of the three cells it has.

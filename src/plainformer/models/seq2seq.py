@@ -11,7 +11,7 @@ from plainformer.attention.cache import KeyValueCache, ready_to_extend
 from plainformer.attention.mask import Mask
 from plainformer.blocks.blocks import CrossBlock
 from plainformer.blocks.layers import split_key
-from plainformer.checks import Natural, Positive, check_fields, check_length, checked, refuse
+from plainformer.checks import Natural, Positive, check_fields, check_length, checked, refuse, says_where
 from plainformer.models.config import StackConfig, make_scheme
 from plainformer.models.encoder import Encoder, EncoderConfig
 from plainformer.models.stack import Stack
@@ -20,6 +20,7 @@ from plainformer.seeing import look, named
 from plainformer.tokens.tokens import Linear, TokenEmbedding, linear
 
 
+@says_where
 @dataclasses.dataclass(frozen=True)
 class Seq2SeqConfig:
     r"""All that makes an encoder–decoder what it is, but for its learned numbers.

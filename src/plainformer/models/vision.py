@@ -8,7 +8,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, PRNGKeyArray
 
-from plainformer.checks import Positive, check_axes, check_fields, checked
+from plainformer.checks import Positive, check_axes, check_fields, checked, says_where
 from plainformer.models.config import StackConfig
 from plainformer.models.encoder import EncoderConfig, RowEncoder
 from plainformer.models.pretraining import Pooling, mean_pool
@@ -35,6 +35,7 @@ def patch_kernel(
     return embedding.weight.reshape(height, width, channels, -1)
 
 
+@says_where
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class ViTConfig:
     r"""All that makes a vision transformer what it is, but for its learned numbers.

@@ -1,6 +1,12 @@
 """Losses, the training loop, how good a model has become, and saving what it learned (chapter 06)."""
 
+from plainformer.training.arrays import named_arrays as named_arrays, with_arrays as with_arrays
 from plainformer.training.callbacks import log_to_tensorboard as log_to_tensorboard, log_to_wandb as log_to_wandb
+from plainformer.training.checkpoint import (
+    list_checkpoints as list_checkpoints,
+    load_checkpoint as load_checkpoint,
+    save_checkpoint as save_checkpoint,
+)
 from plainformer.training.evaluation import (
     accuracy as accuracy,
     corpus_bleu as corpus_bleu,
@@ -22,13 +28,5 @@ from plainformer.training.optimiser import (
     learning_rate_schedule as learning_rate_schedule,
     make_optimiser as make_optimiser,
 )
-from plainformer.training.saving import (
-    list_checkpoints as list_checkpoints,
-    load_checkpoint as load_checkpoint,
-    load_model as load_model,
-    named_arrays as named_arrays,
-    save_checkpoint as save_checkpoint,
-    save_model as save_model,
-    with_arrays as with_arrays,
-)
+from plainformer.training.saving import load_model as load_model, save_model as save_model
 from plainformer.training.step import make_train_step as make_train_step

@@ -1,9 +1,38 @@
-"""Callbacks for `fit` that hand its metrics to other programs, each imported only when it is used (chapter 06)."""
+"""Where the metrics of `fit` go: a table on the disk, and other programs, imported only when used (chapter 06)."""
 
+import csv
+import io
 from collections.abc import Callable
+from pathlib import Path
 
 from plainformer.checks import checked
-from plainformer.training.saving import Location
+from plainformer.data.files import append_text, write_text
+from plainformer.training.arrays import Location
+
+COLUMNS = ["step", "loss", "gradient_norm", "learning_rate", "validation_loss"]
+
+
+class MetricsTable:
+    """A table of metrics on the disk, one row a step: rows are appended, or it is written anew where they changed."""
+
+    def __init__(self, path: Path):
+        self.path = path
+        self.columns: list[str] = []
+        self.rows: list[dict] = []  # those in the file
+
+    def write(self, metrics: list[dict]) -> None:
+        """Let the table hold these rows; raise `OSError` if it cannot be written."""
+        columns = list(dict.fromkeys(COLUMNS + [name for row in metrics for name in row]))
+        goes_on = columns == self.columns and self.rows == metrics[: len(self.rows)] and self.path.is_file()
+        new = metrics[len(self.rows) :] if goes_on else metrics
+        text = io.StringIO()
+        writer = csv.DictWriter(text, columns, restval="", lineterminator="\n")
+        if not goes_on:
+            writer.writeheader()
+        writer.writerows(new)
+        self.columns = []  # should writing fail, it is written anew
+        (append_text if goes_on else write_text)(self.path, text.getvalue())
+        self.columns, self.rows = columns, [dict(row) for row in metrics]
 
 
 @checked

@@ -11,40 +11,36 @@ import numpy as np
 
 from plainformer.checks import Natural, Positive, check_each, checked
 from plainformer.data.batches import consecutive_batches
+from plainformer.data.named_batches import PaddedWindows, num_targets
 from plainformer.training.losses import next_token_loss
 
 Cut = Literal["13a", "intl", "char", "zh", "none"]
 
 
 @checked
-def mean_loss(
-    model, loss_function: Callable, batches: Iterable, *, num_targets: Callable | None = None, progress: bool = False
-) -> float:
+def mean_loss(model, loss_function: Callable, batches: Iterable, *, progress: bool = False) -> float:
     r"""Return the mean of a loss over all targets of all batches, however many each of them has.
 
-    Batches weigh as much as targets of theirs count. One program is compiled for each shape that occurs, and kept for
-    the next call with the same `loss_function`; one that is made anew each time is compiled anew, and the programs of
-    the last eight are kept.
+    Batches weigh as much as targets of theirs count, by their `counts`; those without `counts`, as they have rows. One
+    program is compiled for each shape that occurs, and kept for the next call with the same `loss_function`; one that
+    is made anew each time is compiled anew, and the programs of the last eight are kept.
 
     **Arguments**
 
     - `loss_function`: any that `fit` takes and that is a mean over targets, such as `next_token_loss`,
       `masked_token_loss`, `classification_loss` or `translation_loss`. It gets no key, so that dropout is off.
     - `batches`: such as `consecutive_batches` or `stream_windows` gives, or `map(batch_at, range(20))`.
-    - `num_targets`: from a batch to how many of its targets count, in JAX; `None` if batches are ordered as those of
-      the losses above: what is read, the targets and, if not all of them count, an array that is `True` where they do.
     - `progress`: whether to show a bar.
 
     **Example**: a model that finds four tokens equally likely does as well as one that guesses blindly among four.
 
     >>> model = lambda tokens, key: jnp.zeros((*tokens.shape, 4))
-    >>> batches = [(jnp.asarray([[0, 1, 2]]), jnp.asarray([[1, 2, 3]]))]
+    >>> batches = [pf.data.Windows(jnp.asarray([[0, 1, 2]]), jnp.asarray([[1, 2, 3]]))]
     >>> loss = pf.training.mean_loss(model, pf.training.next_token_loss, batches)
     >>> round(pf.training.perplexity(loss), 3)
     4.0
     """
-    parts = model, loss_function, _num_targets if num_targets is None else num_targets
-    arrays, rest = eqx.partition(parts, eqx.is_array)
+    arrays, rest = eqx.partition((model, loss_function), eqx.is_array)
     leaves, structure = jax.tree.flatten(rest)
     measure = _loss_and_count(tuple(leaves), structure)
     return _mean(lambda batch: measure(arrays, batch), batches, progress)
@@ -56,12 +52,12 @@ def accuracy(model: Callable, batches: Iterable, *, progress: bool = False) -> f
 
     For classifiers of texts and images that is the share of labels found; for language models and masked ones, and for
     encoder–decoders, the share of tokens, each guessed from the right tokens before or around it. Arguments as for
-    `mean_loss`, the batches ordered as those of the losses named there.
+    `mean_loss`; the batches are those of the losses named there, such as `pf.data.LabelledBatch`.
 
     **Example**: a model that expects the next number finds two of three targets.
 
     >>> model = lambda tokens: jax.nn.one_hot(tokens + 1, 4)
-    >>> batches = [(jnp.asarray([[0, 1, 2]]), jnp.asarray([[1, 2, 0]]))]
+    >>> batches = [pf.data.Windows(jnp.asarray([[0, 1, 2]]), jnp.asarray([[1, 2, 0]]))]
     >>> round(pf.training.accuracy(model, batches), 3)
     0.667
     """
@@ -79,7 +75,7 @@ def corpus_loss(model, windows: tuple, *, batch_size: Positive = 64) -> float:
         what = f"{len(windows)} arrays" if isinstance(windows, tuple | list) else f"a {type(windows).__name__}"
         raise TypeError(f"windows are {what}; expected inputs, targets, is_token: see consecutive_windows.")
     check_each(Positive, windows=len(windows[0]))
-    return mean_loss(model, next_token_loss, consecutive_batches([tuple(windows)], batch_size))
+    return mean_loss(model, next_token_loss, consecutive_batches([PaddedWindows(*windows)], batch_size))
 
 
 @checked
@@ -117,12 +113,12 @@ def corpus_chrf(texts: Sequence, references: Sequence, *, word_order: Natural = 
 
 @functools.lru_cache(maxsize=8)  # no more, or the programs of functions that are made anew at each call would pile up
 def _loss_and_count(leaves: tuple, structure) -> Callable:
-    """The compiled function of arrays and batch, for a model, a loss and a count, of which all but arrays is given."""
+    """The compiled function of arrays and batch, for a model and a loss, of which all but arrays is given."""
     rest = jax.tree.unflatten(structure, leaves)
 
     @jax.jit
     def measure(arrays, batch):
-        model, loss_function, num_targets = eqx.combine(arrays, rest)
+        model, loss_function = eqx.combine(arrays, rest)
         loss = loss_function(model, batch, None)
         if shape := jnp.shape(loss):
             raise TypeError(f"The loss has shape {shape}; expected a single number, the mean over the targets.")
@@ -133,31 +129,19 @@ def _loss_and_count(leaves: tuple, structure) -> Callable:
 
 @eqx.filter_jit
 def _share_and_count(model, batch):
-    arguments, targets, is_counted = _judged(batch)
+    if not all(hasattr(batch, name) for name in ("read", "targets", "counts")):
+        expected = "expected one that says what is read, targets and counts, such as pf.data.LabelledBatch"
+        raise TypeError(f"batch is a {type(batch).__name__}; {expected}(inputs, labels).")
+    targets = jnp.asarray(batch.targets)
     if not jnp.issubdtype(targets.dtype, jnp.integer):
         raise TypeError(f"targets hold {targets.dtype}; expected whole numbers, of labels or of tokens.")
-    logits = model(*arguments)
+    logits = model(*batch.read)
     if logits.shape[:-1] != targets.shape:
         shapes = f"Logits have shape {logits.shape} and targets {targets.shape}"
         raise ValueError(f"{shapes}; expected one row of logits for each target.")
-    count = is_counted.sum()
-    return (is_counted & (logits.argmax(axis=-1) == targets)).sum() / jnp.maximum(count, 1), count
-
-
-def _num_targets(batch):
-    return _judged(batch)[2].sum()
-
-
-def _judged(batch) -> tuple[list, jnp.ndarray, jnp.ndarray]:
-    """What a model is called with, its targets, and where they count, by the order that the batches of losses have."""
-    if len(batch) < 2:
-        raise TypeError(f"batch is {len(batch)} arrays; expected what is read and targets, or else give num_targets.")
-    read, targets, rest = [batch[0]], batch[1], list(batch[2:])
-    if targets.dtype == bool and len(batch) == 5:  # source, is_source, inputs, targets, is_target
-        read, targets, rest = [batch[0], batch[2], batch[1]], batch[3], [batch[4]]
-    if rest and rest[0] is not None and rest[0].dtype == bool and rest[0].shape == targets.shape:
-        return [*read, *rest[1:]], targets, rest[0]
-    return [*read, *rest], targets, jnp.ones(targets.shape, bool)
+    count = num_targets(batch)
+    hits = (batch.counts & (logits.argmax(axis=-1) == targets)).sum()
+    return hits / jnp.maximum(count, 1), count
 
 
 def _mean(measure: Callable, batches: Iterable, progress: bool) -> float:

@@ -5,7 +5,6 @@ import inspect
 import logging
 import signal
 import threading
-import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from typing import Any, Generic, TypeVar
@@ -15,9 +14,11 @@ import jax
 import jax.numpy as jnp
 
 from plainformer.checks import check_each, checked
+from plainformer.training.arrays import Location, named_arrays, place_of
+from plainformer.training.identity import identity_of
+from plainformer.training.notices import warn
 from plainformer.training.optimiser import TrainingConfig, chosen_optimiser
-from plainformer.training.run import Run, plain_fields
-from plainformer.training.saving import Location, digest, named_arrays, place_of
+from plainformer.training.run import Run
 from plainformer.training.step import make_train_step
 
 Model = TypeVar("Model")
@@ -64,15 +65,15 @@ def fit(
     - `model`: any `eqx.Module`.
     - `loss_function`: from model, batch and random key to a scalar, such as `next_token_loss`; or to a scalar and a
       dictionary of further numbers, which join the metrics.
-    - `batches`: from the number of steps done to the next batch, a tuple of arrays whose first axis is the batch; the
-      same number must always give the same batch, such as `random_windows` does. Or an iterator of batches, of which
-      no more are drawn than are used; a run that goes on draws those again that it has been trained on, and one that
-      has no more batches ends early, with a warning.
+    - `batches`: from the number of steps done to the next batch, a tuple of arrays whose first axis is the batch, such
+      as `pf.data.LabelledBatch`; the same number must always give the same batch, as with `random_windows`. Or an
+      iterator of batches, of which no more are drawn than are used; a run that goes on draws those again that it has
+      been trained on, and one that has no more batches ends early, with a warning.
     - `optimiser`: one of optax, but for those that search along a line; `None` for `make_optimiser(config)`. A
       checkpoint holds what it remembers, not what it is: hand over the same when a run goes on.
     - `schedule`: from the number of steps done to the learning rate; `None` for `learning_rate_schedule(config)`. With
       an `optimiser`, which has its own, it is only written into the metrics; nor do `clip_norm`, `weight_decay` and the
-      betas of `config` reach such an optimiser.
+      betas of `config` reach such an optimiser, and they may be others when a run goes on.
     - `trainable`: from the place of an array in the model, such as `"stack.final_norm.scale"`, to
       whether it is trained; `None` for all. What is not, is not saved in checkpoints either.
     - `evaluate`: from model to a loss on fixed data that the model is not trained on, or to a dictionary of numbers.
@@ -113,70 +114,90 @@ def fit(
     """
     from tqdm import tqdm  # not tqdm.auto, which warns in notebooks without widgets
 
-    _check_arguments(model, loss_function, batches, callbacks)
+    _check_arguments(model, loss_function, batches, evaluate, callbacks)
     params, static = eqx.partition(model, _is_trained(model, trainable))
-    batch_at, end = _numbered(batches), config.num_steps
-    described = {} if directory is None else _described(model, static, batch_at(0))
+    batch_at, end, own = _numbered(batches), config.num_steps, {"optimiser": optimiser, "schedule": schedule}
+    identity = {} if directory is None else identity_of(model, static, batch_at(0), config, **own)
     # Copied, since a step writes its results where its arguments lay: the caller's model stays as it is.
-    state = jax.tree.map(jnp.copy, (params, chosen_optimiser(config, optimiser, schedule)[0].init(params)))
-    with Run(directory, config, described) as run, _sigint_flag() as interrupted:
-        state = run.resume(state)
-        train_step = make_train_step(loss_function, static, run.config, optimiser=optimiser, schedule=schedule)
+    state = jax.tree.map(jnp.copy, (params, _first_memory(chosen_optimiser(config, **own)[0], params)))
+    with Run(directory, identity) as run, _sigint_flag() as interrupted:
+        state, config = run.resume(state, config)
+        train_step = make_train_step(loss_function, static, config, **own)
         with tqdm(initial=len(run.metrics), total=end, disable=not progress, unit="step") as bar:
             for done in range(len(run.metrics) + 1, end + 1):
                 if (batch := batch_at(done - 1)) is None:
-                    warnings.warn(f"There were batches for {done - 1} steps only; expected {end}.", stacklevel=3)
-                    if evaluate is not None and (done - 1) % config.evaluate_every:  # the last step after all
-                        _evaluate(evaluate, run, state, static)
+                    warn(f"There were batches for {done - 1} steps only; expected {end}.")
+                    if evaluate is not None and (done - 1) % config.evaluate_every:  # it comes after the last step, too
+                        _evaluate(evaluate, run, state, static, config)
                     break
-                with _told_plainly(loss_function, model, batch):
+                with _errors_of_the_loss(loss_function, model, batch):
                     *state, measured = train_step(*state, batch, done - 1)
                     run.note(done, measured)
                 if evaluate is not None and (done % config.evaluate_every == 0 or done == end):
-                    _evaluate(evaluate, run, state, static)
+                    _evaluate(evaluate, run, state, static, config)
                 bar.set_postfix(loss=f"{measured['loss']:.3f}", tokens_per_s=_rate(bar, batch), refresh=False)
                 bar.update()
                 if interrupted.is_set() or done == end or done % config.checkpoint_every == 0:
-                    run.save(state)
+                    run.save(state, config.max_to_keep)
                 for callback in callbacks:
                     callback(dict(run.metrics[-1]), done)
                 if interrupted.is_set():
                     break
-        run.save(state)
+        run.save(state, config.max_to_keep)
     result = FitResult(eqx.combine(state[0], static), run.metrics)
-    if interrupted.is_set():  # asked once more here, where Ctrl-C acts as ever again
-        raise TrainingInterrupted(run.farewell(), result)
+    if interrupted.is_set():  # Ctrl-C may have come while the last step was saved, too
+        raise TrainingInterrupted(run.where_it_stopped(end), result)
     return result
 
 
-def _evaluate(evaluate: Callable, run: Run, state, static) -> None:
+def _evaluate(evaluate: Callable, run: Run, state, static, config: TrainingConfig) -> None:
     """Note what is found of a copy: the next step writes over the weights, and whoever evaluates may keep the model."""
     copy = eqx.combine(jax.tree.map(jnp.copy, state[0]), static)
-    with run.saved_if_this_fails(state):
+    with run.saving_at_an_error(state, config.max_to_keep):
         run.note_evaluation(evaluate(copy))
 
 
-def _check_arguments(model, loss_function, batches, callbacks) -> None:
+def _first_memory(optimiser, params):
+    """What the optimiser remembers before the first step."""
+    try:
+        return optimiser.init(params)
+    except (TypeError, ValueError) as error:
+        if not callable(params):
+            raise
+        hint = "If it holds labels or a mask in the form of a model, optax calls that: hand over lambda params: labels."
+        raise type(error)(f"The optimiser cannot begin: {error}. {hint}") from error
+
+
+def _check_arguments(model, loss_function, batches, evaluate, callbacks) -> None:
     if isinstance(model, type) or not jax.tree.leaves(eqx.filter(model, eqx.is_inexact_array)):
         raise TypeError(
             f"model is {getattr(model, '__name__', f'a {type(model).__name__}')}, which has nothing to train; expected "
             "an object such as Decoder(…), first, then loss_function and batches."
         )
-    with suppress(ValueError):  # of some functions nobody knows which arguments they take
-        try:
-            inspect.signature(loss_function).bind("model", "batch", "key")
-        except TypeError as error:
-            raise TypeError(
-                f"loss_function takes other arguments than (model, batch, key): {error}. It comes second, after the "
-                "model and before the batches."
-            ) from None
+    hint = "It comes second, after the model and before the batches."
+    _check_takes(loss_function, "loss_function", "model", "batch", "key", hint=hint)
     if not callable(batches) and not isinstance(batches, Iterator):
         hint = "For a list of batches, pass iter(…); for one and the same, lambda step: batch."
         expected = "expected a function from the number of steps done to a batch, or an iterator of batches"
         raise TypeError(f"batches is a {type(batches).__name__}; {expected}. {hint}")
     if not isinstance(callbacks, Sequence):
         raise TypeError(f"callbacks is a {type(callbacks).__name__}; expected a list of functions: pass [callback].")
-    check_each(Callable, **{f"callbacks[{number}]": callback for number, callback in enumerate(callbacks)})
+    for number, callback in enumerate(callbacks):
+        check_each(Callable, **{f"callbacks[{number}]": callback})
+        _check_takes(callback, f"callbacks[{number}]", "metrics", "step")
+    if evaluate is not None:
+        _check_takes(evaluate, "evaluate", "model", hint="Try lambda model: corpus_loss(model, windows).")
+
+
+def _check_takes(function, name: str, *arguments: str, hint: str = "") -> None:
+    """Raise `TypeError` unless a function can be called with these arguments."""
+    with suppress(ValueError):  # of some functions nobody knows which arguments they take
+        try:
+            inspect.signature(function).bind(*arguments)
+        except TypeError as error:
+            raise TypeError(
+                f"{name} takes other arguments than ({', '.join(arguments)}): {error}. {hint}".rstrip()
+            ) from None
 
 
 def _is_trained(model, trainable: Callable[[str], bool] | None):
@@ -207,16 +228,10 @@ def _numbered(batches) -> Callable[[int], Any]:
     return batch_at
 
 
-def _described(model, static, first_batch) -> dict:
-    """What must be the same when a run goes on."""
-    kind = {"model": type(model).__name__, **plain_fields(getattr(model, "config", None))}
-    return {"model": kind, "frozen": digest(named_arrays(static)), "first_batch": digest(named_arrays(first_batch))}
-
-
 @contextmanager
-def _told_plainly(loss_function: Callable, model, batch) -> Iterator[None]:
-    """Where a compiled step fails, as by an id out of range, let the loss itself say why: it knows the place."""
-    log = logging.getLogger("jax._src.callback")  # where JAX, too, would tell of it, at length
+def _errors_of_the_loss(loss_function: Callable, model, batch) -> Iterator[None]:
+    """Where a compiled step fails, as by an id out of range, call the loss uncompiled: its error names the place."""
+    log = logging.getLogger("jax._src.callback")  # where JAX would print the same error
 
     def silent(record):
         return False

@@ -9,7 +9,8 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Integer, PRNGKeyArray
 
 from plainformer.attention.self_attention import at_least_float32
-from plainformer.checks import Count, Number, Rate, check_batch, checked, refuse
+from plainformer.checks import Count, Number, Rate, checked, refuse
+from plainformer.data.named_batches import PaddedWindows, Windows, check_kind
 
 Nats = Annotated[float, Number(lambda nats: nats >= 0, "at least 0, such as 1.5")]
 
@@ -66,17 +67,18 @@ def _in_range(targets, is_token, vocab_size: int):
 
 
 @checked
-def next_token_loss(model: Callable, batch: tuple, key: PRNGKeyArray | None = None) -> Float[Array, ""]:
+def next_token_loss(
+    model: Callable, batch: Windows | PaddedWindows, key: PRNGKeyArray | None = None
+) -> Float[Array, ""]:
     r"""Return the mean cross-entropy of a language model on a batch of texts, in nats per token.
 
     Implements `eq-decoder-loss`; Radford et al. (2018), equation 1, as a mean.
 
-    **Arguments** a model from tokens to logits, such as a `Decoder`; a batch of inputs and targets, each
-    `(batch, seq)`, and perhaps `is_token`, `False` where the target is padding; a random key for dropout, or `None`.
+    **Arguments** a model from tokens to logits, such as a `Decoder`; what `random_windows` draws, or windows with
+    `is_token`, `False` where the target is padding; a random key for dropout, or `None`.
     """
-    check_batch(batch, "inputs", "targets")
-    inputs, *rest = batch
-    return cross_entropy(model(inputs, key=key), *rest)
+    check_kind(batch, Windows)
+    return cross_entropy(model(batch.inputs, key=key), batch.targets, batch.counts)
 
 
 @checked

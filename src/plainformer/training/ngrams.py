@@ -42,7 +42,7 @@ class NgramModel:
 
     @checked
     def __init__(self, tokens, order: Positive, vocab_size: Positive, *, discount: Discount | None = 0.75):
-        ids = check_token_ids(tokens, vocab_size)
+        ids = check_token_ids(tokens, vocab_size, "tokens")
         if len(ids) < order:
             raise ValueError(f"The text has {len(ids)} tokens; expected at least order={order}.")
         self.order, self.vocab_size = order, vocab_size
@@ -86,7 +86,7 @@ class NgramModel:
 
     def loss(self, tokens) -> float:
         r"""Return the mean surprise at every token of a text but the first, in nats, as `corpus_loss` does."""
-        ids = check_token_ids(tokens, self.vocab_size)
+        ids = check_token_ids(tokens, self.vocab_size, "tokens")
         if len(ids) < 2:
             raise ValueError(f"The text has {len(ids)} tokens; expected at least 2, a token and the next one.")
         window = self.order - 1

@@ -8,13 +8,24 @@ from typing import Annotated, Literal
 
 import jax
 
-from plainformer.checks import Count, Natural, NonNegative, Number, Positive, PositiveFloat, check_fields, checked
+from plainformer.checks import (
+    Count,
+    Natural,
+    NonNegative,
+    Number,
+    Positive,
+    PositiveFloat,
+    check_fields,
+    checked,
+    says_where,
+)
 
 Beta = Annotated[float, Number(lambda beta: 0 <= beta < 1, "at least 0 and below 1, such as 0.9")]
 Fraction = Annotated[float, Number(lambda share: 0 <= share <= 1, "from 0 to 1")]
 ClipNorm = Annotated[float, Number(lambda limit: 0 < limit < math.inf, "finite and above 0, or None for no limit")]
 
 
+@says_where
 @dataclasses.dataclass(frozen=True)
 class TrainingConfig:
     r"""How to train: everything that decides the result, but for the model and the data.
@@ -28,8 +39,10 @@ class TrainingConfig:
     - `weight_decay`: of all matrices, none of vectors; `beta_1`, `beta_2`: of Adam's two averages (AdamW, Loshchilov
       and Hutter, 2019).
     - `clip_norm`: a gradient longer than this is shortened to it; `None` for no limit.
-    - `accumulation_steps`: into how many equal parts a batch is cut, to save memory. Losses and gradients are means
-      over the parts: with padding each part counts the same, however many tokens it has.
+    - `accumulation_steps`: into how many equal parts a batch is cut, to save memory. Losses and gradients are those of
+      the whole batch: a part weighs as much as it has targets that count, by its `counts`; or as it has rows, where a
+      batch has no `counts`. Those of `pf.data`, such as `MaskedBatch`, have; for a loss of your own, let the batch be a
+      `NamedTuple` with an array `counts`, whose sum is how much the mean stands for.
     - `precision`: `"bfloat16"` to compute losses and gradients with weights rounded to 16 bits, while the weights that
       are trained keep 32; this helps on accelerators, not on most processors.
     - `seed`: for dropout. Batches have a seed of their own.

@@ -8,6 +8,7 @@ import jax
 import jax.numpy as jnp
 
 from plainformer.checks import checked
+from plainformer.data.named_batches import num_targets
 from plainformer.training.optimiser import TrainingConfig, chosen_optimiser
 
 MEASURED = {"step", "loss", "gradient_norm", "learning_rate", "validation_loss"}
@@ -71,23 +72,33 @@ def _with_measurements(found):
 
 
 def _mean_over_parts(loss_and_grads: Callable, accumulation_steps: int) -> Callable:
-    """Return a function that does the same to one part of the batch after the other, and returns the means."""
+    """Return a function that does the same to one part of the batch after the other, and returns the means.
+
+    A part weighs as much as it has targets that count, so that these are the means over all targets of the batch.
+    """
     if accumulation_steps == 1:
         return loss_and_grads
 
     def accumulated(params, frozen, batch, key):
-        def add(total, part_and_number):
-            part, number = part_and_number
+        def add(total, part_and_share):
+            number, part, share = part_and_share
             found = loss_and_grads(params, frozen, part, jax.random.fold_in(key, number))
-            return jax.tree.map(jnp.add, total, found), None
+            return jax.tree.map(partial(_add_share, share), total, found), None
 
         parts = jax.tree.map(partial(_split, parts=accumulation_steps), batch)
+        counts = jax.vmap(num_targets)(parts)
+        shares = counts / jnp.where(counts.sum() > 0, counts.sum(), 1)
         shapes = jax.eval_shape(loss_and_grads, params, frozen, jax.tree.map(lambda array: array[0], parts), key)
         zero = jax.tree.map(lambda leaf: jnp.zeros(leaf.shape, leaf.dtype), shapes)
-        total, _ = jax.lax.scan(add, zero, (parts, jnp.arange(accumulation_steps)))
-        return jax.tree.map(lambda leaf: leaf / accumulation_steps, total)
+        means, _ = jax.lax.scan(add, zero, (jnp.arange(accumulation_steps), parts, shares))
+        return means
 
     return accumulated
+
+
+def _add_share(share, total, mean):
+    """A mean over nothing, which may be NaN, adds nothing."""
+    return total + jnp.where(share > 0, share.astype(mean.dtype) * mean, 0)
 
 
 def _split(array, parts: int):

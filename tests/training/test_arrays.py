@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from toy_saved import Toy, ToyConfig
 
-from plainformer.training.saving import differences, digest, named_arrays, to_json, with_arrays
+from plainformer.training.arrays import differences, digest, named_arrays, to_json, with_arrays
 
 TREE = {"list": [np.arange(3), None, "no array"], "pair": (np.ones((2, 4), np.float32), 7)}
 

@@ -1,0 +1,137 @@
+"""The checkpoints of a training run: files in a folder, each whole or not at all (chapter 06)."""
+
+from pathlib import Path
+from typing import Any
+
+from plainformer.checks import Natural, Positive, checked
+from plainformer.data.files import parse_json, write_bytes
+from plainformer.training.arrays import (
+    Location,
+    differences,
+    digest,
+    named_arrays,
+    read_arrays,
+    to_bytes,
+    to_json,
+    with_arrays,
+)
+
+
+class DamagedCheckpoint(ValueError):
+    """A checkpoint is not as it was saved."""
+
+
+@checked
+def save_checkpoint(directory: Location, step: Natural, state, metadata: dict, *, max_to_keep: Positive = 3) -> Path:
+    r"""Save the state of a training run, whole or not at all, and delete all checkpoints but those of the most steps.
+
+    **Arguments**
+
+    - `directory`: where the checkpoints of this run lie, such as `000250.safetensors`; made if missing.
+    - `step`: how many steps the state, a tree of arrays, has behind it.
+    - `metadata`: what else to keep with it, such as configurations and losses; whatever JSON can hold.
+    - `max_to_keep`: how many checkpoints stay. What is no checkpoint stays anyway.
+
+    **Returns** its path. **Raises** `OSError` if it cannot be written, or is there: older ones stay as they are.
+    """
+    header, target = {"metadata": to_json(metadata)}, Path(directory).absolute()
+    path = target / file_name(step)
+    if path.exists():
+        raise FileExistsError(f"{path} exists: delete it, or use another folder. Does another process train there?")
+    try:
+        target.mkdir(parents=True, exist_ok=True)
+        write_bytes(path, to_bytes(state, header))
+    except OSError as error:
+        raise OSError(
+            f"Cannot save step {step} in {target}: {error}. Is the disk full, or the folder read-only? "
+            f"Checkpoints that are there already stay: {list_checkpoints(target) or 'none'}."
+        ) from error
+    for old in list_checkpoints(target)[:-max_to_keep]:
+        (target / file_name(old)).unlink(missing_ok=True)
+    return path
+
+
+@checked
+def list_checkpoints(directory: Location) -> list[int]:
+    r"""Return the steps of the checkpoints in a folder, in order; of damaged ones, too; none if there is no folder."""
+    target = Path(directory).absolute()
+    if not target.is_dir():
+        return []
+    return sorted(int(path.stem) for path in target.iterdir() if is_checkpoint(path))
+
+
+@checked
+def load_checkpoint(directory: Location, like, *, step: Natural | None = None) -> tuple[Any, dict, int]:
+    r"""Load the state of a training run.
+
+    **Arguments**
+
+    - `like`: a tree of the same structure and shapes, whose numbers do not matter; what is no array is taken from it.
+      What `fit` saves is like `(model, make_optimiser(config).init(model))`. Of a run with `trainable`, it saves what
+      is trained; the rest is taken from `like`, too, and has to be as it was in the model that `fit` began with.
+    - `step`: which checkpoint; `None` for the newest.
+
+    **Returns** the state, the metadata and the step. **Raises** `FileNotFoundError` if there is none,
+    `DamagedCheckpoint`, a `ValueError`, if it is damaged; `ValueError` if it is of another model.
+    """
+    arrays, metadata, step = read_checkpoint(directory, step)
+    arrays |= _not_trained(named_arrays(like), arrays, metadata)
+    if wrong := differences(arrays, named_arrays(like)):
+        path, others = Path(directory).absolute() / file_name(step), _others(directory, step)
+        raise ValueError(
+            f"The checkpoint {path} is of another model: {wrong}. Train into another directory, or make the model that "
+            f"it was saved from. Other checkpoints there: {others or 'none'}."
+        )
+    return with_arrays(like, arrays), metadata, step
+
+
+def _not_trained(like: dict, saved: dict, metadata: dict) -> dict:
+    """Those arrays of a state of `fit` that are not saved, as the run does not train them; none if they differ.
+
+    These are arrays of the model, of which the metadata have the digest, and what an optimiser remembers of them.
+    """
+    missing = {name: array for name, array in like.items() if name not in saved}
+    frozen = {name.removeprefix("0."): array for name, array in missing.items() if name.startswith("0.")}
+    remembered = [name for name in missing if not name.startswith("0.")]
+    are_of_these = all(any(name.endswith(f".{place}") for place in frozen) for name in remembered)
+    return missing if frozen and are_of_these and metadata.get("frozen") == digest(frozen) else {}
+
+
+def read_checkpoint(directory: Location, step: int | None = None) -> tuple[dict, dict, int]:
+    """The arrays of a checkpoint by name, its metadata and its step; as for `load_checkpoint`, of whichever model."""
+    target, steps = Path(directory).absolute(), list_checkpoints(directory)
+    which = "" if step is None else f" of step {step}"
+    step = max(steps, default=None) if step is None else step
+    if step not in steps:
+        raise FileNotFoundError(f"There is no checkpoint{which} in {target}; found {steps or 'none'}.")
+    path, others = target / file_name(step), _others(directory, step)
+    try:
+        arrays, header = read_arrays(path, "metadata")
+        return arrays, parse_json(header["metadata"], "its metadata"), step
+    except ValueError as error:
+        advice = f"To go back to one, delete the file {path}." if others else "Start anew elsewhere."
+        raise DamagedCheckpoint(
+            f"The checkpoint {path} is damaged: {error}. Other checkpoints there: {others or 'none'}. {advice}"
+        ) from error
+
+
+def _others(directory: Location, step: int) -> list[int]:
+    return [other for other in list_checkpoints(directory) if other != step]
+
+
+def file_name(step: int) -> str:
+    """The name of a checkpoint, with zeros in front, so that a list by name is in order."""
+    return f"{step:06d}.safetensors"
+
+
+def is_checkpoint(path: Path) -> bool:
+    """Whether a file is a checkpoint, or a damaged one, which loading shall name."""
+    from safetensors import SafetensorError, safe_open
+
+    if not (path.stem.isdecimal() and path.name == file_name(int(path.stem)) and path.is_file()):
+        return False
+    try:
+        with safe_open(path, "numpy") as file:
+            return "metadata" in (file.metadata() or {})
+    except (SafetensorError, OSError):
+        return True

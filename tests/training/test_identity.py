@@ -1,0 +1,149 @@
+"""A run goes on if nothing changed that its numbers depend on: fields of the configuration, and what is not trained."""
+
+import dataclasses
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import optax
+import pytest
+from tiny_run import CONFIG, OTHER, Line, batch_at, numbers_of, run
+
+from plainformer.training.checkpoint import load_checkpoint, save_checkpoint
+from plainformer.training.identity import READ_BY
+from plainformer.training.optimiser import TrainingConfig, make_optimiser
+
+FIELDS = [field.name for field in dataclasses.fields(TrainingConfig)]
+
+
+def rate(step):
+    """A schedule of the reader's own."""
+    return 0.1 + 0 * step
+
+
+HANDED_OVER = {  # what is handed over, and who of READ_BY is asked then
+    "nothing": ({}, {"step", "optimiser", "schedule"}),
+    "schedule": ({"schedule": rate}, {"step", "optimiser"}),
+    "optimiser": ({"optimiser": optax.sgd(0.1)}, {"step"}),
+    "both": ({"optimiser": optax.sgd(0.1), "schedule": rate}, {"step"}),
+}
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory):
+    """For each of these a finished run, its folder and its metrics; a run that goes on there makes no step."""
+    found = {}
+    for name, (own, _) in HANDED_OVER.items():
+        folder = tmp_path_factory.mktemp(name)
+        found[name] = folder, run(directory=folder, **own).metrics
+    return found
+
+
+def test_every_field_of_the_configuration_says_who_reads_it():
+    assert READ_BY.keys() == set(FIELDS), "say in READ_BY of training/identity.py who reads the new field"
+
+
+@pytest.mark.parametrize("handed_over", HANDED_OVER)
+@pytest.mark.parametrize("name", [name for name in FIELDS if name != "num_steps"])
+def test_a_run_goes_on_with_another_value_only_of_what_is_not_read(name, handed_over, finished):
+    folder, metrics = finished[handed_over]
+    own, asked = HANDED_OVER[handed_over]
+    config = dataclasses.replace(CONFIG, **{name: OTHER[name]})
+    if READ_BY[name] in asked:
+        with pytest.raises(ValueError, match=rf"of another run: {name} was .* and is .*\. Train into another"):
+            run(config, directory=folder, **own)
+    else:
+        assert run(config, directory=folder, **own).metrics == metrics
+
+
+@pytest.mark.parametrize("handed_over", ["schedule", "optimiser", "both"])
+def test_what_is_not_read_changes_no_number(handed_over, finished):
+    own, asked = HANDED_OVER[handed_over]
+    unread = {name: OTHER[name] for name in FIELDS if READ_BY[name] not in asked and name != "num_steps"}
+    assert len(unread) >= 6
+    assert run(dataclasses.replace(CONFIG, **unread), **own).metrics == finished[handed_over][1]
+
+
+def only_bias(name):
+    return name == "bias"
+
+
+@pytest.fixture(scope="module")
+def partly(tmp_path_factory):
+    """A finished run that has trained the bias alone: its folder and its result."""
+    folder = tmp_path_factory.mktemp("partly")
+    return folder, run(directory=folder, trainable=only_bias)
+
+
+def test_a_run_does_not_go_on_with_other_numbers_of_what_is_not_trained(partly):
+    folder, found = partly
+    assert run(directory=folder, trainable=only_bias, model=Line(bias=[7, 7, 7])).metrics == found.metrics
+    with pytest.raises(ValueError, match=r"of another run: what is not trained has other numbers now\. Train into"):
+        run(directory=folder, trainable=only_bias, model=Line(weight=np.ones((5, 3))))
+
+
+def state_of(model):
+    """What the docstring of `load_checkpoint` says that the state of a run is like."""
+    return model, make_optimiser(CONFIG).init(model)
+
+
+def test_load_checkpoint_reads_what_a_run_with_trainable_wrote(partly):
+    folder, found = partly
+    (model, memory), _, step = load_checkpoint(folder, state_of(Line(bias=[7, 7, 7])))
+    assert step == 12
+    assert numbers_of(model) == numbers_of(found.model)
+    remembered = optax.tree.get(memory, "mu")
+    assert (remembered.weight == 0).all()
+    assert (remembered.bias != 0).all()
+
+
+def test_load_checkpoint_refuses_other_numbers_and_other_parts_of_what_is_not_trained(partly):
+    folder, _ = partly
+    for other in (Line(weight=np.ones((5, 3))), {"weight": Line().weight, "bias": Line().bias, "more": jnp.ones(3)}):
+        with pytest.raises(ValueError, match=r"is of another model: 0\.(weight|more) is missing"):
+            load_checkpoint(folder, state_of(other))
+
+
+def test_load_checkpoint_takes_no_array_from_like_that_a_whole_run_has_lost(finished, tmp_path):
+    (folder, _), like = finished["nothing"], state_of(Line())
+    state, metadata, _ = load_checkpoint(folder, like)
+    save_checkpoint(tmp_path, 12, (state[0].bias, state[1]), metadata)
+    with pytest.raises(ValueError, match=r"is of another model: 0\.weight is missing"):
+        load_checkpoint(tmp_path, like)
+
+
+# --- what is asked before the first step --------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        (
+            {"evaluate": lambda: 1.0},
+            r"^evaluate takes other arguments than \(model\): .* Try lambda model: ",
+        ),
+        ({"evaluate": lambda model, batch: 1.0}, r"^evaluate takes other .*: missing a required argument: 'batch'"),
+        ({"callbacks": [print, lambda metrics: 0]}, r"^callbacks\[1\] takes other arguments than \(metrics, step\)"),
+    ],
+)
+def test_fit_asks_for_the_arguments_of_functions_before_the_first_step(wrong, message):
+    steps = []
+    with pytest.raises(TypeError, match=message):
+        run(batches=lambda step: steps.append(step) or batch_at(step), **wrong)
+    assert not steps
+
+
+class Calling(Line):
+    """A line that can be called, as models can."""
+
+    def __call__(self, x):
+        return x @ self.weight + self.bias
+
+
+def test_a_tree_of_labels_in_the_form_of_a_model_is_named():
+    labels = jax.tree.map(lambda _: "all", Calling())
+    optimiser = optax.multi_transform({"all": optax.sgd(0.1)}, labels)
+    with pytest.raises(TypeError, match=r"^The optimiser cannot begin: .* optax calls that: hand over lambda params: "):
+        run(model=Calling(), optimiser=optimiser)
+    as_told = optax.multi_transform({"all": optax.sgd(0.1)}, lambda params: labels)
+    assert run(model=Calling(), optimiser=as_told).metrics == run(optimiser=optax.sgd(0.1)).metrics
