@@ -201,7 +201,7 @@ def test_results_of_all_ways_have_the_same_fields(way):
     assert found.tokens[-1] in (whole.tokens[0], STOP)
     assert found.text == WORDS.decode(found.tokens[:-1])
     if way not in (translate, translate_by_beam):
-        log_probs = np.asarray(pf.sequence_log_probs(DECODER, [1, 2, *found.tokens]))[1:]
+        log_probs = np.asarray(pf.generation.sequence_log_probs(DECODER, [1, 2, *found.tokens]))[1:]
         np.testing.assert_allclose(found.log_prob, log_probs.sum(), rtol=1e-4)
 
 

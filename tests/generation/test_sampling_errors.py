@@ -80,7 +80,11 @@ def test_bad_choices_are_named(options, error, message):
             r"model is of type str; expected one that writes",
         ),
         (lambda: generate(key=None), TypeError, r"key is None; expected a random key, .*or temperature=0"),
-        (lambda: pf.sequence_log_probs(MODEL, jnp.array([3])), ValueError, r"There are 1 tokens in all; expected at"),
+        (
+            lambda: pf.generation.sequence_log_probs(MODEL, jnp.array([3])),
+            ValueError,
+            r"There are 1 tokens in all; expected at",
+        ),
         (
             lambda: generate(None),
             TypeError,
@@ -119,4 +123,4 @@ def test_bad_input_is_named(call, error, message):
 def test_sequence_log_probs_names_a_text_longer_than_the_context():
     model = drawn(pf.Decoder, decoder_config(7, 3, d_model=4, num_layers=1, num_heads=2, d_ff=5))
     with pytest.raises(ValueError, match=r"tokens has 4 tokens; expected 1 to context_len=3"):
-        pf.sequence_log_probs(model, jnp.arange(5))
+        pf.generation.sequence_log_probs(model, jnp.arange(5))

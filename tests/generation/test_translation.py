@@ -163,7 +163,7 @@ def test_fit_teaches_a_model_to_turn_texts_round(key):
     assert result.metrics[0]["loss"] > 1.5
     assert result.metrics[-1]["loss"] < 0.1
     found = targets(pf.translate(result.model, texts[:20], 4))
-    assert pf.exact_match(found, [text[::-1] for text in texts[:20]]) > 0.9
+    assert pf.generation.exact_match(found, [text[::-1] for text in texts[:20]]) > 0.9
 
 
 def one_by_one(model, sources, max_new_tokens, beam_width=None, **options):
@@ -217,11 +217,11 @@ def test_translate_draws_for_each_source(model):
 
 @pytest.mark.equation("eq-seq2seq-exact-match")
 def test_exact_match_counts_what_is_the_same_throughout():
-    assert pf.exact_match([[1, 2], [3], [], [4, 5]], [[1, 2], [3, 3], [], [5, 4]]) == 0.5
-    assert pf.exact_match(["one", "two", "three"], ["one", "Two", "three"]) == pytest.approx(2 / 3)
-    assert pf.exact_match([np.array([1, 2])], [[1, 2]]) == 1.0
-    assert pf.exact_match([[1, 2]], [[1, 2, 0]]) == 0.0
-    assert not math.isnan(pf.exact_match([[]], [[]]))
+    assert pf.generation.exact_match([[1, 2], [3], [], [4, 5]], [[1, 2], [3, 3], [], [5, 4]]) == 0.5
+    assert pf.generation.exact_match(["one", "two", "three"], ["one", "Two", "three"]) == pytest.approx(2 / 3)
+    assert pf.generation.exact_match([np.array([1, 2])], [[1, 2]]) == 1.0
+    assert pf.generation.exact_match([[1, 2]], [[1, 2, 0]]) == 0.0
+    assert not math.isnan(pf.generation.exact_match([[]], [[]]))
 
 
 @pytest.mark.usefixtures("unchecked")
@@ -298,16 +298,28 @@ def test_exact_match_counts_what_is_the_same_throughout():
         (lambda m: pf.translate(m, [[1]], batch_size=0), ValueError, r"batch_size is 0; expected at least 1"),
         (lambda m: pf.translate(m, [[1]], 3, beam_width=0), ValueError, r"beam_width is 0; expected at least 1"),
         (lambda m: pf.translate(m, [[1]], 3, temperature=1.0), TypeError, r"key is None; expected a random key"),
-        (lambda m: pf.exact_match([[1]], []), ValueError, r"1 texts found, 0 expected; there must be equally many"),
-        (lambda m: pf.exact_match([], []), ValueError, r"0 texts found, .*equally many, and some"),
-        (lambda m: pf.exact_match([[1, 2]], ["ab"]), TypeError, r"Some texts are strings and some are lists of ids"),
-        (lambda m: pf.exact_match([[1.5]], [[1]]), TypeError, r"ids are float64; expected whole numbers"),
+        (
+            lambda m: pf.generation.exact_match([[1]], []),
+            ValueError,
+            r"1 texts found, 0 expected; there must be equally many",
+        ),
+        (lambda m: pf.generation.exact_match([], []), ValueError, r"0 texts found, .*equally many, and some"),
+        (
+            lambda m: pf.generation.exact_match([[1, 2]], ["ab"]),
+            TypeError,
+            r"Some texts are strings and some are lists of ids",
+        ),
+        (lambda m: pf.generation.exact_match([[1.5]], [[1]]), TypeError, r"ids are float64; expected whole numbers"),
         (
             lambda m: pf.translate(m, [[4]], beam_width=2, top_k=3),
             TypeError,
             r"top_k, top_p and key are for drawing, (and )?beam_width for",
         ),
-        (lambda m: pf.exact_match("ab", ["a", "b"]), TypeError, r"found is a string; expected a list of texts"),
+        (
+            lambda m: pf.generation.exact_match("ab", ["a", "b"]),
+            TypeError,
+            r"found is a string; expected a list of texts",
+        ),
         (lambda m: pf.translate(m, [[3]], 99), ValueError, r"^A target of max_new_tokens has 99 tokens; expected 1 to"),
         (
             lambda m: m.condition_on([[3, 4], [5]]),

@@ -358,7 +358,7 @@ def of_generation(_) -> dict[str, dict]:
     return {
         "generate": {"model": DECODER, "prompts": [[1, 2]], "max_new_tokens": 2, "key": KEY},
         "next_token_probabilities": {"logits": rows(VOCAB), "top_k": 3, "top_p": 0.5},
-        "sequence_log_probs": {"model": DECODER, "tokens": [1, 2]},
+        "generation.sequence_log_probs": {"model": DECODER, "tokens": [1, 2]},
         "beam_search": {"model": DECODER, "prompts": [1, 2], "max_new_tokens": 2, "beam_width": 2},
         "generation.speculative_generate": {
             **{"model": DECODER, "draft": DECODER, "prompts": [1, 2], "max_new_tokens": 2},
@@ -371,7 +371,7 @@ def of_generation(_) -> dict[str, dict]:
         "translation_batch": {"pairs": pairs, "config": SEQ2SEQ_CONFIG},
         "translation_loss": {"model": SEQ2SEQ, "batch": batch, "key": KEY},
         "translate": {"model": SEQ2SEQ, "sources": [[2, 7, 1]], "max_new_tokens": 2},
-        "exact_match": {"found": ["a", "b"], "expected": ["a", "c"]},
+        "generation.exact_match": {"found": ["a", "b"], "expected": ["a", "c"]},
     }
 
 

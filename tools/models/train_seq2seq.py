@@ -60,7 +60,7 @@ def translated(model, vocabulary: pf.Vocabulary, pairs: Sequence[Pair], batch_si
 
 def match(model, vocabulary: pf.Vocabulary, pairs: Sequence[Pair], **options) -> float:
     """The share of texts that are translated exactly."""
-    return pf.exact_match(translated(model, vocabulary, pairs, **options), [pair.target for pair in pairs])
+    return pf.generation.exact_match(translated(model, vocabulary, pairs, **options), [pair.target for pair in pairs])
 
 
 def pair_batches(
