@@ -84,6 +84,7 @@ def test_help_names_all_there_is_with_its_first_line():
     rooms = {
         "data": "data/__init__.py",
         "attention": "attention/__init__.py",
+        "generation": "generation/__init__.py",
         "training": "training/__init__.py",
         "plots": "plots.py",
     }

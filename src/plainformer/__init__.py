@@ -57,12 +57,10 @@ from plainformer.models.seq2seq import Seq2Seq as Seq2Seq, Seq2SeqConfig as Seq2
 from plainformer.models.vision import ViT as ViT, ViTConfig as ViTConfig
 from plainformer.models.stored import load_pretrained as load_pretrained, load_record as load_record
 from plainformer.generation.sampling import (
-    generate as generate, next_token_probabilities as next_token_probabilities,
-    sequence_log_probs as sequence_log_probs)
+    generate as generate, next_token_probabilities as next_token_probabilities)
 from plainformer.generation.beam import beam_search as beam_search
 from plainformer.generation.translation import (
-    translation_batch as translation_batch, translation_loss as translation_loss, translate as translate,
-    exact_match as exact_match)
+    translation_batch as translation_batch, translation_loss as translation_loss, translate as translate)
 # Training and saving
 from plainformer.training import (TrainingConfig as TrainingConfig, cross_entropy as cross_entropy, fit as fit,
     load_model as load_model, save_model as save_model)

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from hypothesis import given, strategies as st
 
 from plainformer.data.windows import consecutive_windows, random_windows, stream_windows
 
@@ -64,9 +65,47 @@ def test_stream_windows_are_the_consecutive_ones_in_batches_of_one_shape(num_tok
         assert number == 0 or not joined[len(array) :].any()
 
 
+SEPARATOR = 5
+LENGTHS = st.lists(st.integers(0, 9), min_size=1, max_size=6).filter(lambda lengths: sum(lengths) + len(lengths) > 4)
+
+
+@given(LENGTHS, st.booleans(), st.integers(1, 4), st.integers(0, 9))
+def test_with_a_separator_no_window_crosses_documents(lengths, is_open, seq_len, seed):
+    """Tokens of document n are 10 n and more: no window counts, or lets a token that counts see, those of two."""
+    documents = [[10 * n + 10 + place for place in range(length)] for n, length in enumerate(lengths)]
+    text = [token for document in documents for token in [*document, SEPARATOR]][: -1 if is_open else None]
+    cut = consecutive_windows(text, seq_len, separator=SEPARATOR)
+    drawn = random_windows(text, seq_len, 9, separator=SEPARATOR, seed=seed)(0)
+    for inputs, targets, is_token in (map(np.asarray, windows) for windows in (cut, drawn)):
+        counts = is_token.sum(axis=1)
+        assert (counts > 0).all()
+        assert (is_token == (np.arange(seq_len) < counts[:, None])).all()  # so that what counts sees what counts
+        assert not inputs[~is_token].any()
+        assert not targets[~is_token].any()
+        for read, expected, count in zip(inputs, targets, counts, strict=True):
+            assert read[1:count].tolist() == expected[: count - 1].tolist()
+            inside = {*read[1:count].tolist(), *expected[: count - 1].tolist()}
+            assert SEPARATOR not in inside
+            whole = (inside | {int(read[0]), int(expected[count - 1])}) - {SEPARATOR}
+            assert len({token // 10 for token in whole}) <= 1
+    flat = np.asarray(cut.targets)[np.asarray(cut.is_token)]
+    assert flat.tolist() == text[1:]
+    batches = list(stream_windows(text, seq_len, 2, separator=SEPARATOR))
+    for number, array in enumerate(cut):
+        joined = np.concatenate([np.asarray(batch[number]) for batch in batches])
+        np.testing.assert_array_equal(joined[: len(array)], array)
+        assert number == 0 or not joined[len(array) :].any()
+
+
 @pytest.mark.parametrize(
     ("call", "error", "message"),
     [
+        (
+            lambda: random_windows([1, 2, 3], 2, 1, separator="\n"),
+            TypeError,
+            r"^separator is '\\n'; expected a whole",
+        ),
+        (lambda: consecutive_windows([1, 2, 3], 2, separator=-1), ValueError, r"^separator is -1; expected at least 0"),
         (lambda: random_windows([1, 2, 3], 3, 2), ValueError, r"^The text has 3 tokens; expected at least 4, a window"),
         (lambda: consecutive_windows([], 3), ValueError, r"^The text has 0 tokens; .*shorter window"),
         (lambda: random_windows([1, 2, 3], 0, 2), ValueError, r"^seq_len is 0; expected at least 1"),

@@ -104,7 +104,7 @@ def test_beam_search_scores_are_what_they_say(model):
     assert [each.score for each in found] == sorted((each.score for each in found), reverse=True)
     one_of_each_length = {len(each.tokens): each for each in found}
     assert sorted(one_of_each_length) == [1, 2, 3, 4]
-    log_probs_of = eqx.filter_jit(pf.sequence_log_probs)
+    log_probs_of = eqx.filter_jit(pf.generation.sequence_log_probs)
     for length, each in one_of_each_length.items():
         text = np.pad(PROMPT + each.tokens, (0, NEW - length))  # what is to the right of it does not matter
         log_prob = log_probs_of(model, text)[len(PROMPT) - 1 :][:length].sum()
@@ -172,7 +172,9 @@ def test_beam_search_log_probs_are_those_of_the_whole_text_where_distance_counts
     found = pf.beam_search(model, [3, 1, 2], 9, beam_width=5)
     assert len(found) == 5
     texts = jnp.asarray([[3, 1, 2, *each.tokens] for each in found])
-    log_probs = eqx.filter_jit(jax.vmap(pf.sequence_log_probs, in_axes=(None, 0)))(model, texts)[:, 2:].sum(axis=1)
+    log_probs = eqx.filter_jit(jax.vmap(pf.generation.sequence_log_probs, in_axes=(None, 0)))(model, texts)[:, 2:].sum(
+        axis=1
+    )
     np.testing.assert_allclose([each.log_prob for each in found], log_probs, rtol=1e-5)
 
 

@@ -19,7 +19,7 @@ VOCAB, CONTEXT, NEW = 7, 9, 4
 PROMPTS = [[1, 5], [4, 0, 2, 6], [3]]
 SIZES = {"d_model": 12, "num_layers": 2, "num_heads": 3, "d_ff": 10, "position_scheme": "learned"}
 probabilities = pf.next_token_probabilities
-log_probs_of = eqx.filter_jit(pf.sequence_log_probs)
+log_probs_of = eqx.filter_jit(pf.generation.sequence_log_probs)
 
 
 @pytest.fixture(scope="module")
@@ -129,7 +129,7 @@ def test_probabilities_of_16_bit_logits_are_computed_in_32(logits, dtype):
     np.testing.assert_array_equal(probabilities(half, temperature=0.7, top_p=0.95), expected)
     model = Bigram(jnp.tile(half, (VOCAB, 1)))
     log_prob = float(jax.nn.log_softmax(half.astype(jnp.float32))[1])
-    np.testing.assert_allclose(pf.sequence_log_probs(model, jnp.array([0, 1])), [log_prob], rtol=1e-6)
+    np.testing.assert_allclose(pf.generation.sequence_log_probs(model, jnp.array([0, 1])), [log_prob], rtol=1e-6)
 
 
 @pytest.mark.parametrize("dtype", [jnp.float16, jnp.bfloat16])
@@ -225,7 +225,7 @@ def test_sequence_log_probs_of_all_texts_sum_to_one(key):
     assert abs(sum(np.exp(log_probs_of(model, jnp.array(text)).sum()) for text in texts) - 1) < 1e-5
     table = jax.nn.log_softmax(model.table)
     np.testing.assert_allclose(
-        pf.sequence_log_probs(model, jnp.array([2, 0, 1])), [table[2, 0], table[0, 1]], rtol=1e-5
+        pf.generation.sequence_log_probs(model, jnp.array([2, 0, 1])), [table[2, 0], table[0, 1]], rtol=1e-5
     )
 
 

@@ -7,7 +7,7 @@ import pytest
 from toy_models import Bigram, drawn
 
 import plainformer as pf
-from plainformer.generation.speculative import accept_drafted, speculative_generate
+from plainformer.generation import accept_drafted, speculative_generate
 
 P = jnp.array([[0.5, 0.3, 0.2], [0.1, 0.1, 0.8], [0.3, 0.3, 0.4]])  # the large model's, at three places
 Q = jnp.array([[0.2, 0.7, 0.1], [0.5, 0.25, 0.25]])  # the draft's, at two
@@ -105,5 +105,5 @@ def test_speculation_needs_room_for_what_is_drafted():
 
 
 def test_speculation_needs_a_prompt():
-    with pytest.raises(ValueError, match="prompt is empty"):
+    with pytest.raises(ValueError, match="is empty; expected at least one token"):
         speculative_generate(decoder(1, 0), decoder(1, 1), [], 2, key=jax.random.key(0))

@@ -162,8 +162,8 @@ def test_fit_teaches_a_model_to_turn_texts_round(key):
     result = pf.fit(pf.Seq2Seq(config, key=key), pf.translation_loss, lambda step: batch, training, progress=False)
     assert result.metrics[0]["loss"] > 1.5
     assert result.metrics[-1]["loss"] < 0.1
-    found = pf.translate(result.model, texts[:20], 4)
-    assert pf.exact_match(found, [text[::-1] for text in texts[:20]]) > 0.9
+    found = targets(pf.translate(result.model, texts[:20], 4))
+    assert pf.generation.exact_match(found, [text[::-1] for text in texts[:20]]) > 0.9
 
 
 def one_by_one(model, sources, max_new_tokens, beam_width=None, **options):
@@ -174,49 +174,54 @@ def one_by_one(model, sources, max_new_tokens, beam_width=None, **options):
         if beam_width:
             best, *_ = pf.beam_search(alone, [START], max_new_tokens, beam_width=beam_width, **options)
         else:
-            (best,) = pf.generate(alone, [[START]], max_new_tokens, temperature=0.0, **options)
-        found.append(best.tokens[:-1] if best.tokens[-1] == STOP else best.tokens)
-    return found
+            best = pf.generate(alone, [START], max_new_tokens, temperature=0.0, **options)
+        found.append(best)
+    return targets(found)
+
+
+def targets(found):
+    """What was written, without the token that stopped it."""
+    return [text.tokens[:-1] if text.stopped else text.tokens for text in found]
 
 
 def test_translate_of_unequal_sources_is_each_one_alone(model):
     expected = one_by_one(model, SOURCES, CONTEXT)
     assert len({tuple(text) for text in expected}) > 2
     assert len({len(text) for text in expected}) > 1
-    assert pf.translate(model, SOURCES) == expected
-    assert pf.translate(model, SOURCES, batch_size=3) == expected  # the last one of the second batch twice
-    assert [len(text) for text in pf.translate(model, SOURCES, 2)] == [min(len(text), 2) for text in expected]
+    assert targets(pf.translate(model, SOURCES)) == expected
+    assert targets(pf.translate(model, SOURCES, batch_size=3)) == expected  # the last one of the second batch twice
+    assert [len(text) for text in targets(pf.translate(model, SOURCES, 2))] == [min(len(text), 2) for text in expected]
     assert not any(STOP in text for text in expected)
 
 
 def test_translate_with_a_beam_is_each_one_alone(model):
     expected = one_by_one(model, SOURCES, 5, beam_width=3, length_power=0.5)
-    assert pf.translate(model, SOURCES, 5, beam_width=3, length_power=0.5) == expected
-    assert pf.translate(model, SOURCES, beam_width=1) == pf.translate(model, SOURCES)
+    assert targets(pf.translate(model, SOURCES, 5, beam_width=3, length_power=0.5)) == expected
+    assert targets(pf.translate(model, SOURCES, beam_width=1)) == targets(pf.translate(model, SOURCES))
 
 
 def test_translate_draws_for_each_source(model):
     sources = [[5, 2]] * 6
 
     def draw(key, **options):
-        return pf.translate(model, sources, 6, temperature=5.0, key=key, **options)
+        return targets(pf.translate(model, sources, 6, temperature=5.0, key=key, **options))
 
     found = draw(jax.random.key(0))
     assert found == draw(jax.random.key(0))
     assert found != draw(jax.random.key(1))
     assert len({tuple(text) for text in found}) > 2
-    halves = draw(jax.random.key(0), batch_size=3)
-    assert halves[:3] == found[:3]
-    assert halves[3:] != halves[:3]  # a batch does not repeat the one before
+    assert draw(jax.random.key(0), batch_size=3) == found  # neither the batch nor the other sources count
+    sources = [[1], [5, 2], [3], [5, 2]]
+    assert [draw(jax.random.key(0))[place] for place in (1, 3)] == found[:2]
 
 
 @pytest.mark.equation("eq-seq2seq-exact-match")
 def test_exact_match_counts_what_is_the_same_throughout():
-    assert pf.exact_match([[1, 2], [3], [], [4, 5]], [[1, 2], [3, 3], [], [5, 4]]) == 0.5
-    assert pf.exact_match(["one", "two", "three"], ["one", "Two", "three"]) == pytest.approx(2 / 3)
-    assert pf.exact_match([np.array([1, 2])], [[1, 2]]) == 1.0
-    assert pf.exact_match([[1, 2]], [[1, 2, 0]]) == 0.0
-    assert not math.isnan(pf.exact_match([[]], [[]]))
+    assert pf.generation.exact_match([[1, 2], [3], [], [4, 5]], [[1, 2], [3, 3], [], [5, 4]]) == 0.5
+    assert pf.generation.exact_match(["one", "two", "three"], ["one", "Two", "three"]) == pytest.approx(2 / 3)
+    assert pf.generation.exact_match([np.array([1, 2])], [[1, 2]]) == 1.0
+    assert pf.generation.exact_match([[1, 2]], [[1, 2, 0]]) == 0.0
+    assert not math.isnan(pf.generation.exact_match([[]], [[]]))
 
 
 @pytest.mark.usefixtures("unchecked")
@@ -243,7 +248,7 @@ def test_exact_match_counts_what_is_the_same_throughout():
             r"A target with its start token has 9 tokens; expected 1 to context_len=8",
         ),
         (lambda m: pf.translation_batch(iter([]), m.config), TypeError, r"pairs is <.*; expected a list of pairs"),
-        (lambda m: pf.translate(m, {(1, 2)}), TypeError, r"sources is {\(1, 2\)}; expected a list of sources"),
+        (lambda m: pf.translate(m, {(1, 2)}), TypeError, r"sources is {\(1, 2\)}; expected a list of ids"),
         (
             lambda m: pf.translation_batch([([1], [1]), ([1], [2, START])], m.config),
             ValueError,
@@ -270,20 +275,18 @@ def test_exact_match_counts_what_is_the_same_throughout():
             TypeError,
             r"batch is a tuple of 4; expected one that .*: pf\.data\.TranslationBatch\(source, is_source, ",
         ),
-        (lambda m: pf.translate(m, []), ValueError, r"^There are no sources; expected at least one\."),
-        (lambda m: pf.translate(m, [[1], []]), ValueError, r"texts\[1\] is empty"),
+        (lambda m: pf.translate(m, []), ValueError, r"^sources is empty; expected at least one token"),
+        (lambda m: pf.translate(m, [[1], []]), ValueError, r"sources\[1\] is empty"),
         (
             lambda m: pf.translate(m, [[1], [2], [1, 99]], batch_size=1),
             ValueError,
-            r"sources\[2, 1\] is 99; expected 0 to 10",
+            r"sources\[2\]: ids\[1\] is 99; expected 0 to 10",
         ),
         (
             lambda m: pf.translate(m.encoder, [[1]]),
             TypeError,
             r"model is of type Encoder; expected a Seq2Seq",
         ),
-        (lambda m: pf.translate(m, [1, 2]), TypeError, r"^sources is a single source; expected a list of them"),
-        (lambda m: pf.translate(m, jnp.array([1, 2])), TypeError, r"^sources is a single source; expected a list of"),
         (lambda m: m.condition_on([[[3], [4, 5]], [[3]]]), TypeError, r"source is a list; expected .*unequal length"),
         (lambda m: pf.translate(m, "ab"), TypeError, r"sources is a string; expected a list"),
         (lambda m: pf.translate(m, [[1] * 7]), ValueError, r"A source has 7 tokens; expected 1 to source_len=6"),
@@ -295,16 +298,28 @@ def test_exact_match_counts_what_is_the_same_throughout():
         (lambda m: pf.translate(m, [[1]], batch_size=0), ValueError, r"batch_size is 0; expected at least 1"),
         (lambda m: pf.translate(m, [[1]], 3, beam_width=0), ValueError, r"beam_width is 0; expected at least 1"),
         (lambda m: pf.translate(m, [[1]], 3, temperature=1.0), TypeError, r"key is None; expected a random key"),
-        (lambda m: pf.exact_match([[1]], []), ValueError, r"1 texts found, 0 expected; there must be equally many"),
-        (lambda m: pf.exact_match([], []), ValueError, r"0 texts found, .*equally many, and some"),
-        (lambda m: pf.exact_match([[1, 2]], ["ab"]), TypeError, r"Some texts are strings and some are lists of ids"),
-        (lambda m: pf.exact_match([[1.5]], [[1]]), TypeError, r"ids are float64; expected whole numbers"),
+        (
+            lambda m: pf.generation.exact_match([[1]], []),
+            ValueError,
+            r"1 texts found, 0 expected; there must be equally many",
+        ),
+        (lambda m: pf.generation.exact_match([], []), ValueError, r"0 texts found, .*equally many, and some"),
+        (
+            lambda m: pf.generation.exact_match([[1, 2]], ["ab"]),
+            TypeError,
+            r"Some texts are strings and some are lists of ids",
+        ),
+        (lambda m: pf.generation.exact_match([[1.5]], [[1]]), TypeError, r"ids are float64; expected whole numbers"),
         (
             lambda m: pf.translate(m, [[4]], beam_width=2, top_k=3),
             TypeError,
-            r"top_k is for drawing, and beam_width for",
+            r"top_k, top_p and key are for drawing, (and )?beam_width for",
         ),
-        (lambda m: pf.exact_match("ab", ["a", "b"]), TypeError, r"found is a string; expected a list of texts"),
+        (
+            lambda m: pf.generation.exact_match("ab", ["a", "b"]),
+            TypeError,
+            r"found is a string; expected a list of texts",
+        ),
         (lambda m: pf.translate(m, [[3]], 99), ValueError, r"^A target of max_new_tokens has 99 tokens; expected 1 to"),
         (
             lambda m: m.condition_on([[3, 4], [5]]),
@@ -335,7 +350,8 @@ def test_bad_input_is_named(model, call, error, message):
             r"^length_power is -1\.0; expected finite and at least 0",
         ),
         ({"beam_width": 2, "max_new_tokens": 0}, ValueError, r"^max_new_tokens is 0; expected at least 1"),
-        ({"stream": True}, TypeError, r"^stream is for generate"),
+        ({"stream": True}, TypeError, r"unexpected keyword argument 'stream'"),
+        ({"length_power": 0.5}, TypeError, r"^length_power is 0\.5, which is for searching; expected a beam_width"),
     ],
 )
 def test_translate_names_an_option_that_makes_no_sense(model, options, error, message, unchecked):
@@ -345,13 +361,14 @@ def test_translate_names_an_option_that_makes_no_sense(model, options, error, me
 
 @pytest.mark.parametrize("beam_width", [None, 2])
 def test_translate_stops_at_its_own_stop_token_beside_others(model, beam_width):
-    (plain,) = pf.translate(model, [[3, 4]], beam_width=beam_width)
-    (found,) = pf.translate(model, [[3, 4]], beam_width=beam_width, stop_tokens=[STOP])
-    assert found == plain
+    plain = pf.translate(model, [3, 4], beam_width=beam_width)
+    assert plain.stopped
+    assert pf.translate(model, [3, 4], beam_width=beam_width, stop_tokens=[STOP]).tokens == plain.tokens
 
 
-def test_translate_leaves_out_whichever_stop_token_ended_a_target(model):
-    (whole,) = pf.translate(model, [[3, 4]])
-    other = whole[-1]
-    (found,) = pf.translate(model, [[3, 4]], stop_tokens=[other])
-    assert found == whole[: whole.index(other)]
+def test_translate_ends_at_whichever_stop_token_comes_first(model):
+    whole = pf.translate(model, [3, 4])
+    other = whole.tokens[-2]
+    found = pf.translate(model, [3, 4], stop_tokens=[other])
+    assert found.tokens == whole.tokens[: whole.tokens.index(other) + 1]
+    assert found.stopped

@@ -97,10 +97,10 @@ def test_a_stream_is_what_would_be_returned(options, max_new_tokens, key):
 
 def test_a_stream_yields_tokens_as_they_come(key):
     model, steps = decoder("none", key), []
-    stream = pf.generate(model, [[1]], 5, temperature=0, stream=True)
-    for (token,) in itertools.islice(stream, 2):
+    stream = pf.generate(model, [1], 5, temperature=0, stream=True)
+    for token in itertools.islice(stream, 2):
         steps.append(token)
-    assert steps == pf.generate(model, [[1]], 5, temperature=0)[0].tokens[:2]
+    assert steps == pf.generate(model, [1], 5, temperature=0).tokens[:2]
 
 
 def test_a_stream_says_at_once_what_is_wrong(key):
@@ -157,11 +157,9 @@ def test_a_model_of_ones_own_need_not_know_windows(key):
 
 
 def test_beams_of_several_prompts_are_those_of_each(key):
-    from plainformer.generation.beam import search_all
-
     model, prompts = decoder("learned", key, context_len=12), [[1, 2], [3], [4, 5, 6]]
     options = {"length_power": 0.5, "stop_tokens": [2]}
-    together = search_all(model, prompts, 6, 3, **options)
+    together = pf.beam_search(model, prompts, 6, beam_width=3, **options)
     for prompt, found in zip(prompts, together, strict=True):
         alone = pf.beam_search(model, prompt, 6, beam_width=3, **options)
         assert [each.tokens for each in found] == [each.tokens for each in alone]

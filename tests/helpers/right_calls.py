@@ -122,6 +122,7 @@ def of_tokens(folder: Path) -> dict[str, dict]:
         "Vocabulary.from_characters": {"text": TEXT, **names},
         "Vocabulary.encode": {"self": vocabulary, "text": "be"},
         "Vocabulary.decode": {"self": vocabulary, "ids": [1, 2]},
+        "Vocabulary.decode_stream": {"self": vocabulary, "ids": [1, 2]},
         "Vocabulary.to_json": {"self": vocabulary},
         "Vocabulary.save": {"self": vocabulary, "path": folder / "saved.json"},
         "Vocabulary.load": {"path": folder / "vocabulary.json"},
@@ -131,6 +132,7 @@ def of_tokens(folder: Path) -> dict[str, dict]:
         "BytePairEncoder.encode_stream": {"self": encoder, "texts": ["be"], "allowed_special": ["<stop>"]},
         "BytePairEncoder.encode_bytes": {"self": encoder, "data": b"be"},
         "BytePairEncoder.decode": {"self": encoder, "ids": [1, 2]},
+        "BytePairEncoder.decode_stream": {"self": encoder, "ids": [1, 2]},
         "BytePairEncoder.decode_bytes": {"self": encoder, "ids": [1, 2]},
         "BytePairEncoder.to_json": {"self": encoder},
         "BytePairEncoder.save": {"self": encoder, "path": folder / "saved.json"},
@@ -359,12 +361,20 @@ def of_generation(_) -> dict[str, dict]:
     return {
         "generate": {"model": DECODER, "prompts": [[1, 2]], "max_new_tokens": 2, "key": KEY},
         "next_token_probabilities": {"logits": rows(VOCAB), "top_k": 3, "top_p": 0.5},
-        "sequence_log_probs": {"model": DECODER, "tokens": [1, 2]},
-        "beam_search": {"model": DECODER, "prompt": [1, 2], "max_new_tokens": 2, "beam_width": 2},
+        "generation.sequence_log_probs": {"model": DECODER, "tokens": [1, 2]},
+        "beam_search": {"model": DECODER, "prompts": [1, 2], "max_new_tokens": 2, "beam_width": 2},
+        "generation.speculative_generate": {
+            **{"model": DECODER, "draft": DECODER, "prompts": [1, 2], "max_new_tokens": 2},
+            "key": KEY,
+        },
+        "generation.accept_drafted": {
+            **{"drafted": IDS[:2], "draft_probs": weights(2, VOCAB), "probs": weights(3, VOCAB)},
+            "key": KEY,
+        },
         "translation_batch": {"pairs": pairs, "config": SEQ2SEQ_CONFIG},
         "translation_loss": {"model": SEQ2SEQ, "batch": batch, "key": KEY},
         "translate": {"model": SEQ2SEQ, "sources": [[2, 7, 1]], "max_new_tokens": 2},
-        "exact_match": {"found": ["a", "b"], "expected": ["a", "c"]},
+        "generation.exact_match": {"found": ["a", "b"], "expected": ["a", "c"]},
     }
 
 

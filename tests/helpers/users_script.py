@@ -34,6 +34,7 @@ if task == "train":
     pf.save_model(folder / "model.safetensors", model, tokenizer=bpe)
 else:
     model, bpe = pf.load_model(folder / "model.safetensors", pf.Decoder, tokenizer=True)
-    for (token,) in pf.generate(model, [bpe.encode("the cat")], 40, temperature=0, stream=True):
-        print(bpe.decode([token]), end="", flush=True)
+    stream = pf.generate(model, "the cat", 40, temperature=0, tokenizer=bpe, stream=True)
+    for text in bpe.decode_stream(stream):
+        print(text, end="", flush=True)
     print()

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from typing import Any, assert_type
 
 import plainformer as pf
+from plainformer.generation.beam import Hypothesis
 from plainformer.generation.sampling import Continuation
 
 
@@ -13,4 +14,10 @@ def script(model: pf.Decoder, batches: Iterator, config: pf.TrainingConfig) -> N
     assert_type(pf.load_model("model.safetensors", pf.Decoder), pf.Decoder)
     assert_type(pf.load_model("model.safetensors", pf.Decoder, tokenizer=True), tuple[pf.Decoder, Any])
     assert_type(pf.generate(model, [[1, 2]], 5, temperature=0.5), list[Continuation])
+    assert_type(pf.generate(model, [1, 2], 5, temperature=0.5), Continuation)
+    assert_type(pf.generate(model, ["The ", "A "], 5), list[Continuation])
+    assert_type(pf.generate(model, "The ", 5), Continuation)
     assert_type(pf.generate(model, [[1, 2]], 5, stream=True), Iterator[list[int | None]])
+    assert_type(pf.generate(model, [1, 2], 5, stream=True), Iterator[int])
+    assert_type(pf.beam_search(model, [1, 2], 5, beam_width=2), list[Hypothesis])
+    assert_type(pf.beam_search(model, [[1, 2]], 5, beam_width=2), list[list[Hypothesis]])

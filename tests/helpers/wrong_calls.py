@@ -21,7 +21,8 @@ from plainformer.checks import Number
 from plainformer.positions.positions import PositionScheme
 
 PACKAGE = str(Path(pf.__file__).parent)
-ROOMS = {"": pf, "data.": pf.data, "training.": pf.training, "plots.": pf.plots, "exercises.": pf.exercises}
+ROOMS = {"": pf, "data.": pf.data, "training.": pf.training, "generation.": pf.generation}
+ROOMS |= {"plots.": pf.plots, "exercises.": pf.exercises}
 
 # What a slip of the hand may put in the place of something else. What an annotation allows is taken out for it.
 POOL = {

@@ -36,7 +36,7 @@ def test_tokenizer_from_json_returns_the_same_tokenizer(tokenizer):
             r"expected vocabulary, merges, special, pattern, whole_pieces, as a saved BytePairEncoder has",
         ),
         (
-            '{"vocabulary": {}, "merges": [], "special": []}',
+            '{"vocabulary": {}, "merges": [], "special": [], "pattern": "a", "whole_pieces": false}',
             r"^the tokenizer: the vocabulary lacks 256 of",
         ),
         (TOKENIZERS[2].to_json()[:-9], r"^the tokenizer is not valid JSON"),

@@ -244,7 +244,9 @@ def test_numbers_are_translated_as_the_card_states():
         share = train_seq2seq.match(model, vocabulary, part)
         assert 100 * share == pytest.approx(of_stored, abs=0.41)  # two texts of 500
         some = part[:50]
-        found = pf.exact_match([counting.translate(pair.source) for pair in some], [pair.target for pair in some])
+        found = pf.generation.exact_match(
+            [counting.translate(pair.source) for pair in some], [pair.target for pair in some]
+        )
         assert 100 * found == pytest.approx(of_counting, abs=8)  # fifty of the 500
         if name == "new_combination":
             assert min(of_stored, of_seeds) > of_counting + 3

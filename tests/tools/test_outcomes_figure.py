@@ -25,7 +25,9 @@ def test_first_and_last_text_are_those_of_the_models():
 
 def test_the_texts_come_nearer_to_what_the_stored_model_has_learned():
     stored, _ = load_pretrained("decoder")
-    surprises = [-float(np.mean(pf.sequence_log_probs(stored, VOCABULARY.encode(text[:120])))) for text in TEXTS]
+    surprises = [
+        -float(np.mean(pf.generation.sequence_log_probs(stored, VOCABULARY.encode(text[:120])))) for text in TEXTS
+    ]
     assert surprises[0] > surprises[1] + 1 > surprises[2] + 1.5
 
 

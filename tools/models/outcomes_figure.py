@@ -28,9 +28,8 @@ DIGIT = 3  # among the test images
 
 def written(model: pf.Decoder) -> str:
     """How the model goes on after the prompt."""
-    prompt = VOCABULARY.encode(PROMPT)
-    (found,) = pf.generate(model, [prompt], LENGTH, temperature=0.7, key=jax.random.key(0))
-    return VOCABULARY.decode([*prompt, *found.tokens]).replace("<other>", "◦").rstrip()
+    found = pf.generate(model, PROMPT, LENGTH, temperature=0.7, tokenizer=VOCABULARY, key=jax.random.key(0))
+    return f"{PROMPT}{found.text}".replace("<other>", "◦").rstrip()
 
 
 def early_model() -> pf.Decoder:
@@ -47,8 +46,8 @@ def early_model() -> pf.Decoder:
 def dates() -> dict[str, str]:
     """What the stored encoder-decoder makes of some dates."""
     model, vocabulary = load_pretrained("seq2seq")
-    found = pf.translate(model, [vocabulary.encode(text) for text in SHOWN_DATES])
-    return {text: vocabulary.decode(ids) for text, ids in zip(SHOWN_DATES, found, strict=True)}
+    found = pf.translate(model, SHOWN_DATES, tokenizer=vocabulary)
+    return {text: each.text or "" for text, each in zip(SHOWN_DATES, found, strict=True)}
 
 
 def digit() -> tuple[np.ndarray, int, int, np.ndarray]:

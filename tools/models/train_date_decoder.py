@@ -54,7 +54,7 @@ def answers(model, vocabulary: pf.Vocabulary, pairs: list[DatePair]) -> list[str
 
 def answers_right(model, vocabulary: pf.Vocabulary, pairs: list[DatePair]) -> float:
     """The share of sources that are answered exactly."""
-    return pf.exact_match(answers(model, vocabulary, pairs), [pair.target for pair in pairs])
+    return pf.generation.exact_match(answers(model, vocabulary, pairs), [pair.target for pair in pairs])
 
 
 def train() -> None:

@@ -53,7 +53,7 @@ def by_counting(splits) -> dict[str, tuple[float, float]]:
     for name in splits._fields[1:]:
         part = getattr(splits, name)
         texts, wanted = [counting.translate(pair.source) for pair in part], [pair.target for pair in part]
-        found[name] = pf.exact_match(texts, wanted), sacrebleu.corpus_bleu(texts, [wanted]).score
+        found[name] = pf.generation.exact_match(texts, wanted), sacrebleu.corpus_bleu(texts, [wanted]).score
     return found
 
 

@@ -53,13 +53,14 @@ def seq2seq_config(vocabulary: pf.Vocabulary, *, context_len: int = 11, source_l
 
 def translated(model, vocabulary: pf.Vocabulary, pairs: Sequence[Pair], batch_size: int = 500, **options) -> list[str]:
     """What the model makes of the sources, greedily if no `beam_width` is among the options of `pf.translate`."""
-    sources = [vocabulary.encode(pair.source) for pair in pairs]
-    return [vocabulary.decode(tokens) for tokens in pf.translate(model, sources, batch_size=batch_size, **options)]
+    sources = [pair.source for pair in pairs]
+    found = pf.translate(model, sources, batch_size=batch_size, tokenizer=vocabulary, **options)
+    return [each.text or "" for each in found]
 
 
 def match(model, vocabulary: pf.Vocabulary, pairs: Sequence[Pair], **options) -> float:
     """The share of texts that are translated exactly."""
-    return pf.exact_match(translated(model, vocabulary, pairs, **options), [pair.target for pair in pairs])
+    return pf.generation.exact_match(translated(model, vocabulary, pairs, **options), [pair.target for pair in pairs])
 
 
 def pair_batches(

@@ -23,7 +23,8 @@ def write_tokens(path: Name, ids: Iterable, vocab_size: Positive) -> np.memmap:
     or else four. It is written under another name and then renamed: a crash leaves the old file or the new one.
 
     **Arguments** where to write; ids, or lists or arrays of them, such as
-    `(vocabulary.encode(piece) for piece in stream_text("text.txt"))`; the number of tokens in the vocabulary.
+    `(vocabulary.encode(piece) for piece in stream_text("text.txt"))`, or, for documents that windows shall not cross,
+    `([*vocabulary.encode(document), separator] for document in documents)`; the number of tokens in the vocabulary.
 
     **Raises** `ValueError` or `TypeError`, naming the place, if an id is not one of the vocabulary's, or there is none;
     `OSError` that names `path` if it cannot be written.

@@ -1,6 +1,13 @@
-"""Windows: equally long pieces of one long text, each with the tokens that follow its own."""
+"""Windows: equally long pieces of one long text, each with the tokens that follow its own.
+
+A text may be many documents, one after the other, with a token between them, the `separator`. If it is named, no
+window goes on from one document into the next: it ends with the separator as its last target, and what is left of it
+counts for nothing. A window that begins at a separator reads it as the start of the document behind it.
+"""
 
 from collections.abc import Callable, Iterator
+from itertools import islice
+from typing import overload
 
 import jax.numpy as jnp
 import numpy as np
@@ -10,14 +17,32 @@ from plainformer.data.lists import check_token_ids
 from plainformer.data.named_batches import PaddedWindows, Windows
 
 
+@overload
+def random_windows(
+    tokens, seq_len: int, batch_size: int, *, separator: None = None, seed: int = 0
+) -> Callable[[int], Windows]: ...
+
+
+@overload
+def random_windows(
+    tokens, seq_len: int, batch_size: int, *, separator: int, seed: int = 0
+) -> Callable[[int], PaddedWindows]: ...
+
+
 @checked
-def random_windows(tokens, seq_len: Positive, batch_size: Positive, *, seed: Natural = 0) -> Callable[[int], Windows]:
+def random_windows(
+    tokens, seq_len: Positive, batch_size: Positive, *, separator: Natural | None = None, seed: Natural = 0
+):
     """Make the function that draws a batch of windows from a text: the same batch for the same step, always.
 
     The `tokens` are the ids of the text, a list or an array, at least `seq_len + 1` of them; windows start anywhere in
     it. The function, from a step, 0 or more, remembers nothing, so training can resume anywhere. A text larger than
     memory may lie on the disk, as `open_tokens` or `np.memmap` gives it: only the windows drawn are read, and only
     their ids are checked.
+
+    **At the border** of two documents a window goes on into the next, whose tokens then attend to those of the one
+    before. With a `separator`, the id of the token between documents, it ends there, and is padded: the function
+    returns `PaddedWindows`.
 
     **Example**: the targets are the inputs, one token later.
 
@@ -31,44 +56,70 @@ def random_windows(tokens, seq_len: Positive, batch_size: Positive, *, seed: Nat
     places = np.arange(seq_len + 1)
 
     @checked
-    def batch_at(step: Natural) -> Windows:
+    def batch_at(step: Natural) -> Windows | PaddedWindows:
         starts = np.random.default_rng([seed, step]).integers(len(text) - seq_len, size=(batch_size, 1))
         windows = _read(text[starts + places])
+        if separator is not None:
+            return _padded([row[: _end(row, separator)] for row in windows], seq_len)
         return Windows(jnp.asarray(windows[:, :-1]), jnp.asarray(windows[:, 1:]))
 
     return batch_at
 
 
 @checked
-def consecutive_windows(tokens, seq_len: Positive) -> PaddedWindows:
+def consecutive_windows(tokens, seq_len: Positive, *, separator: Natural | None = None) -> PaddedWindows:
     """Cut a text into windows side by side, so that every token but the first is a target exactly once.
 
-    Arguments as for `random_windows`; `is_token` is `False` where the last window is padded with zeros. All windows
-    are in memory at once: see `stream_windows` for a text that is larger.
+    Arguments as for `random_windows`; `is_token` is `False` where a window is padded with zeros. All windows are in
+    memory at once: see `stream_windows` for a text that is larger.
+
+    **At the border** of two documents a window goes on into the next, and only the last one is padded. With a
+    `separator` each document is cut by itself, and the last window of each is padded.
     """
-    text = _long_enough(tokens, seq_len)
-    return _side_by_side(text, seq_len, -(-(len(text) - 1) // seq_len))
+    return _padded(list(_side_by_side(_long_enough(tokens, seq_len), seq_len, separator)), seq_len)
 
 
 @checked
-def stream_windows(tokens, seq_len: Positive, batch_size: Positive) -> Iterator[PaddedWindows]:
+def stream_windows(
+    tokens, seq_len: Positive, batch_size: Positive, *, separator: Natural | None = None
+) -> Iterator[PaddedWindows]:
     """Cut a text as `consecutive_windows` does, and read it batch by batch, so that it may be larger than memory.
 
-    The last batch is filled up with windows that do not count, so that all batches are of one shape.
+    The last batch is filled up with windows that do not count, so that all batches are of one shape. **At the border**
+    of two documents it does as `consecutive_windows`.
     """
-    text = _long_enough(tokens, seq_len)
-    size = batch_size * seq_len
-    return (
-        _side_by_side(text[start : start + size + 1], seq_len, batch_size) for start in range(0, len(text) - 1, size)
-    )
+    windows = _side_by_side(_long_enough(tokens, seq_len), seq_len, separator)
+    batches = iter(lambda: list(islice(windows, batch_size)), [])
+    return (_padded(batch + [batch[0][:0]] * (batch_size - len(batch)), seq_len) for batch in batches)
 
 
-def _side_by_side(text: np.ndarray, seq_len: int, num_windows: int) -> PaddedWindows:
-    """The first so many windows of a text, padded where it ends before they do."""
-    size = num_windows * seq_len
-    padded = np.pad(_read(text), (0, size + 1 - len(text)))
-    arrays = padded[:-1], padded[1:], np.arange(size) < len(text) - 1
-    return PaddedWindows(*(jnp.asarray(array.reshape(num_windows, seq_len)) for array in arrays))
+def _end(window: np.ndarray, separator: int | None) -> int:
+    """How many tokens of a window are of the document that it begins in, the separator behind it included."""
+    if separator is None:
+        return len(window)
+    ends = np.flatnonzero(window[1:] == separator)
+    return int(ends[0]) + 2 if len(ends) else len(window)
+
+
+def _side_by_side(text: np.ndarray, seq_len: int, separator: int | None) -> Iterator[np.ndarray]:
+    """The tokens of one window after the other; the last target of each is the first input of the next."""
+    start = 0
+    while start < len(text) - 1:
+        window = _read(text[start : start + seq_len + 1])
+        window = window[: _end(window, separator)]
+        yield window
+        start += len(window) - 1
+
+
+def _padded(windows: list[np.ndarray], seq_len: int) -> PaddedWindows:
+    """Windows of unequal length, filled up with zeros."""
+    ids = np.zeros((len(windows), seq_len + 1), np.int32)
+    for row, window in zip(ids, windows, strict=True):
+        row[: len(window)] = window
+    counts = np.array([len(window) - 1 for window in windows])
+    is_token = np.arange(seq_len) < counts[:, None]
+    inputs = np.where(is_token, ids[:, :-1], 0)
+    return PaddedWindows(*(jnp.asarray(array) for array in (inputs, ids[:, 1:], is_token)))
 
 
 def _long_enough(tokens, seq_len: int) -> np.ndarray:

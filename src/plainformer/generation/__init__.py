@@ -1,1 +1,8 @@
-"""Writing texts: sampling, beam search, translation (chapters 07 and 09)."""
+"""Writing texts: sampling, beam search, translation, a draft that guesses (chapters 07, 09, 11)."""
+
+from plainformer.generation.sampling import sequence_log_probs as sequence_log_probs
+from plainformer.generation.speculative import (
+    accept_drafted as accept_drafted,
+    speculative_generate as speculative_generate,
+)
+from plainformer.generation.translation import exact_match as exact_match

@@ -3,7 +3,7 @@
 import dataclasses
 import math
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import NamedTuple, Unpack, overload
 
 import equinox as eqx
 import jax
@@ -14,28 +14,68 @@ from jaxtyping import Array, Bool, Float, Int
 from plainformer.attention.cache import KeyValueCache
 from plainformer.attention.self_attention import at_least_float32
 from plainformer.checks import NonNegative, Positive, checked
-from plainformer.data.lists import check_list
-from plainformer.generation.decoding import LanguageModel, Start, check_finite, start_of, stop_ids
+from plainformer.generation.decoding import (
+    LanguageModel,
+    Prompt,
+    Prompts,
+    Start,
+    Stopping,
+    check_finite,
+    check_model,
+    check_tokenizer,
+    read_prompts,
+    start_of,
+    stop_ids,
+    text_of,
+)
+from plainformer.tokens.tokenizer import Tokenizer
 
 
 class Hypothesis(NamedTuple):
-    """A text that beam search found: `tokens`, the stop token included; its `log_prob`, in nats; its `score`."""
+    """A text that beam search found: what a `Continuation` says of it, and its `score`."""
 
     tokens: list[int]
+    text: str | None
     log_prob: float
+    stopped: bool
     score: float
+
+
+@overload
+def beam_search(
+    model: LanguageModel,
+    prompts: Prompt,
+    max_new_tokens: int,
+    *,
+    beam_width: int,
+    length_power: float = 1.0,
+    **options: Unpack[Stopping],
+) -> list[Hypothesis]: ...
+
+
+@overload
+def beam_search(
+    model: LanguageModel,
+    prompts: Prompts,
+    max_new_tokens: int,
+    *,
+    beam_width: int,
+    length_power: float = 1.0,
+    **options: Unpack[Stopping],
+) -> list[list[Hypothesis]]: ...
 
 
 @checked
 def beam_search(
     model: LanguageModel,
-    prompt: Sequence[int],
+    prompts: Prompt | Prompts,
     max_new_tokens: Positive,
     *,
     beam_width: Positive,
     length_power: NonNegative = 1.0,
     stop_tokens: Sequence[int] = (),
-) -> list[Hypothesis]:
+    tokenizer: Tokenizer | None = None,
+):
     r"""Search for likely continuations: keep the best few beginnings, extend each by every token, keep the best few.
 
     Implements `eq-generation-beam`; Graves (2012), section 2.6; the score is `eq-generation-length-norm`, in the form
@@ -44,56 +84,57 @@ def beam_search(
 
     **Arguments**
 
-    - `prompt`: a single one; all else as for `generate`.
     - `beam_width`: how many hypotheses are kept.
     - `length_power`: the score is the log-probability divided by this power of the number of new tokens: 1 for the mean
       per token, 0 for the log-probability itself, which prefers short texts.
+    - all else as for `generate`.
 
-    **Returns** up to `beam_width` hypotheses, best first. Those that end in a stop token stay in the beam as long as
-    their score is among the best, and are not extended.
+    **Returns** up to `beam_width` hypotheses, best first, or a list of such lists for a list of prompts, which are
+    searched side by side. Those that end in a stop token stay in the beam as long as their score is among the best, and
+    are not extended.
 
     **Example**: the first text is likelier than the second, which is what greedy search finds.
 
     >>> decoder, tokenizer = pf.load_pretrained("decoder")
-    >>> found = pf.beam_search(decoder, tokenizer.encode("The "), 12, beam_width=2)
-    >>> [(tokenizer.decode(text.tokens), round(text.log_prob, 1)) for text in found]
+    >>> found = pf.beam_search(decoder, "The ", 12, beam_width=2, tokenizer=tokenizer)
+    >>> [(text.text, round(text.log_prob, 1)) for text in found]
     [('standard lib', -6.2), ('standard typ', -6.4)]
     """
-    check_list("prompt", prompt, "ids, such as [1, 2]")
-    if len(prompt) and np.ndim(prompt[0]):
-        raise TypeError("prompt is a list of prompts; expected a single one: search for each in turn.")
-    return search_all(model, [prompt], max_new_tokens, beam_width, length_power, stop_tokens)[0]
+    check_model(model)
+    check_tokenizer(tokenizer, model.config.vocab_size)
+    texts, single = read_prompts(prompts, model.config.vocab_size, tokenizer)
+    start = start_of(model.config, texts, max_new_tokens)
+    stop = stop_ids(stop_tokens, model.config.vocab_size)
+    check_length_power(length_power, max_new_tokens)
+    found = search(model, start, max_new_tokens, beam_width, length_power, stop, tokenizer)
+    return found[0] if single else found
 
 
-@checked
-def search_all(
-    model: LanguageModel,
-    prompts: Sequence[Sequence[int]],
-    max_new_tokens: Positive,
-    beam_width: Positive,
-    length_power: NonNegative = 1.0,
-    stop_tokens: Sequence[int] = (),
-) -> list[list[Hypothesis]]:
-    """Return what `beam_search` would find for each of several prompts, searched for side by side."""
-    start = start_of(model, prompts, max_new_tokens)
+def check_length_power(length_power: float, max_new_tokens: int) -> None:
+    """Raise `ValueError` if the power of a length is beyond 32 bits."""
     if length_power * math.log2(max_new_tokens) >= 128:
         what = f"{max_new_tokens} to this power is too large for 32 bits, and all scores would be 0"
         raise ValueError(f"length_power is {length_power}; expected a smaller number, such as 1: {what}.")
-    stop = stop_ids(stop_tokens, model.config.vocab_size)
+
+
+def search(
+    model, start: Start, max_new_tokens: int, beam_width: int, length_power: float, stop, tokenizer
+) -> list[list[Hypothesis]]:
+    """Return what `beam_search` does for prompts that have been looked at."""
     beams = _search(model, start, max_new_tokens, beam_width, jnp.asarray(length_power, float), stop)
     check_finite(np.asarray(beams.scores).reshape(-1).tolist())
-    return [_hypotheses(_Beam(*parts)) for parts in zip(*map(np.asarray, beams), strict=True)]
+    return [_hypotheses(_Beam(*parts), tokenizer) for parts in zip(*map(np.asarray, beams), strict=True)]
 
 
-def _hypotheses(beam: "_Beam") -> list[Hypothesis]:
+def _hypotheses(beam: "_Beam", tokenizer) -> list[Hypothesis]:
     """The texts in a beam, best first. With few tokens there are fewer of them than places, which then score -inf."""
-    order = [place for place in np.argsort(-beam.scores, kind="stable") if np.isfinite(beam.scores[place])]
-    return [
-        Hypothesis(
-            beam.written[place, : beam.lengths[place]].tolist(), float(beam.log_probs[place]), float(beam.scores[place])
-        )
-        for place in order
-    ]
+    found = []
+    for place in np.argsort(-beam.scores, kind="stable"):
+        if np.isfinite(beam.scores[place]):
+            tokens, stopped = beam.written[place, : beam.lengths[place]].tolist(), bool(beam.ended[place])
+            text, numbers = text_of(tokens, stopped, tokenizer), (beam.log_probs[place], beam.scores[place])
+            found.append(Hypothesis(tokens, text, float(numbers[0]), stopped, float(numbers[1])))
+    return found
 
 
 class _Beam(NamedTuple):

@@ -1,19 +1,28 @@
-"""What sampling and beam search share: prompts as a padded matrix, stop tokens, log-probabilities.
+"""What all ways of writing share: prompts as a padded matrix, stop tokens, log-probabilities, the text of ids.
+
+One prompt in, one result out; a list of prompts in, a list of results out. A prompt is a list of ids, or a string where
+a tokenizer is given. A result says which `tokens` were written, without the prompt and with the token that stopped
+them; their `text`, without this token, where a tokenizer is given; their `log_prob`; and whether a token `stopped`
+them.
 
 A language model here is anything with a `config` and three methods, such as `Decoder`: `make_cache(capacity, batch=…)`,
 `extend(tokens, cache, positions)` and `logits(x)`.
 """
 
 import math
-from collections.abc import Iterable
-from typing import Any, NamedTuple, Protocol, runtime_checkable
+from collections.abc import Iterable, Sequence
+from typing import Any, NamedTuple, Protocol, TypedDict, runtime_checkable
 
 import jax
 import numpy as np
-from jaxtyping import Array, Float, Int
+from jaxtyping import Array, Float, Int, PRNGKeyArray
 
 from plainformer.attention.self_attention import at_least_float32
 from plainformer.data.lists import check_list, check_token_ids
+from plainformer.tokens.tokenizer import Tokenizer
+
+Prompt = str | Sequence[int]
+Prompts = list[str] | Sequence[Sequence[int]]
 
 SHORTEST = 16  # to how many tokens a shorter prompt is padded; longer ones to the next power of two
 NO_WINDOW = (
@@ -21,6 +30,22 @@ NO_WINDOW = (
     "positions alone, such as rotary; a scheme of your own says so by `can_slide = True`. With learned or sinusoidal "
     "positions, all vectors would change with every step."
 )
+
+
+class Stopping(TypedDict, total=False):
+    """What all ways of writing take by keyword, for type checkers."""
+
+    stop_tokens: Sequence[int]
+    tokenizer: Tokenizer | None
+
+
+class Drawing(Stopping, total=False):
+    """What those take that draw."""
+
+    temperature: float
+    top_k: int | None
+    top_p: float | None
+    key: PRNGKeyArray | None
 
 
 @runtime_checkable
@@ -55,10 +80,61 @@ def check_finite(log_probs: Iterable[float]) -> None:
         )
 
 
-def stop_ids(stop_tokens, vocab_size: int) -> Int[Array, " num_stop_tokens"]:
-    """Return the stop tokens as an array."""
+def stop_ids(stop_tokens, vocab_size: int, own: Sequence[int] = ()) -> Int[Array, " num_stop_tokens"]:
+    """Return the stop tokens as an array, and behind them the model's `own`."""
     check_list("stop_tokens", stop_tokens, "ids after which a text ends, such as [0]; [] for none")
-    return _int32(check_token_ids(stop_tokens, vocab_size, "stop_tokens"))
+    return _int32([*check_token_ids(stop_tokens, vocab_size, "stop_tokens"), *own])
+
+
+def read_prompts(
+    prompts: Prompt | Prompts, vocab_size: int, tokenizer: Tokenizer | None = None, name: str = "prompts"
+) -> tuple[list[list[int]], bool]:
+    """Return the ids of each prompt, and whether a single one was given in place of a list of them."""
+    single = isinstance(prompts, str) and tokenizer is not None
+    if not single:
+        check_list(name, prompts, "ids, such as [1, 2], or of such lists")
+        if not len(prompts):
+            raise ValueError(f"{name} is empty; expected at least one token to start from.")
+        single = not isinstance(prompts[0], str | Sequence) and not getattr(prompts[0], "shape", ())
+    texts: Sequence[Any] = [prompts] if single else prompts
+    places = [name] if single else [f"{name}[{place}]" for place in range(len(texts))]
+    return [_ids_of(text, vocab_size, tokenizer, place) for text, place in zip(texts, places, strict=True)], single
+
+
+def _ids_of(text, vocab_size: int, tokenizer: Tokenizer | None, name: str) -> list[int]:
+    ids = tokenizer.encode(text) if isinstance(text, str) and tokenizer is not None else text
+    ids = check_token_ids(ids, vocab_size, name)
+    if not ids:
+        raise ValueError(f"{name} is empty; expected at least one token to start from.")
+    return ids
+
+
+def check_tokenizer(tokenizer, vocab_size: int) -> None:
+    """Raise unless this is a tokenizer with as many tokens as the model has, or `None`."""
+    if tokenizer is None:
+        return
+    if not isinstance(tokenizer, Tokenizer):
+        what = type(tokenizer).__name__
+        raise TypeError(f"tokenizer is of type {what}; expected a Vocabulary, a BytePairEncoder or one of your own.")
+    if len(tokenizer) != vocab_size:
+        raise ValueError(
+            f"The tokenizer has {len(tokenizer)} tokens; expected {vocab_size}, those of the model. Use the one that "
+            "the model was trained with."
+        )
+
+
+def text_of(tokens: list[int], stopped: bool, tokenizer: Tokenizer | None) -> str | None:
+    """Return what was written as text, without the token that stopped it; `None` without a tokenizer."""
+    return None if tokenizer is None else tokenizer.decode(tokens[:-1] if stopped else tokens)
+
+
+def check_model(model, name: str = "model") -> None:
+    """Raise `TypeError` unless a model is one that texts can be written with."""
+    if not isinstance(model, LanguageModel):
+        raise TypeError(
+            f"{name} is of type {type(model).__name__}; expected one that writes, such as a Decoder, or what the "
+            "condition_on of an encoder–decoder returns."
+        )
 
 
 class Start(NamedTuple):
@@ -70,21 +146,16 @@ class Start(NamedTuple):
     room: dict
 
 
-def start_of(model: LanguageModel, prompts, max_new_tokens: int, *, may_slide: bool = False) -> Start:
+def start_of(config, prompts: list[list[int]], max_new_tokens: int, *, can_slide: bool = False) -> Start:
     """Return prompts as a matrix, of one of a few lengths, so that few programs serve them all.
 
-    Where more is to be read than `context_len`, a window slides over the text, if it may and the model can do that.
+    Where more is to be read than `context_len`, a window slides over the text, if the model can do that.
     """
-    if not isinstance(model, LanguageModel):
-        raise TypeError(
-            f"model is of type {type(model).__name__}; expected one that writes, such as a Decoder, or what the "
-            "condition_on of an encoder–decoder returns."
-        )
-    prompts, context_len = _checked_prompts(prompts, model.config.vocab_size), model.config.context_len
-    _check_start(prompts, getattr(model.config, "start_token", None))
+    context_len = config.context_len
+    _check_start(prompts, getattr(config, "start_token", None))
     longest = max(map(len, prompts))
     slides = longest + max_new_tokens - 1 > context_len
-    if slides and not (may_slide and getattr(model, "can_slide", False)):
+    if slides and not can_slide:
         raise ValueError(
             f"The longest prompt has {longest} tokens, and {max_new_tokens} shall follow; expected at most "
             f"context_len={context_len} to read. Write fewer, or keep the last tokens of the prompt only. {NO_WINDOW}"
@@ -111,15 +182,3 @@ def _check_start(prompts: list[list[int]], start: int | None) -> None:
 def _int32(numbers) -> Int[Array, "*shape"]:
     """Return an array of them, without the program that `jnp.asarray` would compile for each shape."""
     return jax.device_put(np.asarray(numbers, np.int32))
-
-
-def _checked_prompts(prompts, vocab_size: int) -> list[list[int]]:
-    check_list("prompts", prompts, "prompts, each a list of ids, such as [[1, 2]]")
-    if not len(prompts):
-        raise ValueError("There are no prompts; expected at least one.")
-    if np.ndim(prompts[0]) == 0 and not isinstance(prompts[0], str):
-        raise TypeError("prompts is a single prompt; expected a list of them: pass [prompt].")
-    prompts = [check_token_ids(prompt, vocab_size, f"prompts[{place}]") for place, prompt in enumerate(prompts)]
-    if [] in prompts:
-        raise ValueError(f"prompts[{prompts.index([])}] is empty; expected at least one token to start from.")
-    return prompts

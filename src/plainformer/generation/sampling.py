@@ -3,7 +3,7 @@
 import zlib
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from typing import Annotated, Literal, NamedTuple, TypedDict, Unpack, overload
+from typing import Annotated, Literal, NamedTuple, Unpack, overload
 
 import equinox as eqx
 import jax
@@ -13,12 +13,26 @@ from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray, UInt
 
 from plainformer.attention.self_attention import at_least_float32
 from plainformer.checks import NonNegative, Number, Positive, checked
-from plainformer.generation.decoding import LanguageModel, Start, check_finite, log_probabilities, start_of, stop_ids
+from plainformer.generation.decoding import (
+    Drawing,
+    LanguageModel,
+    Prompt,
+    Prompts,
+    Start,
+    check_finite,
+    check_model,
+    check_tokenizer,
+    log_probabilities,
+    read_prompts,
+    start_of,
+    stop_ids,
+    text_of,
+)
+from plainformer.tokens.tokenizer import Tokenizer
 from plainformer.tokens.tokens import next_token_pairs
 
 FLOAT32_MAX = float(np.finfo(np.float32).max)
 Logits = Float[Array, " vocab_size"]
-Prompts = Sequence[Sequence[int]]
 TopP = Annotated[float, Number(lambda p: 0 < p <= 1, "a probability above 0 and at most 1, or None for all tokens")]
 
 
@@ -46,14 +60,44 @@ def next_token_probabilities(
     >>> print(pf.next_token_probabilities(logits, temperature=0))
     [0. 0. 1.]
     """
-    kept = _adjusted(at_least_float32(logits), min(temperature, FLOAT32_MAX), top_k, top_p)
-    return jax.nn.softmax(kept)
+    return jax.nn.softmax(adjusted(at_least_float32(logits), min(temperature, FLOAT32_MAX), top_k, top_p))
 
 
-def _adjusted(logits: Logits, temperature, top_k: int | None, top_p) -> Logits:
+def adjusted(logits: Logits, temperature, top_k: int | None, top_p) -> Logits:
+    """Return the logits of the distribution that is drawn from."""
     logits = at_temperature(logits, temperature)
     logits = logits if top_k is None else keep_top_k(logits, top_k)
     return logits if top_p is None else keep_top_p(logits, top_p)
+
+
+class Choice(NamedTuple):
+    """How the next token is chosen: the likeliest if `greedy`, or else one drawn after what the others say."""
+
+    greedy: bool
+    temperature: Float[Array, ""]
+    top_k: int | None
+    top_p: Float[Array, ""] | None
+
+    def of(self, logits: Logits) -> Logits:
+        """Return the logits of the distribution that a token is drawn from."""
+        return adjusted(logits, self.temperature, self.top_k, self.top_p)
+
+
+def choice_of(temperature: float, top_k: int | None, top_p: float | None, vocab_size: int) -> Choice:
+    """Return the choice that these arguments of `generate` make, as a part of a compiled program.
+
+    Temperature 0 and `top_k` make another program; other temperatures and `top_p` are mere numbers in it.
+    """
+    check_top_k(top_k or 1, vocab_size)
+    dividing = jnp.asarray(min(temperature, FLOAT32_MAX), float)
+    return Choice(temperature == 0, dividing, top_k, None if top_p is None else jnp.asarray(top_p, float))
+
+
+def key_for(choice: Choice, key: PRNGKeyArray | None) -> PRNGKeyArray:
+    """Return the random key, which only a greedy choice can do without."""
+    if key is None and not choice.greedy:
+        raise TypeError("key is None; expected a random key, such as jax.random.key(0), or temperature=0.")
+    return jax.random.key(0) if key is None else key  # never drawn from
 
 
 def at_temperature(logits: Logits, temperature) -> Logits:
@@ -101,22 +145,25 @@ def sequence_log_probs(model: Callable, tokens) -> Float[Array, " seq_minus_1"]:
 
 
 class Continuation(NamedTuple):
-    """What a model wrote: `tokens`, without the prompt and with the stop token; the `log_probs` of each, in nats;
-    whether it was `stopped` by a token."""
+    """What a model wrote: `tokens`, without the prompt and with the token that stopped it; their `text`, without that
+    token, or `None`; their `log_prob`, in nats; whether a token `stopped` it; and `log_probs`, of each token."""
 
     tokens: list[int]
-    log_probs: list[float]
+    text: str | None
+    log_prob: float
     stopped: bool
+    log_probs: list[float]
 
 
-class Drawing(TypedDict, total=False):
-    """The further arguments of `generate`, for type checkers."""
-
-    temperature: float
-    top_k: int | None
-    top_p: float | None
-    stop_tokens: Sequence[int]
-    key: PRNGKeyArray | None
+@overload
+def generate(
+    model: LanguageModel,
+    prompts: Prompt,
+    max_new_tokens: int,
+    *,
+    stream: Literal[False] = False,
+    **options: Unpack[Drawing],
+) -> Continuation: ...
 
 
 @overload
@@ -132,6 +179,12 @@ def generate(
 
 @overload
 def generate(
+    model: LanguageModel, prompts: Prompt, max_new_tokens: int, *, stream: Literal[True], **options: Unpack[Drawing]
+) -> Iterator[int]: ...
+
+
+@overload
+def generate(
     model: LanguageModel, prompts: Prompts, max_new_tokens: int, *, stream: Literal[True], **options: Unpack[Drawing]
 ) -> Iterator[list[int | None]]: ...
 
@@ -139,7 +192,7 @@ def generate(
 @checked
 def generate(
     model: LanguageModel,
-    prompts: Prompts,
+    prompts: Prompt | Prompts,
     max_new_tokens: Positive,
     *,
     temperature: NonNegative = 1.0,
@@ -147,6 +200,7 @@ def generate(
     top_p: TopP | None = None,
     stop_tokens: Sequence[int] = (),
     stream: bool = False,
+    tokenizer: Tokenizer | None = None,
     key: PRNGKeyArray | None = None,
 ):
     r"""Continue each prompt, token after token, each drawn from `next_token_probabilities` and fed back.
@@ -158,48 +212,60 @@ def generate(
     **Arguments**
 
     - `model`: a `Decoder`, or what has its methods `make_cache`, `extend` and `logits`.
-    - `prompts`: each a list of at least one id; they may differ in length.
+    - `prompts`: a single one, or a list of them, which may differ in length. A prompt is a list of at least one id, or
+      a string where there is a `tokenizer`.
     - `max_new_tokens`: how many to write at most. The last one is never read, so the longest prompt may have up to
       `context_len - max_new_tokens + 1`. Beyond that a window slides over the text, and the model sees the last
       `context_len` tokens, if it can: with rotary, relative or no positions, or ALiBi.
     - `temperature`, `top_k`, `top_p`: as for `next_token_probabilities`; at temperature 0, greedy search: the most
       likely token, the first of those that tie.
     - `stop_tokens`: ids after which a text ends.
-    - `stream`: whether to return an iterator that yields, as they come, a list of one id per prompt, `None` for a text
-      that has ended; they are the same ids as without.
+    - `stream`: whether to return an iterator that yields the ids as they come, the same as without: of a single prompt,
+      one after the other, for `tokenizer.decode_stream`; of several, a list with an id of each, `None` for a text that
+      has ended.
+    - `tokenizer`: the one that the model was trained with, a `Vocabulary` or a `BytePairEncoder`.
     - `key`: random key, not needed at temperature 0. Each prompt has its own stream: neither what else is in the list
       nor the place in it changes what is drawn. Equal prompts differ by how many there were before.
 
-    **Returns** one `Continuation` per prompt. Its log-probabilities are those of the model itself, temperature 1 and
-    all tokens allowed.
+    **Returns** a `Continuation`, or a list of them for a list of prompts. Its log-probabilities are those of the model
+    itself, temperature 1 and all tokens allowed.
 
-    **Example**: the likeliest letter, twelve times over.
+    **Example**: the likeliest letter, twelve times over; then as they come.
 
     >>> decoder, tokenizer = pf.load_pretrained("decoder")
-    >>> [text] = pf.generate(decoder, [tokenizer.encode("The ")], 12, temperature=0)
-    >>> tokenizer.decode(text.tokens)
+    >>> pf.generate(decoder, "The ", 12, temperature=0, tokenizer=tokenizer).text
     'standard typ'
+    >>> stream = pf.generate(decoder, "The ", 12, temperature=0, tokenizer=tokenizer, stream=True)
+    >>> for text in tokenizer.decode_stream(stream):
+    ...     print(text, end="-")
+    s-t-a-n-d-a-r-d- -t-y-p-
     """
-    start = start_of(model, prompts, max_new_tokens, may_slide=True)
-    if key is None and temperature != 0:
-        raise TypeError("key is None; expected a random key, such as jax.random.key(0), or temperature=0.")
-    check_top_k(top_k or 1, model.config.vocab_size)
-    key = jax.random.key(0) if key is None else key  # never drawn from
+    check_model(model)
+    check_tokenizer(tokenizer, model.config.vocab_size)
+    texts, single = read_prompts(prompts, model.config.vocab_size, tokenizer)
+    start = start_of(model.config, texts, max_new_tokens, can_slide=getattr(model, "can_slide", False))
+    choice = choice_of(temperature, top_k, top_p, model.config.vocab_size)
     stop = stop_ids(stop_tokens, model.config.vocab_size)
-    # 0 picks another method, so it is a part of the program; other temperatures are mere numbers in it, as is top_p.
-    dividing = None if temperature == 0 else jnp.asarray(min(temperature, FLOAT32_MAX), float)
-    method = dividing, top_k, None if top_p is None else jnp.asarray(top_p, float)
-    draw = _Draw(method, stop, key, _numbers_of(prompts))
+    draw = Draw(choice, stop, key_for(choice, key), numbers_of(texts))
     if stream:
-        return _streamed(model, start, max_new_tokens, draw)
+        steps = _streamed(model, start, max_new_tokens, draw)
+        return (token for (token,) in steps) if single else steps
+    found = write(model, start, max_new_tokens, draw, tokenizer)
+    return found[0] if single else found
+
+
+def write(model, start: Start, max_new_tokens: int, draw: "Draw", tokenizer) -> list[Continuation]:
+    """Return what `generate` does for prompts that have been looked at."""
     found = _generate(model, start, max_new_tokens, draw)
-    rows = zip(*map(np.asarray, found), strict=True)
-    texts = [Continuation(ids[:end].tolist(), logs[:end].tolist(), bool(ended)) for ids, logs, end, ended in rows]
-    check_finite(number for text in texts for number in text.log_probs)
+    texts = []
+    for ids, log_probs, length, stopped in zip(*map(np.asarray, found), strict=True):
+        tokens, logs, is_over = ids[:length].tolist(), log_probs[:length].tolist(), bool(stopped)
+        check_finite(logs)
+        texts.append(Continuation(tokens, text_of(tokens, is_over, tokenizer), sum(logs), is_over, logs))
     return texts
 
 
-def _numbers_of(prompts) -> UInt[Array, "batch 2"]:
+def numbers_of(prompts) -> UInt[Array, "batch 2"]:
     """Two numbers that tell each prompt's random stream: one of its ids, and how many equal ones there were before."""
     numbers, seen = [], Counter[int]()
     for prompt in prompts:
@@ -209,10 +275,15 @@ def _numbers_of(prompts) -> UInt[Array, "batch 2"]:
     return jnp.asarray(np.asarray(numbers, np.uint32))
 
 
-class _Draw(NamedTuple):
-    """How tokens are drawn: temperature, top-k and top-p; where texts end; the key, and what tells prompts apart."""
+def own_key(key: PRNGKeyArray, content, earlier) -> PRNGKeyArray:
+    """Return the random key of one prompt, from the two numbers that tell it."""
+    return jax.random.fold_in(jax.random.fold_in(key, content), earlier)
 
-    method: tuple
+
+class Draw(NamedTuple):
+    """How tokens are chosen; where texts end; the key, and what tells prompts apart."""
+
+    choice: Choice
     stop: Int[Array, " num_stop_tokens"]
     key: PRNGKeyArray
     numbers: UInt[Array, "batch 2"]
@@ -228,7 +299,7 @@ class _Step(NamedTuple):
     cache: tuple
 
 
-def _first_step(model, start: Start, draw: _Draw) -> _Step:
+def _first_step(model, start: Start, draw: Draw) -> _Step:
     """Read the prompts, and write the first token of each."""
     cache = model.make_cache(**start.room, batch=(len(start.tokens),))
     x, cache = model.extend(start.tokens, cache, start.positions)
@@ -236,23 +307,22 @@ def _first_step(model, start: Start, draw: _Draw) -> _Step:
     return _drawn(model.logits(x[:, -1:])[:, 0], jnp.asarray(0, jnp.int32), stopped, cache, draw)
 
 
-def _next_step(model, start: Start, step: _Step, draw: _Draw) -> _Step:
+def _next_step(model, start: Start, step: _Step, draw: Draw) -> _Step:
     """Read what was written last, and write one token more."""
     x, cache = model.extend(step.tokens[:, None], step.cache, start.positions[:, -1:] + step.number)
     return _drawn(model.logits(x)[:, 0], step.number, step.stopped, cache, draw)
 
 
-def _drawn(logits, number, stopped, cache, draw: _Draw) -> _Step:
+def _drawn(logits, number, stopped, cache, draw: Draw) -> _Step:
     """Draw a token of each text from its logits, with its log-probability in the model's own distribution."""
-    temperature, top_k, top_p = draw.method
 
     def pick(logits, content, earlier):
         logits = at_least_float32(logits)
-        if temperature is None:
+        if draw.choice.greedy:
             token = logits.argmax()
         else:
-            key = jax.random.fold_in(jax.random.fold_in(jax.random.fold_in(draw.key, content), earlier), number)
-            token = jax.random.categorical(key, _adjusted(logits, temperature, top_k, top_p))
+            key = jax.random.fold_in(own_key(draw.key, content, earlier), number)
+            token = jax.random.categorical(key, draw.choice.of(logits))
         return token.astype(jnp.int32), log_probabilities(logits)[token]
 
     tokens, log_probs = jax.vmap(pick)(logits, *draw.numbers.T)
@@ -260,7 +330,7 @@ def _drawn(logits, number, stopped, cache, draw: _Draw) -> _Step:
 
 
 @eqx.filter_jit
-def _generate(model, start: Start, max_new_tokens: int, draw: _Draw):
+def _generate(model, start: Start, max_new_tokens: int, draw: Draw):
     step = _first_step(model, start, draw)
     batch = len(step.tokens)
     written = jnp.zeros((batch, max_new_tokens), jnp.int32).at[:, 0].set(step.tokens)
@@ -292,7 +362,7 @@ def _next_step_compiled(given: tuple, step: _Step) -> _Step:
     return _next_step(model, start, step, draw)
 
 
-def _streamed(model, start: Start, max_new_tokens: int, draw: _Draw) -> Iterator[list[int | None]]:
+def _streamed(model, start: Start, max_new_tokens: int, draw: Draw) -> Iterator[list[int | None]]:
     """What `generate` yields: the same steps, each compiled, one after the other."""
     step = _first_step_compiled(model, start, draw)
     ended = np.zeros(len(start.tokens), bool)

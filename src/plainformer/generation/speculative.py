@@ -1,24 +1,44 @@
 """Writing with a small model that guesses and a large one that checks: speculative decoding (chapter 11)."""
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import NamedTuple, Unpack, overload
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float, Int, PRNGKeyArray
+from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
 
-from plainformer.checks import Positive, PositiveFloat, checked
-from plainformer.data.lists import check_token_ids
-from plainformer.generation.decoding import LanguageModel
+from plainformer.attention.self_attention import at_least_float32
+from plainformer.checks import NonNegative, Positive, checked
+from plainformer.generation.decoding import (
+    Drawing,
+    LanguageModel,
+    Prompt,
+    Prompts,
+    Start,
+    check_finite,
+    check_model,
+    check_tokenizer,
+    log_probabilities,
+    read_prompts,
+    start_of,
+    stop_ids,
+    text_of,
+)
+from plainformer.generation.sampling import Choice, TopP, choice_of, key_for, numbers_of, own_key
+from plainformer.tokens.tokenizer import Tokenizer
 
 
 class Speculation(NamedTuple):
-    """What was written: `tokens`, without the prompt; and how often the large model was asked, each time for several
-    tokens at once."""
+    """What was written: what a `Continuation` says of it, and how often the large model was asked, each time for
+    several tokens at once."""
 
     tokens: list[int]
+    text: str | None
+    log_prob: float
+    stopped: bool
+    log_probs: list[float]
     num_calls: int
 
 
@@ -52,32 +72,81 @@ def accept_drafted(
     return count.astype(jnp.int32), jax.random.categorical(next_key, jnp.log(residual)).astype(jnp.int32)
 
 
+@overload
+def speculative_generate(
+    model: LanguageModel,
+    draft: LanguageModel,
+    prompts: Prompt,
+    max_new_tokens: int,
+    *,
+    num_drafted: int = 4,
+    **options: Unpack[Drawing],
+) -> Speculation: ...
+
+
+@overload
+def speculative_generate(
+    model: LanguageModel,
+    draft: LanguageModel,
+    prompts: Prompts,
+    max_new_tokens: int,
+    *,
+    num_drafted: int = 4,
+    **options: Unpack[Drawing],
+) -> list[Speculation]: ...
+
+
 @checked
 def speculative_generate(
     model: LanguageModel,
     draft: LanguageModel,
-    prompt: Sequence[int],
+    prompts: Prompt | Prompts,
     max_new_tokens: Positive,
     *,
     num_drafted: Positive = 4,
-    temperature: PositiveFloat = 1.0,
-    key: PRNGKeyArray,
-) -> Speculation:
-    r"""Continue a prompt as `generate` would by the large `model`, which is asked once for several tokens.
+    temperature: NonNegative = 1.0,
+    top_k: Positive | None = None,
+    top_p: TopP | None = None,
+    stop_tokens: Sequence[int] = (),
+    tokenizer: Tokenizer | None = None,
+    key: PRNGKeyArray | None = None,
+):
+    r"""Continue prompts as `generate` would by the large `model`, which is asked once for several tokens.
 
     Implements `eq-efficiency-speculative`; Leviathan et al. (2023). A small model, the `draft`,
     writes `num_drafted` tokens; the large one reads them all at once and says which of them may stay. What comes out is
-    distributed exactly as what the large model alone writes; only the time depends on the draft.
+    distributed exactly as what the large model alone writes; only the time depends on the draft. Prompts are continued
+    one after the other.
 
-    **Arguments** as for `generate`, but for: `draft`, a model of the same vocabulary; `prompt`, the ids of a single
-    one; `num_drafted`, how many tokens the draft writes at a time. The prompt, what is written and what is drafted
-    beyond it must fit into the `context_len` of both.
+    **Arguments** as for `generate`, but for: `draft`, a model of the same vocabulary; `num_drafted`, how many tokens
+    the draft writes at a time. The prompt, what is written and what is drafted beyond it must fit into the
+    `context_len` of both.
+
+    **Returns** a `Speculation`, or a list of them for a list of prompts.
     """
-    prompt = check_token_ids(prompt, model.config.vocab_size, "prompt")
-    _check_pair(model, draft, len(prompt), max_new_tokens, num_drafted)
-    options = num_drafted, jnp.asarray(temperature, float), key
-    tokens, num_calls = _speculate(model, draft, jnp.asarray(prompt, jnp.int32), max_new_tokens, *options)
-    return Speculation(np.asarray(tokens)[:max_new_tokens].tolist(), int(num_calls))
+    check_model(model)
+    check_model(draft, "draft")
+    check_tokenizer(tokenizer, model.config.vocab_size)
+    texts, single = read_prompts(prompts, model.config.vocab_size, tokenizer)
+    _check_pair(model, draft, max(map(len, texts)), max_new_tokens, num_drafted)
+    starts = [start_of(model.config, [text], max_new_tokens) for text in texts]
+    choice = choice_of(temperature, top_k, top_p, model.config.vocab_size)
+    stop, key = stop_ids(stop_tokens, model.config.vocab_size), key_for(choice, key)
+    found = []
+    for start, numbers in zip(starts, numbers_of(texts), strict=True):
+        options = max_new_tokens, num_drafted, choice, stop, own_key(key, *numbers)
+        found.append(_speculation(_speculate(model, draft, start, *options), max_new_tokens, tokenizer))
+    return found[0] if single else found
+
+
+def _speculation(found: "_Written", max_new_tokens: int, tokenizer) -> Speculation:
+    """What was written, without what the last round wrote beyond the number asked for."""
+    length = int(found.length)
+    tokens, log_probs = (np.asarray(row)[: min(length, max_new_tokens)].tolist() for row in found[:2])
+    check_finite(log_probs)
+    stopped = bool(found.stopped) and length <= max_new_tokens
+    text = text_of(tokens, stopped, tokenizer)
+    return Speculation(tokens, text, sum(log_probs), stopped, log_probs, int(found.num_calls))
 
 
 def _check_pair(model, draft, prompt_len: int, max_new_tokens: int, num_drafted: int) -> None:
@@ -87,79 +156,103 @@ def _check_pair(model, draft, prompt_len: int, max_new_tokens: int, num_drafted:
             f"The draft has a vocabulary of {draft.config.vocab_size} tokens; expected {model.config.vocab_size}, "
             "those of the model: what one writes the other reads. Train both with one tokenizer."
         )
-    if not prompt_len:
-        raise ValueError("prompt is empty; expected at least one token to start from.")
-    longest = min(each.config.context_len for each in (model, draft))
-    if (needed := prompt_len + max_new_tokens + num_drafted) > longest:
-        raise ValueError(
-            f"{prompt_len} tokens, {max_new_tokens} more and {num_drafted} drafted are {needed}; expected at most "
-            f"context_len={longest}. Write fewer, or keep the last tokens of the prompt only."
-        )
+    needed = prompt_len + max_new_tokens + num_drafted
+    for name, each in {"model": model, "draft": draft}.items():
+        if needed > (longest := each.config.context_len):
+            raise ValueError(
+                f"{prompt_len} tokens, {max_new_tokens} more and {num_drafted} drafted are {needed}; expected at most "
+                f"context_len={longest} of the {name}. Write fewer, or keep the last tokens of the prompt only."
+            )
 
 
-class _State(NamedTuple):
-    """The text so far, how long it is, its last token, how often the model was asked; what both models have read."""
+class _Written(NamedTuple):
+    """The text so far, what the model says of each token, how long it is, whether a token stopped it; its last token;
+    how often the model was asked; what both models have read."""
 
     written: Int[Array, " capacity"]
+    log_probs: Float[Array, " capacity"]
     length: Int[Array, ""]
+    stopped: Bool[Array, ""]
     last: Int[Array, ""]
     num_calls: Int[Array, ""]
     caches: tuple
     key: PRNGKeyArray
 
+    def longer(self, new, log_probs, count, stop) -> dict:
+        """The text with the first `count` of some new tokens behind it, as far as none of them stops it."""
+        log_probs = log_probs.astype(self.log_probs.dtype)
+        is_stop = (new[:, None] == stop).any(axis=1) & (jnp.arange(len(new)) < count)
+        stopped = is_stop.any()
+        return {
+            "written": jax.lax.dynamic_update_slice(self.written, new, (self.length,)),
+            "log_probs": jax.lax.dynamic_update_slice(self.log_probs, log_probs, (self.length,)),
+            "length": self.length + jnp.where(stopped, is_stop.argmax().astype(jnp.int32) + 1, count),
+            "stopped": stopped,
+        }
+
 
 @eqx.filter_jit
-def _speculate(model, draft, prompt, max_new_tokens, num_drafted, temperature, key):
-    """Rounds of drafting and checking, until enough is written."""
-    start = len(prompt) - 1
-    capacity = len(prompt) + max_new_tokens + num_drafted
-    caches = tuple(_read(each, prompt[:-1], each.make_cache(capacity, batch=(1,)), 0)[1] for each in (model, draft))
+def _speculate(model, draft, start: Start, max_new_tokens, num_drafted, choice: Choice, stop, key) -> _Written:
+    """Rounds of drafting and checking, until enough is written or a token stops the text."""
+    num_read, first = start.tokens.shape[1] - 1, start.positions[0, -1]
+    most, places = max_new_tokens + num_drafted, jnp.arange(num_drafted + 1)
 
-    def distributions(model, tokens, cache, position):
-        logits, cache = _read(model, tokens, cache, position)
-        return jax.nn.softmax(logits / temperature), cache
+    def read_prompt(model):
+        cache = model.make_cache(num_read + most, batch=(1,))
+        return _read(model, start.tokens[0, :-1], cache, start.positions[0, :-1])[1]
 
-    def one_round(state: _State) -> _State:
+    def one_round(state: _Written) -> _Written:
         key, draft_key, accept_key = jax.random.split(state.key, 3)
-        position = start + state.length
-
-        def guess(carry, step):
-            token, cache = carry
-            (probs,), cache = distributions(draft, token[None], cache, position + step)
-            token = jax.random.categorical(jax.random.fold_in(draft_key, step), jnp.log(probs)).astype(jnp.int32)
-            return (token, cache), (token, probs)
-
-        # One step more than is needed, so that the draft, too, has read all that it wrote.
-        (_, draft_cache), (guessed, draft_probs) = jax.lax.scan(
-            guess, (state.last, state.caches[1]), jnp.arange(num_drafted + 1)
-        )
-        drafted, draft_probs = guessed[:-1], draft_probs[:-1]
+        position = first + state.length
+        drafted, draft_probs, draft_cache = _draft(draft, state, position + places, choice, draft_key)
         tokens = jnp.concatenate([state.last[None], drafted])
-        probs, cache = distributions(model, tokens, state.caches[0], position)
-        count, last = accept_drafted(drafted, draft_probs, probs, key=accept_key)
+        logits, cache = _read(model, tokens, state.caches[0], position + places)
+        count, last = accept_drafted(drafted, draft_probs, _distribution(logits, choice), key=accept_key)
         new = jnp.append(drafted, 0).at[count].set(last)
-        written = jax.lax.dynamic_update_slice(state.written, new, (state.length,))
-        caches = _rewound((cache, draft_cache), position + count + 1)
-        return _State(written, state.length + count + 1, last, state.num_calls + 1, caches, key)
+        longer = state.longer(new, log_probabilities(logits)[places, new], count + 1, stop)
+        caches = _rewound((cache, draft_cache), num_read + state.length + count + 1)
+        return _Written(**longer, last=last, num_calls=state.num_calls + 1, caches=caches, key=key)
 
-    zero = jnp.zeros((), jnp.int32)
-    state = _State(jnp.zeros(max_new_tokens + num_drafted, jnp.int32), zero, prompt[-1], zero, caches, key)
-    state = jax.lax.while_loop(lambda state: state.length < max_new_tokens, one_round, state)
-    return state.written, state.num_calls
+    zero, caches = jnp.zeros((), jnp.int32), (read_prompt(model), read_prompt(draft))
+    state = _Written(
+        jnp.zeros(most, jnp.int32), jnp.zeros(most), zero, zero > 0, start.tokens[0, -1], zero, caches, key
+    )
+    return jax.lax.while_loop(lambda state: (state.length < max_new_tokens) & ~state.stopped, one_round, state)
 
 
-def _read(model, tokens, cache, first):
-    """The logits after each of some tokens of one text, which stand at `first` and after it, and the longer cache."""
+def _draft(draft, state: _Written, positions, choice: Choice, key):
+    """The tokens that the draft writes behind a text, the distribution of each, and the draft's longer cache."""
+
+    def guess(carry, position):
+        token, cache = carry
+        logits, cache = _read(draft, token[None], cache, position[None])
+        probs = _distribution(logits, choice)[0]
+        own = jax.random.fold_in(key, position)
+        token = jax.random.categorical(own, jnp.log(probs)).astype(jnp.int32)
+        return (token, cache), (token, probs)
+
+    # One step more than is needed, so that the draft, too, has read all that it wrote.
+    (_, cache), (drafted, probs) = jax.lax.scan(guess, (state.last, state.caches[1]), positions)
+    return drafted[:-1], probs[:-1], cache
+
+
+def _distribution(logits: Float[Array, "seq vocab_size"], choice: Choice) -> Float[Array, "seq vocab_size"]:
+    """What each token is drawn from: at temperature 0, the likeliest alone."""
+    logits = at_least_float32(logits)
+    if choice.greedy:
+        return jax.nn.one_hot(logits.argmax(axis=-1), logits.shape[-1], dtype=logits.dtype)
+    return jax.nn.softmax(jax.vmap(choice.of)(logits))
+
+
+def _read(model, tokens, cache, positions):
+    """The logits after each of some tokens of one text, and the longer cache."""
     if not len(tokens):
         return None, cache
-    x, cache = model.extend(tokens[None], cache, (first + jnp.arange(len(tokens)))[None])
+    x, cache = model.extend(tokens[None], cache, positions[None])
     return model.logits(x)[0], cache
 
 
 def _rewound(caches, length):
     """The caches, as if only `length` tokens had been read: what comes next takes the place of what was refused."""
-
-    def lengths(caches):
-        return [part.length for parts in caches for part in parts]
-
-    return eqx.tree_at(lengths, caches, [length.astype(jnp.int32)] * len(lengths(caches)))
+    length = length.astype(jnp.int32)
+    return tuple(tuple(eqx.tree_at(lambda part: part.length, part, length) for part in parts) for parts in caches)

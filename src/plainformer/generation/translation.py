@@ -1,19 +1,21 @@
 """Pairs of texts to learn from, the loss on them, and translating many sources at once (chapter 09)."""
 
 from collections.abc import Callable, Sequence
+from typing import Unpack, overload
 
-import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, PRNGKeyArray
 
-from plainformer.checks import Positive, Rate, check_length, checked, refuse
+from plainformer.checks import NonNegative, Positive, Rate, check_length, checked, refuse
 from plainformer.data.lists import check_list, check_token_ids
 from plainformer.data.named_batches import TranslationBatch, check_kind
 from plainformer.data.padding import pad_texts
-from plainformer.generation.beam import search_all
-from plainformer.generation.sampling import generate
-from plainformer.models.seq2seq import Seq2Seq, Seq2SeqConfig
+from plainformer.generation.beam import Hypothesis, check_length_power, search
+from plainformer.generation.decoding import Drawing, Prompt, Prompts, check_tokenizer, read_prompts, start_of, stop_ids
+from plainformer.generation.sampling import Continuation, Draw, TopP, choice_of, key_for, numbers_of, write
+from plainformer.models.seq2seq import Seq2Seq, Seq2SeqConfig, conditioned
+from plainformer.tokens.tokenizer import Tokenizer
 from plainformer.training.losses import cross_entropy
 
 
@@ -79,69 +81,99 @@ def translation_loss(
     return cross_entropy(logits, batch.targets, batch.is_target, label_smoothing=label_smoothing)
 
 
+class Translating(Drawing, total=False):
+    """What `translate` takes by keyword, for type checkers."""
+
+    beam_width: int | None
+    length_power: float
+    batch_size: int
+
+
+@overload
+def translate(
+    model: Seq2Seq, sources: Prompt, max_new_tokens: int | None = None, **options: Unpack[Translating]
+) -> Continuation | Hypothesis: ...
+
+
+@overload
+def translate(
+    model: Seq2Seq, sources: Prompts, max_new_tokens: int | None = None, **options: Unpack[Translating]
+) -> list[Continuation | Hypothesis]: ...
+
+
 @checked
 def translate(
     model: Seq2Seq,
-    sources: Sequence[Sequence[int]],
+    sources: Prompt | Prompts,
     max_new_tokens: Positive | None = None,
     *,
+    temperature: NonNegative = 0.0,
+    top_k: Positive | None = None,
+    top_p: TopP | None = None,
     beam_width: Positive | None = None,
+    length_power: NonNegative = 1.0,
+    stop_tokens: Sequence[int] = (),
     batch_size: Positive = 64,
-    **options,
-) -> list[list[int]]:
+    tokenizer: Tokenizer | None = None,
+    key: PRNGKeyArray | None = None,
+):
     r"""Write a target for each source, all of them of any length: padded, so that one program serves them all.
 
     **Arguments**
 
+    - `sources`: a single one, or a list of them, as the prompts of `generate`.
     - `max_new_tokens`: how many tokens to write at most, with the stop token; `None` for as many as the model can read.
-    - `beam_width`: search with a beam of this width; `None` to write by `generate`.
+    - `temperature`, `top_k`, `top_p`, `key`: to draw, as for `generate`; the likeliest token without. What is drawn
+      does not depend on the other sources, but for equal ones before.
+    - `beam_width`, `length_power`: to search with a beam of this width, as for `beam_search`; `None` for no search.
+    - `stop_tokens`: ids after which a target ends, beside the model's own stop token.
     - `batch_size`: how many sources at a time.
-    - `options`: further ones of `generate` or `beam_search`, such as `temperature` and `key`; greedy without. Where
-      `stop_tokens` are given, a target ends at these, too.
+    - `tokenizer`: the one that the model was trained with.
 
-    **Returns** for each source the ids of the target, without the start token given and the stop token; the best found,
-    with a beam. What is drawn depends on the key and on `batch_size`.
+    **Returns** what `generate` does, or the best that `beam_search` finds; a list for a list of sources. The `tokens`
+    end with the stop token if it was written, and the `text` goes without.
 
     **Example**: a date, from letters to letters.
 
     >>> model, tokenizer = pf.load_pretrained("seq2seq")
-    >>> [target] = pf.translate(model, [tokenizer.encode("17 July 1987")])
-    >>> tokenizer.decode(target)
+    >>> pf.translate(model, "17 July 1987", tokenizer=tokenizer).text
     '1987-07-17'
     """
-    check_list("sources", sources, "sources, each a list of ids")
-    if not len(sources):
-        raise ValueError("There are no sources; expected at least one.")
-    if np.ndim(sources[0]) == 0 and hasattr(sources[0], "__index__"):
-        raise TypeError("sources is a single source; expected a list of them: pass [source].")
+    if beam_width is not None and (temperature or top_k or top_p or key is not None):
+        raise TypeError(
+            "temperature, top_k, top_p and key are for drawing, and beam_width for searching: expected one."
+        )
+    if beam_width is None and length_power != 1:
+        raise TypeError(f"length_power is {length_power}, which is for searching; expected a beam_width beside it.")
     config = model.config
-    source, is_source = pad_texts(sources)
-    _check_sources(config, source)  # all of them, before the first is translated
-    room = [(0, 0), (0, config.source_len - source.shape[1])]
-    source, is_source = jnp.pad(source, room), jnp.pad(is_source, room)
+    texts, source, is_source, single = _read_sources(config, sources, tokenizer)
     max_new_tokens = config.context_len if max_new_tokens is None else max_new_tokens
     check_length("A target of max_new_tokens", max_new_tokens, config.context_len, "context_len")
-    if beam_width is None:
-        options = {"temperature": 0.0, **options}
-    elif sampled := sorted({"temperature", "top_k", "top_p", "key"} & options.keys()):
-        raise TypeError(f"{sampled[0]} is for drawing, and beam_width for searching: leave one of them out.")
-    if "stream" in options:
-        raise TypeError("stream is for generate, which writes for a few prompts; expected options of translating only.")
-    written, size = [], min(batch_size, len(source))
-    stop_tokens = [config.stop_token, *options.pop("stop_tokens", ())]
-    key = options.pop("key", None)
-    for first in range(0, len(source), size):
-        rows = jnp.minimum(jnp.arange(first, first + size), len(source) - 1)  # the last batch as large as the others
-        conditioned = model.condition_on(source[rows], is_source[rows])
-        prompts, stop = [[config.start_token]] * size, {**options, "stop_tokens": stop_tokens}
-        if beam_width is None:  # with a key per batch, or else each would draw the same
-            own = None if key is None else jax.random.fold_in(key, first)
-            found = [text.tokens for text in generate(conditioned, prompts, max_new_tokens, key=own, **stop)]
+    check_length_power(length_power, max_new_tokens)
+    size, stop = min(batch_size, len(texts)), stop_ids(stop_tokens, config.vocab_size, own=[config.stop_token])
+    start = start_of(config, [[config.start_token]] * size, max_new_tokens)
+    choice, numbers = choice_of(temperature, top_k, top_p, config.vocab_size), numbers_of(texts)
+    draw = Draw(choice, stop, key_for(choice, key), numbers[:size])
+    found: list[Continuation | Hypothesis] = []
+    for first in range(0, len(texts), size):
+        rows = jnp.minimum(jnp.arange(first, first + size), len(texts) - 1)  # the last batch as large as the others
+        reading = conditioned(model, source[rows], is_source[rows])
+        if beam_width is None:
+            found += write(reading, start, max_new_tokens, draw._replace(numbers=numbers[rows]), tokenizer)
         else:
-            searched = search_all(conditioned, prompts, max_new_tokens, beam_width, **stop)
-            found = [best.tokens for best, *_ in searched]
-        written += found[: len(source) - first]
-    return [tokens[:-1] if tokens[-1] in stop_tokens else tokens for tokens in written]
+            beams = search(reading, start, max_new_tokens, beam_width, length_power, stop, tokenizer)
+            found += [best for best, *_ in beams]
+    return found[0] if single else found[: len(texts)]
+
+
+def _read_sources(config: Seq2SeqConfig, sources, tokenizer):
+    """The ids of each source; the same as a matrix that has room for any; where it has tokens; whether there is one."""
+    own = config.source_vocab_size
+    check_tokenizer(tokenizer, config.vocab_size)
+    check_tokenizer(tokenizer, config.vocab_size if own is None else own)
+    texts, single = read_prompts(sources, config.vocab_size if own is None else own, tokenizer, "sources")
+    check_length("A source", max(map(len, texts)), config.source_len, "source_len")
+    return texts, *pad_texts(texts, config.source_len), single
 
 
 def exact_match(found: Sequence, expected: Sequence) -> float:

@@ -168,22 +168,20 @@ class Seq2Seq(eqx.Module):
 
         The encoder runs once, here, and so do the keys and values that cross-attention makes of what it returns. Each
         source needs a prompt, which begins with the start token, and writing ends at the stop token if it is among
-        `stop_tokens`. Several sources are padded by `pf.data.pad_texts`; beam search reads one. `pf.translate` does all
-        of this.
+        `stop_tokens`. Several sources are padded by `pf.data.pad_texts`. `pf.translate` does all of this.
 
         **Example**: the date of `pf.translate`.
 
         >>> model, tokenizer = pf.load_pretrained("seq2seq")
         >>> conditioned = model.condition_on(jnp.asarray(tokenizer.encode("17 July 1987")))
         >>> start, stop = model.config.start_token, model.config.stop_token
-        >>> (text,) = pf.generate(conditioned, [[start]], 11, temperature=0.0, stop_tokens=[stop])
-        >>> tokenizer.decode(text.tokens[:-1])
+        >>> pf.generate(conditioned, [start], 11, temperature=0.0, stop_tokens=[stop], tokenizer=tokenizer).text
         '1987-07-17'
         """
         source, is_source = jnp.atleast_2d(source), None if is_source is None else jnp.atleast_2d(is_source)
         check_length("source", source.shape[-1], self.config.source_len, "source_len")
         self.encoder.embed(source, is_source)  # names a bad value, which a compiled function cannot do
-        return ConditionedSeq2Seq(self, _contexts(self, source, is_source))
+        return conditioned(self, source, is_source)
 
     @checked
     def logits(self, x: Float[Array, "*batch seq d_model"]) -> Float[Array, "*batch seq vocab_size"]:
@@ -239,7 +237,7 @@ class ConditionedSeq2Seq(eqx.Module):
         if sources != (1,):
             raise ValueError(
                 f"There are {sources[0]} sources and texts of batch={batch}; expected one text for each source. "
-                "Beam search reads one source at a time; translate() takes several."
+                "Give as many prompts, or leave it to translate()."
             )
         return tuple(part.select(jnp.zeros(batch, int)) for part in self.contexts)
 
@@ -260,6 +258,11 @@ class ConditionedSeq2Seq(eqx.Module):
     def logits(self, x: Float[Array, "*batch seq d_model"]) -> Float[Array, "*batch seq vocab_size"]:
         """Turn rows that `extend` returned into logits."""
         return self.model.logits(x)
+
+
+def conditioned(model: Seq2Seq, source, is_source) -> ConditionedSeq2Seq:
+    """Return what `Seq2Seq.condition_on` does, for sources that have been looked at."""
+    return ConditionedSeq2Seq(model, _contexts(model, source, is_source))
 
 
 @eqx.filter_jit

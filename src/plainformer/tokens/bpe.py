@@ -7,9 +7,9 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
 from plainformer.checks import Natural, Positive, checked
-from plainformer.data.files import object_from_json, read_json, read_text, write_text
+from plainformer.data.files import object_from_json, read_json, write_text
 from plainformer.data.lists import check_names, check_once, check_token_ids
-from plainformer.tokens.hugging_face import parts_of_tokenizer, tokenizer_of_parts
+from plainformer.tokens.formats import parts_of_gpt2, parts_of_tokenizer, tokenizer_of_parts
 from plainformer.tokens.merges import (
     GPT2_PATTERN,
     apply_merges,
@@ -19,6 +19,7 @@ from plainformer.tokens.merges import (
     learn_merges,
     pre_tokenise,
 )
+from plainformer.tokens.streams import one_by_one, text_of_bytes, whole_characters, whole_graphemes
 
 OTHERS_HINT = (
     "For GPT-2's vocab.json and merges.txt use BytePairEncoder.from_gpt2, "
@@ -186,11 +187,21 @@ class BytePairEncoder:
 
         Special tokens appear by name, and bytes that are not UTF-8, as when a character is cut in two, as U+FFFD.
         """
-        data = self.decode_bytes(ids)
-        try:
-            return data.decode("utf-8", "surrogatepass")
-        except UnicodeDecodeError:
-            return data.decode("utf-8", "replace")
+        return text_of_bytes(self.decode_bytes(ids))
+
+    def decode_stream(self, ids: Iterable[int]) -> Iterator[str]:
+        """Yield the text of ids as they come, in whole characters only; joined, it is what `decode` returns.
+
+        The last character is held back until the next one begins, since what comes may belong to it: further bytes, an
+        accent, the rest of a flag or of a family.
+
+        **Example**: an emoji of eleven bytes, which came one by one.
+
+        >>> encoder = pf.BytePairEncoder.train("ok", vocab_size=256)
+        >>> list(encoder.decode_stream(encoder.encode("ok 👩‍👧!")))
+        ['o', 'k', ' ', '👩\u200d👧', '!']
+        """
+        return whole_graphemes(whole_characters(self.tokens[number] for number in one_by_one(ids, len(self))))
 
     def decode_bytes(self, ids) -> bytes:
         """Join the bytes of the tokens; undoes `encode_bytes` exactly."""
@@ -234,7 +245,7 @@ class BytePairEncoder:
     @classmethod
     def load(cls, path: str | os.PathLike) -> "BytePairEncoder":
         """Read a file that `save` wrote; `ValueError` says what is wrong with any other."""
-        return object_from_json(cls, with_newer_parts(read_json(path)), path, OTHERS_HINT)
+        return object_from_json(cls, read_json(path), path, OTHERS_HINT)
 
     @classmethod
     @checked
@@ -246,11 +257,9 @@ class BytePairEncoder:
         `special` has the special tokens in the vocabulary: `<|endoftext|>`, if it is there, unless others are given.
         **Raises** `ValueError` if a file is corrupt or the two do not belong together; `FileNotFoundError`.
         """
-        vocabulary, merges = read_json(vocab_path), _read_merges(merges_path)
-        if special is None:
-            special = {"<|endoftext|>"} & vocabulary.keys()
+        parts = parts_of_gpt2(vocab_path, merges_path, special)
         try:
-            return cls(vocabulary, merges, special)
+            return cls(**parts)
         except (TypeError, ValueError) as error:
             raise ValueError(f"{vocab_path} and {merges_path}: {error}") from error
 
@@ -279,26 +288,8 @@ class BytePairEncoder:
         write_text(path, json.dumps(tokenizer_of_parts(**self._parts()), ensure_ascii=False, indent=1))
 
 
-def with_newer_parts(content: dict) -> dict:
-    """What `BytePairEncoder.to_json` wrote, with the parts that it did not write yet when the file was made."""
-    newer = {"pattern": GPT2_PATTERN, "whole_pieces": False}
-    return newer | content if {"vocabulary", "merges", "special"} <= content.keys() else content
-
-
 def _to_bytes(text: str) -> bytes:
     return text.encode("utf-8", "surrogatepass")
-
-
-def _read_merges(path: str | os.PathLike) -> list[list[str]]:
-    merges = []
-    for number, line in enumerate(read_text(path).split("\n"), start=1):
-        line = line.rstrip("\r")
-        if not line or (number == 1 and line.startswith("#version")):
-            continue
-        if len(pair := line.split(" ")) != 2:
-            raise ValueError(f"{path}, line {number} is {line!r}; expected two tokens with a space between.")
-        merges.append(pair)
-    return merges
 
 
 def _check_text(text: str) -> None:

@@ -4,7 +4,7 @@ import os
 from typing import Protocol, runtime_checkable
 
 from plainformer.data.files import object_from_json, parse_json, spell_keys
-from plainformer.tokens.bpe import OTHERS_HINT, BytePairEncoder, with_newer_parts
+from plainformer.tokens.bpe import OTHERS_HINT, BytePairEncoder
 from plainformer.tokens.vocabulary import Vocabulary
 
 
@@ -39,6 +39,6 @@ def tokenizer_from_json(text: str) -> Vocabulary | BytePairEncoder:
     if {"tokens", "separator"} <= content.keys():
         return object_from_json(Vocabulary, content, name)
     if {"vocabulary", "merges"} <= content.keys():
-        return object_from_json(BytePairEncoder, with_newer_parts(content), name)
+        return object_from_json(BytePairEncoder, content, name)
     expected = "those of a saved Vocabulary or BytePairEncoder"
     raise ValueError(f"{name} has the keys {spell_keys(content)}; expected {expected}. {OTHERS_HINT}")

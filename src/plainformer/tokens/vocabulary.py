@@ -2,10 +2,11 @@
 
 import json
 import os
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Iterator
 
 from plainformer.data.files import object_from_json, read_json, write_text
 from plainformer.data.lists import check_names, check_token_ids
+from plainformer.tokens.streams import one_by_one, whole_graphemes
 
 
 class Vocabulary:
@@ -68,6 +69,15 @@ class Vocabulary:
     def decode(self, ids) -> str:
         """Join the tokens with these ids; undoes `encode` exactly, unless there were unknown tokens."""
         return self.separator.join(self.tokens[number] for number in check_token_ids(ids, len(self)))
+
+    def decode_stream(self, ids: Iterable[int]) -> Iterator[str]:
+        """Yield the text of ids as they come, in whole characters only; joined, it is what `decode` returns.
+
+        The last character is held back until the next one begins, since what comes may belong to it: an accent, the
+        rest of a flag or of a family.
+        """
+        tokens = (self.tokens[number] for number in one_by_one(ids, len(self)))
+        return whole_graphemes(f"{self.separator if place else ''}{token}" for place, token in enumerate(tokens))
 
     def __len__(self) -> int:
         return len(self.tokens)

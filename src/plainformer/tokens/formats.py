@@ -1,8 +1,10 @@
-"""The `tokenizer.json` of Hugging Face's `tokenizers`, to and from the parts of a `BytePairEncoder` (chapter 01)."""
+"""Files of others, to and from the parts of a `BytePairEncoder`: GPT-2's two, and Hugging Face's `tokenizer.json`."""
 
 import json
+import os
 from collections.abc import Collection, Mapping, Sequence
 
+from plainformer.data.files import read_json, read_text
 from plainformer.data.lists import check_once
 from plainformer.tokens.merges import GPT2_PATTERN
 
@@ -16,6 +18,28 @@ _OF_MODEL = {
     "byte_fallback": (False, None),
 }
 _OF_ADDED = {"special": (True,), "single_word": (False, None), "lstrip": (False, None), "rstrip": (False, None)}
+
+
+def parts_of_gpt2(
+    vocab_path: str | os.PathLike, merges_path: str | os.PathLike, special: Collection[str] | None
+) -> dict:
+    """Return the arguments of the `BytePairEncoder` that two files of GPT-2's describe."""
+    vocabulary, merges = read_json(vocab_path), _read_merges(merges_path)
+    if special is None:
+        special = {"<|endoftext|>"} & vocabulary.keys()
+    return {"vocabulary": vocabulary, "merges": merges, "special": special}
+
+
+def _read_merges(path: str | os.PathLike) -> list[list[str]]:
+    merges = []
+    for number, line in enumerate(read_text(path).split("\n"), start=1):
+        line = line.rstrip("\r")
+        if not line or (number == 1 and line.startswith("#version")):
+            continue
+        if len(pair := line.split(" ")) != 2:
+            raise ValueError(f"{path}, line {number} is {line!r}; expected two tokens with a space between.")
+        merges.append(pair)
+    return merges
 
 
 def parts_of_tokenizer(content: Mapping) -> dict:
