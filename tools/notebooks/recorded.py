@@ -17,6 +17,9 @@ from fresh_outputs import fingerprint
 from jupyter_cache import get_cache
 from nbformat import NotebookNode
 
+# The budget, in seconds of processor time. What takes longer is a recorded run: a script in tools/models, with a card.
+CELL, CHAPTER = 8, 40
+
 fingerprint_of = functools.cache(fingerprint)
 
 
@@ -50,6 +53,16 @@ def dearest(chapter: Recorded) -> list[str]:
     return [
         f"{seconds:7.1f} s  cell {number}: {cell.source.splitlines()[0][:70]}" for number, (cell, seconds) in ordered
     ]
+
+
+def over_budget(chapter: Recorded) -> str:
+    """Say by how much a chapter is over its budget, and name its five dearest cells; nothing if it is within."""
+    whole, cell = sum(chapter.seconds), max(chapter.seconds)
+    if whole <= CHAPTER and cell <= CELL:
+        return ""
+    told = f"{whole:.1f} s of processor time (expected at most {CHAPTER}), {cell:.1f} in one cell (at most {CELL}):"
+    advice = "make them smaller, or a recorded run, as CONTRIBUTING.md says"
+    return "\n".join([told, *dearest(chapter)[:5], advice])
 
 
 def main() -> None:
