@@ -33,6 +33,7 @@ unexport MPLBACKEND
 SHELL := /bin/bash
 
 .DEFAULT_GOAL := help
+.PHONY: style types floors spelling workflows
 .PHONY: help book serve test faults lint parity browser bench models notebooks drawings frames pdf clean distclean
 
 help:  ## list these commands
@@ -63,22 +64,29 @@ serve: book  ## build, then serve the site at http://localhost:8000 (PORT=... fo
 	@$(BIN)/python -m http.server $(PORT) --bind 127.0.0.1 --directory _build/html
 
 test: lint  ## lint, then the unit tests, the book's tests and every chapter's notebook
-	@# Each worker takes whole files, so that the cells of a notebook stay in order. The notebooks take
-	@# longest and come first, so that no worker is left with one at the end.
+	@# Each worker takes whole files, so that the cells of a notebook stay in order. The notebooks that `make book`
+	@# has not executed take longest and come first, so that no worker is left with one at the end.
 	$(BIN)/pytest chapters tests --nbval $(WORKERS) --dist loadfile
 
 faults: $(READY)  ## kill, interrupt and starve training in processes of its own: it goes on as if nothing had been
-	$(BIN)/pytest tests/faults
+	$(BIN)/pytest tests/faults $(WORKERS)
 
-lint: $(READY)  ## format, style, types, import floors, spelling, workflow files, notebooks in step
+CHECKS := style types floors spelling workflows
+lint: $(READY)  ## format, style, types, import floors, spelling, workflow files
+	@$(MAKE) --no-print-directory --jobs 2 --keep-going --output-sync=target $(CHECKS)
+
+style:
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
+types:
 	$(BIN)/mypy
+floors:
 	$(BIN)/lint-imports
+spelling:
 	$(BIN)/codespell
+workflows:
 	$(BIN)/check-jsonschema --builtin-schema vendor.github-workflows .github/workflows/*.yml
 	$(BIN)/zizmor --offline --quiet .github/workflows
-	$(BIN)/python tools/notebooks/sync_notebooks.py --check
 
 notebooks: $(READY)  ## write the executed .ipynb beside each chapter
 	$(BIN)/python tools/notebooks/sync_notebooks.py
@@ -94,7 +102,7 @@ pdf: book $(PARITY_READY)  ## print the whole book into _build/plainformer.pdf, 
 	$(PARITY)/bin/python tools/make_pdf.py
 
 parity: $(PARITY_READY)  ## compare with PyTorch and Hugging Face (installs them into .venv-parity)
-	$(PARITY)/bin/pytest tests/parity
+	$(PARITY)/bin/pytest tests/parity $(WORKERS) --dist loadfile
 
 browser: book $(PARITY_READY)  ## try the built site in headless Chromium
 	$(PARITY)/bin/pytest tests/browser $(WORKERS)

@@ -6,6 +6,7 @@ No weights are kept: the numbers are the result. `recurrent.json` holds them.
 import json
 import sys
 import time
+from bisect import bisect_left
 from functools import cache
 from pathlib import Path
 from typing import Literal, NamedTuple
@@ -67,7 +68,9 @@ def width_for(kind: Literal["rnn", "lstm", "gru"], task: Task) -> int:
         config = RecurrentConfig(task.vocab_size, width, kind)
         return pf.count_parameters(eqx.filter_eval_shape(RecurrentModel, config, key=jax.random.key(0))) - wanted
 
-    return min(range(16, 513), key=lambda width: abs(surplus(width)))
+    widths = range(16, 513)
+    first_above = bisect_left(widths, 0, key=surplus)
+    return min(widths[max(first_above - 1, 0) : first_above + 1], key=lambda width: abs(surplus(width)))
 
 
 @cache

@@ -1,0 +1,83 @@
+"""What `make book` recorded of the chapters that it executed; alone, print the processor time of their cells.
+
+    python tools/notebooks/recorded.py        each chapter, and its cells above one second
+    python tools/notebooks/recorded.py 02     only chapters whose name begins with 02
+
+The seconds are those of the kernel's process: with two chapters at once, and whatever else the machine does, they
+stay what they are. Compiling is part of them, so they are largest where no compiled program was kept (`make clean`).
+"""
+
+import functools
+import sys
+from pathlib import Path
+from typing import NamedTuple
+
+from book import ROOT, read_cells
+from fresh_outputs import fingerprint
+from jupyter_cache import get_cache
+from nbformat import NotebookNode
+
+# The budget, in seconds of processor time. What takes longer is a recorded run: a script in tools/models, with a card.
+CELL, CHAPTER = 8, 40
+
+fingerprint_of = functools.cache(fingerprint)
+
+
+class Recorded(NamedTuple):
+    """The code cells of a chapter, as they were executed, and the processor time of each, in seconds."""
+
+    cells: list[NotebookNode]
+    seconds: list[float]
+
+
+def recorded(chapter: Path) -> Recorded | None:
+    """Return what was recorded of a chapter as it stands now, with the package as it stands now."""
+    root = chapter.parents[1]
+    folder = root / "_build" / ".jupyter_cache" / fingerprint_of(root)
+    if not folder.is_dir() or not chapter.is_file():
+        return None
+    cache = get_cache(folder)
+    try:
+        record = cache.match_cache_notebook(read_cells(chapter.read_text(encoding="utf-8")))
+    except KeyError:
+        return None
+    if "cell_seconds" not in record.data:  # Sphinx executed it, after it had failed once
+        return None
+    return Recorded(cache.get_cache_bundle(record.pk).nb.cells, record.data["cell_seconds"])
+
+
+def dearest(chapter: Recorded) -> list[str]:
+    """Say what each cell cost, the dearest first."""
+    numbered = enumerate(zip(chapter.cells, chapter.seconds, strict=True), start=1)
+    ordered = sorted(numbered, key=lambda entry: -entry[1][1])
+    return [
+        f"{seconds:7.1f} s  cell {number}: {cell.source.splitlines()[0][:70]}" for number, (cell, seconds) in ordered
+    ]
+
+
+def over_budget(chapter: Recorded) -> str:
+    """Say by how much a chapter is over its budget, and name its five dearest cells; nothing if it is within."""
+    whole, cell = sum(chapter.seconds), max(chapter.seconds)
+    if whole <= CHAPTER and cell <= CELL:
+        return ""
+    told = f"{whole:.1f} s of processor time (expected at most {CHAPTER}), {cell:.1f} in one cell (at most {CELL}):"
+    advice = "make them smaller, or a recorded run, as CONTRIBUTING.md says"
+    return "\n".join([told, *dearest(chapter)[:5], advice])
+
+
+def main() -> None:
+    """Print one line for each chapter, and below it its cells above one second."""
+    total = 0.0
+    for file in sorted((ROOT / "chapters").glob(f"{''.join(sys.argv[1:])}*_*.md")):
+        if chapter := recorded(file):
+            total += sum(chapter.seconds)
+            print(f"{sum(chapter.seconds):7.1f} s  {file.stem}")
+            shown = [line for line in dearest(chapter) if float(line.split()[0]) > 1]
+            print(*(f"         {line}" for line in shown), sep="\n", end="\n" if shown else "")
+        else:
+            print(f"      ? s  {file.stem}: run `make book`, which executes it")
+    print(f"{total:7.1f} s  in all")
+
+
+if __name__ == "__main__":
+    main()
