@@ -1,9 +1,8 @@
 """One style sheet, in order, without what no page can use, and the same when it is made again."""
 
 from pathlib import Path
-from types import SimpleNamespace
 
-from style_sheet import blocks, finish, linked, prune, read
+from book_weight.style_sheet import blocks, common_sheets, link_once, linked, prune, read, write_sheet
 
 
 def test_blocks_keep_braces_in_their_places():
@@ -51,14 +50,13 @@ def test_finish_links_once_and_leaves_what_it_made(tmp_path: Path):
     (tmp_path / "page.html").write_text(f'{head}<p class="one two some">', encoding="utf-8")
     head = "".join(link.format("../", name) for name in ("one", "some", "two"))
     (tmp_path / "sub/page.html").write_text(f"{head}<p>", encoding="utf-8")
-    site = SimpleNamespace(outdir=tmp_path, srcdir=tmp_path / "own", builder=SimpleNamespace(format="html"))
 
-    finish(site, None)
+    pages = {file: file.read_text("utf-8") for file in tmp_path.rglob("*.html")}
+    sheets = common_sheets(pages.values())
+    digest = write_sheet(list(pages.values()), sheets, tmp_path / "own", tmp_path / "_static")
     assert (tmp_path / "_static/site.css").read_text("utf-8") == ".one{x:y}\n.two{x:y}"
-    page = (tmp_path / "sub/page.html").read_text("utf-8")
+    page = link_once(pages[tmp_path / "sub/page.html"], sheets, digest)
     assert page.count("<link") == 2
     assert page.index("../_static/site.css?v=") < page.index("../_static/some.css")
     assert linked(page) == ["one.css", "two.css", "some.css"]
-
-    finish(site, None)
-    assert (tmp_path / "sub/page.html").read_text("utf-8") == page
+    assert link_once(page, sheets, digest) == page

@@ -9,10 +9,8 @@ import hashlib
 import html
 import posixpath
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
-
-from sphinx.application import Sphinx
 
 SHEET = "site.css"
 LINK = re.compile(r'[ \t]*<link\b[^>]*\bhref="([^"?]*_static/)([^"?]+\.css)(?:\?[^"]*)?"[^>]*>\n?')
@@ -107,34 +105,26 @@ def names_of_classes(pages: list[str], scripts: list[str]) -> set[str]:
 
 def link_once(page: str, sheets: list[str], digest: str) -> str:
     """Put the link to the one sheet where the first of its parts was linked."""
-    first = next(link for link in LINK.finditer(page) if OF.search(link[0]) or link[2] in sheets)
+    first = next((link for link in LINK.finditer(page) if OF.search(link[0]) or link[2] in sheets), None)
+    if first is None:
+        return page
     parts = html.escape(" ".join(sheets))
     one = f'<link rel="stylesheet" href="{first[1]}{SHEET}?v={digest}" data-of="{parts}" />\n'
     rest = LINK.sub(lambda link: "" if OF.search(link[0]) or link[2] in sheets else link[0], page[first.end() :])
     return page[: first.start()] + one + rest
 
 
-def finish(app: Sphinx, exception: Exception | None) -> None:
-    if exception is not None or app.builder.format != "html":
-        return
-    site = Path(app.outdir)
-    static = site / "_static"
-    files = [file for file in sorted(site.rglob("*.html")) if static not in file.parents]
-    pages = {file: file.read_text(encoding="utf-8") for file in files}
-    links = {file: linked(page) for file, page in pages.items()}
-    common = [sheet for sheet in links[files[0]] if all(sheet in others for others in links.values())]
+def common_sheets(pages: Iterable[str]) -> list[str]:
+    """The sheets that every page links to, in order."""
+    first, *others = map(linked, pages)
+    return [sheet for sheet in first if all(sheet in other for other in others)]
+
+
+def write_sheet(pages: list[str], sheets: list[str], own: Path, static: Path) -> str:
+    """Write the one sheet and return a mark of what it holds."""
     scripts = [file.read_text(encoding="utf-8") for file in static.rglob("*js") if file.suffix in {".js", ".mjs"}]
     # The book's own come from where they are written: where no page has changed, Sphinx does not copy them.
-    whole = "\n".join(read([Path(app.srcdir) / "_static", static], sheet) for sheet in common)
-    text = prune(whole, names_of_classes(list(pages.values()), scripts))
+    whole = "\n".join(read([own, static], sheet) for sheet in sheets)
+    text = prune(whole, names_of_classes(pages, scripts))
     (static / SHEET).write_text(text, encoding="utf-8")
-    digest = hashlib.sha256(text.encode()).hexdigest()[:8]
-    for file, page in pages.items():
-        if (changed := link_once(page, common, digest)) != page:
-            file.write_text(changed, encoding="utf-8")
-
-
-def setup(app: Sphinx) -> dict:
-    # After Sphinx and the theme have copied their files.
-    app.connect("build-finished", finish, priority=830)
-    return {"parallel_read_safe": True, "parallel_write_safe": True}
+    return hashlib.sha256(text.encode()).hexdigest()[:8]

@@ -71,9 +71,3 @@ def execute(app: Sphinx) -> None:
                 LOGGER.info("executed %s in %.0f s", Path(chapter.uri).name, result.time)
                 notebook = CacheBundleIn(chapter.nb, chapter.uri, data={"execution_seconds": result.time})
                 cache.cache_notebook_bundle(notebook, check_validity=False, overwrite=True)
-
-
-def setup(app: Sphinx) -> dict:
-    app.connect("config-inited", choose_cache)
-    app.connect("builder-inited", execute)
-    return {"parallel_read_safe": True, "parallel_write_safe": True}
