@@ -16,8 +16,7 @@ from . import light_pages
 from .icons import THEME, write_icons
 from .mathematics import SUBSET, write_font
 from .search_index import copy_scripts, write_index
-from .small_scripts import make_small
-from .style_sheet import common_sheets, link_once, write_sheet
+from .style_sheet import common_sheets, link_once, names, write_sheet
 
 LOGGER = logging.getLogger(__name__)
 OPTIONS = "documentation_options.js"
@@ -32,8 +31,10 @@ def finish(app: Sphinx, exception: Exception | None) -> None:
     written = {file: file.read_text("utf-8") for file in sorted(site.rglob("*.html")) if static not in file.parents}
 
     copy_scripts(site)
+    copy_sheets(app)
+    scripts = [file.read_text("utf-8") for file in static.rglob("*js") if file.suffix in {".js", ".mjs"}]
     sheets = common_sheets(written.values())
-    digest = write_sheet(list(written.values()), sheets, Path(app.srcdir) / "_static", static)
+    digest = write_sheet(sheets, names(written.values(), scripts), static)
     options = (static / OPTIONS).read_text(encoding="utf-8")
     for file, page in written.items():
         if (changed := through(changes(file, options, sheets, digest), page)) != page:
@@ -44,7 +45,6 @@ def finish(app: Sphinx, exception: Exception | None) -> None:
     write_index(app)
     write_theme_script(static)
     offer_notebooks(app)
-    make_small(static)
 
 
 # --- The pages ------------------------------------------------------------------------------------------------
@@ -70,6 +70,12 @@ def through(steps: list[Callable[[str], str]], page: str) -> str:
 
 
 # --- The files beside them ------------------------------------------------------------------------------------
+
+
+def copy_sheets(app: Sphinx) -> None:
+    """Where no page has changed, Sphinx does not copy the book's own."""
+    for sheet in (Path(app.srcdir) / "_static").glob("*.css"):
+        shutil.copy(sheet, Path(app.outdir) / "_static")
 
 
 def write_theme_script(static: Path) -> None:

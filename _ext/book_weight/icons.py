@@ -3,7 +3,6 @@
 Which ones are left says the site's style sheet, in which `style_sheet.py` has kept the rules of those that occur.
 """
 
-import re
 from pathlib import Path
 
 import pydata_sphinx_theme
@@ -15,7 +14,6 @@ from .style_sheet import SHEET
 # What has been cut down in the site would lack what a new page needs, so it is always made from the theme's own.
 THEME = Path(pydata_sphinx_theme.__file__).parent / "theme/pydata_sphinx_theme/static"
 FONTS = "vendor/fontawesome/webfonts"
-WRITTEN = re.compile(r'"\\([ef][0-9a-f]{3})"')
 
 
 def shrink(source: Path, target: Path, characters: set[int]) -> None:
@@ -30,6 +28,6 @@ def shrink(source: Path, target: Path, characters: set[int]) -> None:
 
 def write_icons(static: Path) -> None:
     sheet = (static / SHEET).read_text(encoding="utf-8")
-    characters = {int(code, 16) for code in WRITTEN.findall(sheet)}
+    characters = {ord(sign) for sign in sheet if "\ue000" <= sign <= "\uf8ff"}  # signs of no language
     for file in (THEME / FONTS).glob("*.woff2"):
         shrink(file, static / FONTS / file.name, characters)
