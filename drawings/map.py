@@ -1,6 +1,7 @@
 """The map of the machine that stands at the top of each chapter: every part leads to its chapter.
 
-`_ext/chapter_map.py` turns what is marked with `data-chapter` into links. One map is for a wide page, one for a phone.
+`_ext/book_meaning/chapter_map.py` turns what is marked with `data-chapter` into links. One map is for a wide page, one
+for a phone.
 """
 
 from xml.etree import ElementTree

@@ -8,11 +8,12 @@ from pathlib import Path
 import nbformat
 import pytest
 import sync_notebooks
-from book import ROOT, Book, read_cells
+from book import ROOT, Book
+from book_meaning.equation_claims import implementations, mentions, missing, proofs
+from book_meaning.listing import find
+from chapter_cells import read_cells
 from count_listings import names_listed
 from docutils import nodes
-from equation_claims import implementations, mentions, missing, proofs
-from listing import find
 from raw_markup import raw_markup
 from words_kept import words_lost
 

@@ -15,7 +15,7 @@ import jax.numpy as jnp
 import matplotlib.pyplot as plt
 import pytest
 from book import ROOT
-from equation_claims import docstrings
+from book_meaning.equation_claims import docstrings
 
 import plainformer as pf
 

@@ -36,7 +36,7 @@ def test_each_is_shown_once():
     pages = "".join(page.read_text("utf-8") for page in (ROOT / "chapters").glob("*.md"))
     shown = re.findall(r"^```{drawing} (\w+)$", pages, re.MULTILINE)
     landing = re.findall(r"drawings/(landing_\w+)\.svg", (ROOT / "index.md").read_text("utf-8"))
-    # The map stands on every chapter's page, by `_ext/chapter_map.py`.
+    # The map stands on every chapter's page, by `_ext/book_meaning/chapter_map.py`.
     wanted = sorted(name for name in FILES if not name.startswith("map_"))
     assert sorted(f"{name}.svg" for name in [*shown, *landing]) == wanted
 

@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 from book import ROOT
-from equation_claims import implementations, mentions, missing, proofs
+from book_meaning.equation_claims import implementations, mentions, missing, proofs
 
 CONF = f"""\
 import sys
 sys.path.insert(0, {str(ROOT / "_ext")!r})
-extensions = ["myst_parser", "equation_index"]
+extensions = ["myst_parser", "book_meaning"]
 exclude_patterns = ["_build"]
 myst_enable_extensions = ["dollarmath"]
 html_theme = "sphinx_book_theme"
@@ -137,7 +137,7 @@ def test_equation_without_code_and_test_is_a_warning_at_the_equation(tmp_path):
     write(tmp_path)
     for name, before, after in [("src/toy/words.py", "Implements", "See"), ("tests/test_words.py", "sum", "other")]:
         (tmp_path / name).write_text(FILES[name].replace(before, after))
-    first, second = build(tmp_path, "-b", "dummy").splitlines()
+    first, second = build(tmp_path).splitlines()
     here = f"{tmp_path}/chapters/00_words.md:5: WARNING: equation index: "
     assert first.startswith(here + "no docstring says that it implements eq-words-sum")
     assert second.startswith(here + "no test is marked pytest.mark.equation with eq-words-sum")
@@ -145,7 +145,7 @@ def test_equation_without_code_and_test_is_a_warning_at_the_equation(tmp_path):
 
 def test_code_without_an_entry_in_the_reference_is_a_warning(tmp_path):
     write(tmp_path, api="# API\n")
-    assert "reference target not found: toy.words.Adder.add" in build(tmp_path, "-b", "dummy")
+    assert "reference target not found: toy.words.Adder.add" in build(tmp_path)
 
 
 def test_index_is_made_anew_when_what_it_lists_has_changed(tmp_path):

@@ -3,8 +3,8 @@
 import gc
 from types import SimpleNamespace
 
-import fresh_outputs
 import pytest
+from book_running import fresh_outputs
 from jupyter_cache import get_cache
 
 CHAPTER = """---

@@ -1,8 +1,8 @@
 """Terms of the glossary in running text: what counts as one, and what becomes of a sentence."""
 
 import pytest
+from book_meaning.glossary_links import linked, pattern
 from docutils import nodes
-from glossary_links import linked, pattern
 
 TERMS = ["multi-head attention", "causal mask", "vocabulary", "attention", "softmax", "logits", "mask", "ReLU"]
 FOUND = pattern(TERMS)

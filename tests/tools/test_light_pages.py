@@ -3,7 +3,8 @@
 from pathlib import Path
 
 import pytest
-from light_pages import lighten, size_of
+from book_weight.finish import changes, through
+from book_weight.light_pages import size_of
 from PIL import Image
 
 OPTIONS = "const DOCUMENTATION_OPTIONS = {};"
@@ -18,8 +19,9 @@ def page(tmp_path: Path):
     (tmp_path / "_images/b.svg").write_text(svg, encoding="utf-8")
 
     def light(text: str) -> str:
-        once = lighten(text, tmp_path / "page.html", OPTIONS)
-        assert lighten(once, tmp_path / "page.html", OPTIONS) == once
+        steps = changes(tmp_path / "page.html", OPTIONS, [], "")
+        once = through(steps, text)
+        assert through(steps, once) == once
         return once.strip()
 
     return light

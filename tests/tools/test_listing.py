@@ -8,8 +8,8 @@ from textwrap import dedent
 
 import pytest
 from book import ROOT
+from book_meaning.listing import computing_part, find
 from count_listings import computing_lines
-from listing import computing_part, find
 
 MODULE = '''\
 """A module."""
@@ -40,7 +40,7 @@ def twice(x): ...
 CONF = f"""\
 import sys
 sys.path.insert(0, {str(ROOT / "_ext")!r})
-extensions = ["myst_parser", "listing"]
+extensions = ["myst_parser", "book_meaning"]
 html_theme = "sphinx_book_theme"
 html_theme_options = {{"repository_url": "https://github.com/owner/name"}}
 """

@@ -46,8 +46,7 @@ def test_numbers_are_those_of_the_executed_site(root, book):
     (root / "conf.py").write_text(
         f"import sys; sys.path.insert(0, {str(ROOT / '_ext')!r})\n"
         "extensions = ['myst_nb', 'sphinx_external_toc', 'sphinx_design', 'sphinx_exercise', 'sphinx_proof',"
-        " 'sphinxcontrib.bibtex',"
-        " 'drawing', 'listing', 'live_figure']\n"
+        " 'sphinxcontrib.bibtex', 'book_meaning']\n"
         "bibtex_bibfiles = ['references.bib']; external_toc_path = '_toc.yml'; nb_execution_mode = 'force'\n"
         "myst_enable_extensions = ['colon_fence', 'dollarmath', 'amsmath', 'deflist']\n"
         "html_theme_options = {'repository_url': 'https://github.com/owner/name'}\n"

@@ -1,8 +1,8 @@
 """The search looks through sections, terms and entries: their words, without code, and formulas as one types them."""
 
 import pytest
+from book_weight.search_index import entries, name_sections, typed
 from docutils import nodes
-from search_index import entries, name_sections, typed
 from sphinx import addnodes
 
 

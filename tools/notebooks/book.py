@@ -9,7 +9,6 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
-import nbformat
 import yaml
 
 if TYPE_CHECKING:
@@ -27,31 +26,16 @@ EXTENSIONS = [
     "sphinx_exercise",
     "sphinx_proof",
     "sphinxcontrib.bibtex",
-    "addresses",
-    "citations",
-    "drawing",
-    "listing",
-    "live_figure",
+    "book_meaning",
     "notebook_builder",
 ]
-
-
-def read_cells(text: str) -> nbformat.NotebookNode:
-    """Read a page as a notebook; a cell that draws a figure is given a picture, so that Sphinx numbers it."""
-    from myst_nb.core.read import read_myst_markdown_notebook  # type: ignore[import-untyped]
-
-    notebook = read_myst_markdown_notebook(text, add_source_map=True)
-    for cell in notebook.cells:
-        if cell.metadata.get("mystnb", {}).get("figure"):
-            cell.outputs = [nbformat.v4.new_output("display_data", {"image/svg+xml": "<svg/>"})]
-    return notebook
 
 
 class Book:
     """The book at `root`, with the site's own configuration."""
 
     def __init__(self, root: Path = ROOT) -> None:
-        from addresses import site_address
+        from book_meaning.addresses import site_address
 
         self.root = root
         config = yaml.safe_load((root / "_config.yml").read_text(encoding="utf-8"))
@@ -71,7 +55,7 @@ class Book:
         )
         config["extensions"] = EXTENSIONS
         config["nb_execution_mode"] = "off"
-        config["nb_custom_formats"] = {".md": ["book.read_cells", {}]}
+        config["nb_custom_formats"] = {".md": ["chapter_cells.read_cells", {}]}
         config["nb_mime_priority_overrides"] = [("notebooks", "image/svg+xml", 1)]
         log = io.StringIO()
         with warnings.catch_warnings(), TemporaryDirectory() as folder, patch_docutils(), docutils_namespace():

@@ -8,7 +8,7 @@ import re
 from pathlib import Path
 
 from book import ROOT
-from listing import find
+from book_meaning.listing import find
 
 
 def computing_lines(code: str) -> int:

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from itertools import groupby
 from pathlib import Path
 
-from book import read_cells
+from chapter_cells import read_cells
 from docutils import nodes
 from nbformat import NotebookNode
 from nbformat.v4 import new_code_cell, new_markdown_cell

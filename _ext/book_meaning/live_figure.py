@@ -119,14 +119,15 @@ def copy_widgets(app: Sphinx) -> None:
     static, source = Path(app.outdir) / "_static", Path(app.srcdir)
     for folder, unwanted in {"widgets": "*.png", "models": "*.[!s]*"}.items():  # of models, the .safetensors
         shutil.rmtree(static / folder, ignore_errors=True)
-        shutil.copytree(source / folder, static / folder, ignore=shutil.ignore_patterns(unwanted))
+        if (source / folder).is_dir():
+            shutil.copytree(source / folder, static / folder, ignore=shutil.ignore_patterns(unwanted))
+    (static / "widgets").mkdir(parents=True, exist_ok=True)
     shutil.copy(LOADER, static / "widgets")
 
 
-def setup(app: Sphinx) -> dict:
+def connect(app: Sphinx) -> None:
     plain = (visit_plain, visit_plain)
     app.add_node(live_figure, html=(visit_html, depart_html), latex=plain, text=plain, man=plain, texinfo=plain)
     app.add_directive("live-figure", LiveFigure)
     app.connect("builder-inited", copy_widgets)
     app.connect("html-page-context", add_loader)
-    return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -94,7 +94,6 @@ class PutIntoPage(SphinxPostTransform):
                 image.replace_self(written(in_page(Path(self.app.srcdir), file.stem)))
 
 
-def setup(app: Sphinx) -> dict:
+def connect(app: Sphinx) -> None:
     app.add_directive("drawing", Drawing)
     app.add_post_transform(PutIntoPage)
-    return {"parallel_read_safe": True, "parallel_write_safe": True}

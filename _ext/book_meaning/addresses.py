@@ -37,7 +37,6 @@ def fill_in(app: Sphinx, docname: str, source: list[str]) -> None:
     source[0] = re.sub(r"\{\{ (repository|site) \}\}", lambda found: values[found[1]], source[0])
 
 
-def setup(app: Sphinx) -> dict:
+def connect(app: Sphinx) -> None:
     app.connect("config-inited", set_addresses)
     app.connect("source-read", fill_in)
-    return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -14,9 +14,10 @@ from pathlib import Path
 from xml.etree import ElementTree
 
 from docutils import nodes
-from mathematics import to_mathml
 from sphinx import addnodes
 from sphinx.application import Sphinx
+
+from .mathematics import to_mathml
 
 HERE = Path(__file__).parent
 INDEX = "_static/search.json"
@@ -151,18 +152,10 @@ def numbered(number: tuple[int, ...] | None, title: str) -> str:
     return f"{'.'.join(map(str, number))}. {title}" if number else title
 
 
-def finish(app: Sphinx, exception: Exception | None) -> None:
-    if exception is None and app.builder.format == "html":
-        write_index(app)
-        for script in SCRIPTS:
-            shutil.copy(HERE / script, Path(app.outdir) / "_static")
+def copy_scripts(site: Path) -> None:
+    for script in SCRIPTS:
+        shutil.copy(HERE / script, site / "_static")
 
 
 def add_script(app: Sphinx, pagename: str, templatename: str, context: dict, doctree) -> None:
     app.add_js_file("page.mjs", type="module")
-
-
-def setup(app: Sphinx) -> dict:
-    app.connect("html-page-context", add_script)
-    app.connect("build-finished", finish, priority=820)
-    return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -32,8 +32,7 @@ def complete(app: Sphinx, pagename: str, templatename: str, context: dict, doctr
         context["docstitle"] = ""
 
 
-def setup(app: Sphinx) -> dict:
+def connect(app: Sphinx) -> None:
     app.add_config_value("book_title", app.config.project, "html")
     app.connect("html-page-context", complete, priority=900)  # after what writes the description
     app.add_js_file("reading.mjs", type="module")
-    return {"parallel_read_safe": True, "parallel_write_safe": True}

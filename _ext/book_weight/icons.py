@@ -3,19 +3,17 @@
 Which ones are left says the site's style sheet, in which `style_sheet.py` has kept the rules of those that occur.
 """
 
-import re
 from pathlib import Path
 
 import pydata_sphinx_theme
 from fontTools import subset
 from fontTools.ttLib import TTFont
-from sphinx.application import Sphinx
-from style_sheet import SHEET
+
+from .style_sheet import SHEET
 
 # What has been cut down in the site would lack what a new page needs, so it is always made from the theme's own.
 THEME = Path(pydata_sphinx_theme.__file__).parent / "theme/pydata_sphinx_theme/static"
 FONTS = "vendor/fontawesome/webfonts"
-WRITTEN = re.compile(r'"\\([ef][0-9a-f]{3})"')
 
 
 def shrink(source: Path, target: Path, characters: set[int]) -> None:
@@ -28,16 +26,8 @@ def shrink(source: Path, target: Path, characters: set[int]) -> None:
     font.save(target)
 
 
-def finish(app: Sphinx, exception: Exception | None) -> None:
-    if exception is None and app.builder.format == "html":
-        static = Path(app.outdir) / "_static"
-        sheet = (static / SHEET).read_text(encoding="utf-8")
-        characters = {int(code, 16) for code in WRITTEN.findall(sheet)}
-        for file in (THEME / FONTS).glob("*.woff2"):
-            shrink(file, static / FONTS / file.name, characters)
-
-
-def setup(app: Sphinx) -> dict:
-    # After the style sheet has been put together.
-    app.connect("build-finished", finish, priority=840)
-    return {"parallel_read_safe": True, "parallel_write_safe": True}
+def write_icons(static: Path) -> None:
+    sheet = (static / SHEET).read_text(encoding="utf-8")
+    characters = {ord(sign) for sign in sheet if "\ue000" <= sign <= "\uf8ff"}  # signs of no language
+    for file in (THEME / FONTS).glob("*.woff2"):
+        shrink(file, static / FONTS / file.name, characters)

@@ -102,9 +102,3 @@ def execute(app: Sphinx) -> None:
                 cache.cache_notebook_bundle(
                     CacheBundleIn(chapter.nb, chapter.uri, data=data), check_validity=False, overwrite=True
                 )
-
-
-def setup(app: Sphinx) -> dict:
-    app.connect("config-inited", choose_cache)
-    app.connect("builder-inited", execute)
-    return {"parallel_read_safe": True, "parallel_write_safe": True}

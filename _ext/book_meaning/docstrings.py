@@ -59,9 +59,8 @@ def leave_types_plain(app: Sphinx, env, node: nodes.Element, content: nodes.Node
     return None
 
 
-def setup(app: Sphinx) -> dict:
+def connect(app: Sphinx) -> None:
     app.connect("autodoc-process-docstring", tidy_docstring)
     app.connect("autodoc-process-signature", tidy_signature)
     app.connect("missing-reference", find_public_name)
     app.connect("missing-reference", leave_types_plain)
-    return {"parallel_read_safe": True, "parallel_write_safe": True}

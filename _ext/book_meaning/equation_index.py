@@ -9,16 +9,18 @@ import re
 from collections.abc import Iterator
 from itertools import groupby
 from pathlib import Path, PurePosixPath
+from typing import Any
 
-from addresses import source_address
 from docutils import nodes
-from equation_claims import Place, implementations, is_definition, missing, proofs
 from sphinx import addnodes
 from sphinx.application import Sphinx
 from sphinx.environment import BuildEnvironment
 from sphinx.transforms.post_transforms import SphinxPostTransform
 from sphinx.util import logging
 from sphinx.util.docutils import SphinxDirective
+
+from .addresses import source_address
+from .equation_claims import Place, implementations, is_definition, missing, proofs
 
 LOGGER = logging.getLogger(__name__)
 PAGE = "appendix/equations"
@@ -63,6 +65,7 @@ class MakeIndex(SphinxPostTransform):
     """Put in the tables and the links, before Sphinx resolves references: those in the tables are Sphinx's own."""
 
     default_priority = 5
+    formats = ("html",)
 
     def run(self, **kwargs) -> None:
         for index in list(self.document.findall(equation_index)):
@@ -183,25 +186,26 @@ def visit_nothing(self, node: nodes.Element) -> None:
 
 def note_claims(app: Sphinx, env: BuildEnvironment, added: set, changed: set, removed: set) -> list[str]:
     """Read the claims. The index depends on all pages and all claims: it is out of date when any of them changed."""
+    if app.builder.format != "html":
+        return []
     root = Path(app.srcdir)
     before, env.equation_claims = getattr(env, "equation_claims", None), (implementations(root), proofs(root))
     return [PAGE] if added or changed or removed or env.equation_claims != before else []
 
 
 def warn_of_missing(app: Sphinx, env: BuildEnvironment) -> None:
-    for _, equation in all_labelled(env):
+    for _, equation in all_labelled(env) if app.builder.format == "html" else ():
         for complaint in missing(equation["label"], *env.equation_claims):
             message = "equation index: %s (or end the label in -definition)"
             LOGGER.warning(message, complaint, location=equation, type="equation-index", subtype="missing")
 
 
-def setup(app: Sphinx) -> dict:
+def connect(app: Sphinx) -> None:
     nothing = (visit_nothing, visit_nothing)
-    writers = {"latex": nothing, "text": nothing, "man": nothing, "texinfo": nothing}
+    writers: dict[str, Any] = {"latex": nothing, "text": nothing, "man": nothing, "texinfo": nothing}
     app.add_node(equation_index, html=nothing, **writers)
     app.add_node(row_link, html=(visit_html, visit_nothing), **writers)
     app.add_directive("equation-index", EquationIndex)
     app.add_post_transform(MakeIndex)
     app.connect("env-get-outdated", note_claims)
     app.connect("env-check-consistency", warn_of_missing)
-    return {"parallel_read_safe": True, "parallel_write_safe": True}

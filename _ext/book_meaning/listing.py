@@ -14,11 +14,12 @@ from pathlib import Path
 from textwrap import dedent
 from typing import NamedTuple
 
-from addresses import source_address
 from docutils import nodes
-from equation_claims import Place
 from sphinx.application import Sphinx
 from sphinx.util.docutils import SphinxDirective
+
+from .addresses import source_address
+from .equation_claims import Place
 
 Definition = ast.FunctionDef | ast.ClassDef
 CHECKING_DECORATORS = {"checked", "jaxtyped"}
@@ -192,6 +193,5 @@ def only_checks(node: ast.AST) -> bool:
     return False
 
 
-def setup(app: Sphinx) -> dict:
+def connect(app: Sphinx) -> None:
     app.add_directive("listing", ListingDirective)
-    return {"parallel_read_safe": True, "parallel_write_safe": True}

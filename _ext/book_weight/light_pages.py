@@ -12,7 +12,6 @@ from urllib.parse import unquote, urlsplit
 from xml.etree import ElementTree
 
 from PIL import Image
-from sphinx.application import Sphinx
 
 # Sphinx's own search, in whose place stands `search.mjs`; and icons as a script, in whose place stands a font.
 UNUSED = ("searchtools.js", "language_data.js", "searchindex.js", "sphinx_highlight.js", "fontawesome.js")
@@ -29,17 +28,9 @@ PICTURE = re.compile(r'<img\b(?![^>]*\bwidth=)([^>]*?)\bsrc="([^"]+)"([^>]*?)\s*
 POINT = 4 / 3  # of a typographer, in pixels
 
 
-def lighten(page: str, file: Path, options: str) -> str:
-    """Return a page as it should be sent; `file` says where it lies, `options` what Sphinx's scripts are told."""
-    page = set_scripts(page, options)
-    page = re.sub(r'<link rel="preload" as="script"[^>]*>\n?', "", page)  # a script that waits is in no hurry
-    page = one_viewport(page)
-    page = PICTURE.sub(lambda found: sized(found, file), page)
-    page = page.replace("<h1></h1>", "")
-    return re.sub(r"<title>(.+?) &#8212; \1</title>", r"<title>\1</title>", page)
+def scripts_that_wait(page: str, options: str) -> str:
+    """Let scripts wait, and drop those without use; `options` is what Sphinx's own are told."""
 
-
-def set_scripts(page: str, options: str) -> str:
     def change(found: re.Match) -> str:
         before, address, after = found.groups()
         name = Path(urlsplit(address).path).name
@@ -53,12 +44,32 @@ def set_scripts(page: str, options: str) -> str:
     return SCRIPT.sub(change, page)
 
 
+def without_hurry(page: str) -> str:
+    """A script that waits is not fetched ahead."""
+    return re.sub(r'<link rel="preload" as="script"[^>]*>\n?', "", page)
+
+
 def one_viewport(page: str) -> str:
     first, *rest = re.split(r'(?=<meta name="viewport")', page)
     if not rest:
         return page
     kept, *others = rest
     return first + kept + "".join(re.sub(r"^<meta[^>]*>\n?", "", other) for other in others)
+
+
+def titles_once(page: str) -> str:
+    """Without empty headings, and with the book's name once in the title of the tab."""
+    return re.sub(r"<title>(.+?) &#8212; \1</title>", r"<title>\1</title>", page.replace("<h1></h1>", ""))
+
+
+def without_old_roles(page: str) -> str:
+    """The bibliography is given roles that assistive technology no longer supports, or not in that place."""
+    return page.replace(' role="doc-biblioentry"', "").replace(' role="list" class="citation-list"', "")
+
+
+def sized_pictures(page: str, file: Path) -> str:
+    """Tell pictures their size; `file` says where the page lies."""
+    return PICTURE.sub(lambda found: sized(found, file), page)
 
 
 def sized(picture: re.Match, page: Path) -> str:
@@ -85,19 +96,3 @@ def size_of(file: Path) -> tuple[int, int] | None:
         return round(width), round(height)
     box = root.get("viewBox", "").split()
     return (round(float(box[2])), round(float(box[3]))) if len(box) == 4 else None
-
-
-def finish(app: Sphinx, exception: Exception | None) -> None:
-    if exception is not None or app.builder.format != "html":
-        return
-    options = (Path(app.outdir) / "_static" / OPTIONS).read_text(encoding="utf-8")
-    for file in sorted(Path(app.outdir).rglob("*.html")):
-        if "_static" not in file.parts:
-            page = file.read_text(encoding="utf-8")
-            if (light := lighten(page, file, options)) != page:
-                file.write_text(light, encoding="utf-8")
-
-
-def setup(app: Sphinx) -> dict:
-    app.connect("build-finished", finish, priority=850)
-    return {"parallel_read_safe": True, "parallel_write_safe": True}

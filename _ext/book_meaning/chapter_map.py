@@ -8,8 +8,9 @@ from pathlib import Path
 from xml.etree import ElementTree
 
 from docutils import nodes
-from drawing import in_page
 from sphinx.application import Sphinx
+
+from .drawing import in_page
 
 FOLDER = "chapters/"
 
@@ -28,7 +29,8 @@ def linked(app: Sphinx, name: str, docname: str) -> str:
 
 
 def has_part(root: Path, docname: str) -> bool:
-    return docname.startswith(FOLDER) and docname.removeprefix(FOLDER) in (root / "drawings/map_wide.svg").read_text()
+    drawn = root / "drawings/map_wide.svg"
+    return docname.startswith(FOLDER) and drawn.is_file() and docname.removeprefix(FOLDER) in drawn.read_text("utf-8")
 
 
 def navigation(app: Sphinx, docname: str) -> nodes.raw:
@@ -47,6 +49,5 @@ def put_in(app: Sphinx, doctree: nodes.document, docname: str) -> None:
         title.parent.insert(title.parent.index(title) + 1, navigation(app, docname))
 
 
-def setup(app: Sphinx) -> dict:
+def connect(app: Sphinx) -> None:
     app.connect("doctree-resolved", put_in)
-    return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -11,7 +11,7 @@ import html
 import logging as plain_logging
 import re
 import unicodedata
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import cache
 from importlib import resources
 from pathlib import Path
@@ -124,8 +124,8 @@ def keep_primes_only(font: TTFont) -> None:
                     setattr(table, shapes, {glyph: other for glyph, other in found.items() if glyph in primes})
 
 
-def write_font(site: Path) -> None:
-    pages = [file.read_text(encoding="utf-8") for file in site.rglob("*.html")]
+def write_font(pages: Iterable[str], target: Path) -> None:
+    """Write the font with what the formulas of these pages show; none where there is no formula."""
     wanted = {character for page in pages for character in characters(page)}
     if not wanted:
         return
@@ -140,12 +140,7 @@ def write_font(site: Path) -> None:
     subsetter.populate(unicodes=map(ord, wanted))
     subsetter.subset(font)
     font.flavor = "woff2"
-    font.save(site / SUBSET)
-
-
-def finish(app: Sphinx, exception: Exception | None) -> None:
-    if exception is None and app.builder.format == "html":
-        write_font(Path(app.outdir))
+    font.save(target)
 
 
 def preload_font(app: Sphinx, pagename: str, templatename: str, context: dict, doctree) -> None:
@@ -155,9 +150,6 @@ def preload_font(app: Sphinx, pagename: str, templatename: str, context: dict, d
         context["metatags"] += f'\n<link rel="preload" href="{address}" as="font" type="font/woff2" crossorigin />'
 
 
-def setup(app: Sphinx) -> dict:
+def connect(app: Sphinx) -> None:
     app.add_html_math_renderer("mathml", inline_renderers=(visit_inline, None), block_renderers=(visit_block, None))
     app.connect("html-page-context", preload_font)
-    # After Sphinx has copied its files, and before `finish_site` looks at the whole.
-    app.connect("build-finished", finish, priority=800)
-    return {"parallel_read_safe": True, "parallel_write_safe": False}

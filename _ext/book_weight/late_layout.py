@@ -6,8 +6,8 @@ side: sections that turn out higher than their place would lie over the next one
 
 import re
 
+from book_meaning.live_figure import live_figure
 from docutils import nodes
-from live_figure import live_figure
 from sphinx.application import Sphinx
 
 # Pixels on a phone, fitted to the heights of the book's sections: nine in ten are within a third of it.
@@ -41,8 +41,3 @@ def keep_places(app: Sphinx, pagename: str, templatename: str, context: dict, do
         opening = re.compile(rf'<section\b(?=[^>]*\bid="{re.escape(section["ids"][0])}")')
         style = f'<section style="--room: {AMPLE * height(section):.0f}px"'
         context["body"] = opening.sub(style, context["body"], count=1)
-
-
-def setup(app: Sphinx) -> dict:
-    app.connect("html-page-context", keep_places)
-    return {"parallel_read_safe": True, "parallel_write_safe": True}

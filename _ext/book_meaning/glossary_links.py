@@ -107,8 +107,7 @@ def note_read(app: Sphinx, env: BuildEnvironment, added: set, changed: set, remo
     return []
 
 
-def setup(app: Sphinx) -> dict:
+def connect(app: Sphinx) -> None:
     app.add_post_transform(LinkTerms)
     app.connect("env-get-outdated", note_read)
     app.connect("env-updated", write_again)
-    return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -47,10 +47,9 @@ class ListStyle(PlainStyle):
     default_label_style = AuthorYearLabels
 
 
-def setup(app: Sphinx) -> dict:
+def connect(app: Sphinx) -> None:
     referencing = "sphinxcontrib.bibtex.style.referencing"
     sphinxcontrib.bibtex.plugin.register_plugin(referencing, "author_year_round", RoundReferenceStyle)
     pybtex.plugin.register_plugin("pybtex.style.formatting", "author_year_list", ListStyle)
     # Known already: for each citation it would be looked for in every installed package, which takes seconds.
     pybtex.plugin.register_plugin("pybtex.backends", "plaintext", Backend, force=True)
-    return {"parallel_read_safe": True, "parallel_write_safe": True}
