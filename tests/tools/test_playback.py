@@ -7,13 +7,14 @@ import re
 import shutil
 from types import SimpleNamespace
 
-import fresh_outputs
 import nbformat
 import playback
 import pytest
 import recorded
 import sync_notebooks
-from book import ROOT, read_cells
+from book import ROOT
+from book_running import fresh_outputs
+from chapter_cells import read_cells
 from nbformat.v4 import new_code_cell, new_notebook
 from toy_book import HEADER
 

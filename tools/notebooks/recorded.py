@@ -12,8 +12,9 @@ import sys
 from pathlib import Path
 from typing import NamedTuple
 
-from book import ROOT, read_cells
-from fresh_outputs import fingerprint
+from book import ROOT
+from book_running.fresh_outputs import fingerprint
+from chapter_cells import read_cells
 from jupyter_cache import get_cache
 from nbformat import NotebookNode
 
