@@ -48,14 +48,14 @@ from plainformer.positions.grid import sinusoidal_positions_2d as sinusoidal_pos
 # Models (06 to 10), and texts that they write
 from plainformer.models.decoder import Decoder as Decoder, DecoderConfig as DecoderConfig
 from plainformer.models.accounting import count_parameters as count_parameters, training_flops as training_flops
-from plainformer.models.encoder import Encoder as Encoder, EncoderConfig as EncoderConfig, RowEncoder as RowEncoder
+from plainformer.models.encoder import Encoder as Encoder, EncoderConfig as EncoderConfig
 from plainformer.models.pretraining import (
     mask_tokens as mask_tokens, MaskedLanguageModel as MaskedLanguageModel, masked_token_loss as masked_token_loss,
     mean_pool as mean_pool, ClassifierConfig as ClassifierConfig, EncoderClassifier as EncoderClassifier,
     classification_loss as classification_loss)
 from plainformer.models.seq2seq import Seq2Seq as Seq2Seq, Seq2SeqConfig as Seq2SeqConfig
 from plainformer.models.vision import ViT as ViT, ViTConfig as ViTConfig
-from plainformer.models.stored import load_pretrained as load_pretrained, load_record as load_record
+from plainformer.models.stored import load_pretrained as load_pretrained
 from plainformer.generation.sampling import (
     generate as generate, next_token_probabilities as next_token_probabilities)
 from plainformer.generation.beam import beam_search as beam_search

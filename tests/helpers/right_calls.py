@@ -329,7 +329,7 @@ def of_models(_) -> dict[str, dict]:
         "ViT.logits": {"self": vit, "x": rows(SEQ, D_MODEL)},
         "models.vision.patch_kernel": {"embedding": vit.encoder.embedding, "patch_size": (2, 3), "channels": 3},
         "load_pretrained": {"name": "vision"},
-        "load_record": {"name": "recurrent"},
+        "data.load_record": {"name": "recurrent"},
         "count_parameters": {"module": DECODER},
         "training_flops": {"config": DECODER.config, "num_tokens": 10},
         "mask_tokens": {

@@ -14,6 +14,7 @@ from toy_models import drawn
 import plainformer as pf
 from plainformer.blocks.blocks import CrossBlock
 from plainformer.models.config import make_norm, make_scheme
+from plainformer.models.encoder import RowEncoder
 from plainformer.models.stack import Stack
 from plainformer.positions.grid import GridPositions
 from plainformer.positions.positions import add_positions
@@ -179,7 +180,7 @@ def test_make_scheme_makes_what_the_configuration_names():
     [
         lambda stack: new_scheme(stack),
         lambda stack: pf.Decoder(pf.DecoderConfig(11, 9, stack), key=KEY),
-        lambda stack: pf.RowEncoder(pf.EncoderConfig(context_len=9, d_in=4, stack=stack), key=KEY),
+        lambda stack: RowEncoder(pf.EncoderConfig(context_len=9, d_in=4, stack=stack), key=KEY),
         lambda stack: pf.Seq2Seq(pf.Seq2SeqConfig(11, 9, 6, 9, 4, encoder=stack, decoder=stack), key=KEY),
     ],
 )

@@ -8,8 +8,9 @@ from typing import ClassVar
 import pytest
 
 import plainformer as pf
-from plainformer.models import stored
-from plainformer.models.stored import SHA256, load_pretrained, load_record
+from plainformer.data import stored
+from plainformer.data.stored import SHA256, load_record
+from plainformer.models.stored import load_pretrained
 
 MODELS = Path(__file__).resolve().parents[2] / "models"
 FILE = "vision.safetensors"  # the smallest

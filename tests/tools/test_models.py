@@ -30,7 +30,8 @@ import train_things_encoder
 import train_vision
 
 import plainformer as pf
-from plainformer.models.stored import SHA256, load_pretrained
+from plainformer.data.stored import SHA256
+from plainformer.models.stored import load_pretrained
 
 MODELS = Path(__file__).resolve().parents[2] / "models"
 

@@ -17,7 +17,7 @@ def checksums(folder: Path = ROOT / "models") -> dict[str, str]:
     return {file.name: hashlib.sha256(file.read_bytes()).hexdigest() for file in files}
 
 
-def write(path: Path = ROOT / "src" / "plainformer" / "models" / "stored.json") -> None:
+def write(path: Path = ROOT / "src" / "plainformer" / "data" / "stored.json") -> None:
     """Replace the table of checksums."""
     path.write_text(json.dumps(checksums(), indent=2) + "\n", encoding="utf-8")
 

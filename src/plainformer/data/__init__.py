@@ -20,6 +20,7 @@ from plainformer.data.names import name_splits as name_splits, names_by_language
 from plainformer.data.numbers import number_splits as number_splits, number_words as number_words
 from plainformer.data.padding import pad_texts as pad_texts
 from plainformer.data.parallel import keep_short as keep_short, load_parallel as load_parallel, multi30k as multi30k
+from plainformer.data.stored import load_record as load_record
 from plainformer.data.text import (
     load_text as load_text,
     python_reference as python_reference,
