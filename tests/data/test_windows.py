@@ -75,9 +75,13 @@ def test_stream_windows_are_the_consecutive_ones_in_batches_of_one_shape(num_tok
         (lambda: random_windows([1, 2, 3], 2, 1, seed=-1), ValueError, r"^seed is -1; expected at least 0 and below"),
         (lambda: stream_windows([1, 2], 2, 3), ValueError, r"^The text has 2 tokens; expected at least 3, a window"),
         (lambda: stream_windows([1, 2, 3], 2, 0), ValueError, r"^batch_size is 0; expected at least 1"),
-        (lambda: random_windows([1, 2, -3], 2, 1), ValueError, r"^ids\[2\] is -3; expected 0 to"),
-        (lambda: consecutive_windows([1.0, 2.0, 3.0], 2), TypeError, r"^ids are float64; expected whole numbers"),
-        (lambda: consecutive_windows([[1, 2], [3, 4]], 2), ValueError, r"^ids has shape \(2, 2\); expected \(seq,\)"),
+        (lambda: random_windows([1, 2, -3], 2, 1), ValueError, r"^tokens\[2\] is -3; expected 0 to"),
+        (lambda: consecutive_windows([1.0, 2.0, 3.0], 2), TypeError, r"^tokens are float64; expected whole numbers"),
+        (
+            lambda: consecutive_windows([[1, 2], [3, 4]], 2),
+            ValueError,
+            r"^tokens has shape \(2, 2\); expected \(seq,\)",
+        ),
     ],
 )
 def test_windows_bad_input(call, error, message):

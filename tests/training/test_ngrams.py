@@ -97,7 +97,7 @@ def test_ngram_model_learns_what_repeats():
     ("tokens", "order", "options", "message"),
     [
         ([0, 1], 3, {}, "The text has 2 tokens; expected at least order=3"),
-        ([0, 9], 2, {}, r"ids\[1\] is 9; expected 0 to 3"),
+        ([0, 9], 2, {}, r"tokens\[1\] is 9; expected 0 to 3"),
         ([0, 1], 0, {}, "order is 0; expected at least 1"),
         ([0, 1], 2, {"discount": 1.0}, "discount is 1.0; expected above 0 and below 1"),
     ],

@@ -5,7 +5,7 @@ from collections.abc import Collection, Iterable, Sequence
 
 import numpy as np
 
-from plainformer.checks import check_axes, refuse
+from plainformer.checks import check_axes, ids_in_range
 
 
 def check_list(name: str, given, expected: str) -> None:
@@ -38,30 +38,27 @@ def check_once(name: str, things: Iterable) -> None:
             raise ValueError(f"{name} holds {thing!r} twice; expected each once.")
 
 
-def check_token_ids(ids, vocab_size: int | None = None) -> list[int]:
+def check_token_ids(ids, vocab_size: int | None = None, name: str = "ids") -> list[int]:
     """Return token ids, a sequence or an array of one axis, as a list of Python integers.
 
     **Raises** `ValueError` for a batch, or that names the first id that is not below `vocab_size`, or, without one,
     that int32 does not hold; `TypeError` if ids are not whole numbers.
     """
     if isinstance(ids, str):
-        raise TypeError("ids is a string; expected token ids. Encode it first: vocabulary.encode(…).")
+        raise TypeError(f"{name} is a string; expected token ids. Encode it first: vocabulary.encode(…).")
     if isinstance(ids, list | tuple) and any(isinstance(number, bool) for number in ids):
-        raise TypeError("ids holds True or False; expected whole numbers, such as encode() returns.")
+        raise TypeError(f"{name} holds True or False; expected whole numbers, such as encode() returns.")
     try:
         array = np.asarray(ids)
     except TypeError:  # as for a random key
-        raise TypeError(f"ids is of type {type(ids).__name__}; expected token ids, such as [1, 2].") from None
+        raise TypeError(f"{name} is of type {type(ids).__name__}; expected token ids, such as [1, 2].") from None
     except ValueError:
-        raise ValueError("ids holds sequences of different lengths; expected one sequence, not a batch.") from None
+        raise ValueError(f"{name} holds sequences of different lengths; expected one sequence, not a batch.") from None
     if array.shape == (0,):
         return []
-    check_axes("ids", array, f"For a single id, pass [{ids}]." if array.ndim == 0 else "", seq=None)
+    check_axes(name, array, f"For a single id, pass [{ids}]." if array.ndim == 0 else "", seq=None)
     if array.dtype.kind in ("f", "O") and all(isinstance(number, int) for number in ids):
         array = np.asarray(ids, dtype=object)  # whole numbers, but of more bits than NumPy's own integers have
     elif array.dtype.kind not in "iu":
-        raise TypeError(f"ids are {array.dtype}; expected whole numbers, such as encode() returns.")
-    end, reason = 2**31, "the whole numbers that int32 holds."
-    if vocab_size is not None:
-        end, reason = vocab_size, f"as there are {vocab_size} tokens. Were these ids made by another vocabulary?"
-    return refuse(array, (array < 0) | (array >= end), "ids", f"0 to {end - 1}, {reason}").tolist()
+        raise TypeError(f"{name} are {array.dtype}; expected whole numbers, such as encode() returns.")
+    return ids_in_range(array, vocab_size, name).tolist()

@@ -43,10 +43,7 @@ def pad_texts(texts, length: Positive | None = None) -> PaddedTexts:
 
 
 def _ids_of_text(place: int, text) -> list[int]:
-    try:
-        ids = check_token_ids(text)
-    except (ValueError, TypeError) as error:
-        raise type(error)(f"texts[{place}]: {error}") from error
+    ids = check_token_ids(text, name=f"texts[{place}]")
     if not ids:
         raise ValueError(f"texts[{place}] is empty; expected at least one token, such as a start or a class token.")
     return ids

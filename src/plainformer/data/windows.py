@@ -95,7 +95,7 @@ def _long_enough(tokens, seq_len: int) -> np.ndarray:
         if text.dtype.kind not in "iu":
             raise TypeError(f"tokens are {text.dtype}; expected whole numbers. Give np.memmap the dtype of the file.")
     else:
-        text = np.asarray(check_token_ids(tokens), np.int32)
+        text = np.asarray(check_token_ids(tokens, name="tokens"), np.int32)
     if len(text) < seq_len + 1:
         expected = f"at least {seq_len + 1}, a window and the token after it"
         raise ValueError(f"The text has {len(text)} tokens; expected {expected}. Use a longer text or shorter windows.")

@@ -58,7 +58,7 @@ def check_finite(log_probs: Iterable[float]) -> None:
 def stop_ids(stop_tokens, vocab_size: int) -> Int[Array, " num_stop_tokens"]:
     """Return the stop tokens as an array."""
     check_list("stop_tokens", stop_tokens, "ids after which a text ends, such as [0]; [] for none")
-    return _int32(check_token_ids(stop_tokens, vocab_size))
+    return _int32(check_token_ids(stop_tokens, vocab_size, "stop_tokens"))
 
 
 class Start(NamedTuple):
@@ -119,7 +119,7 @@ def _checked_prompts(prompts, vocab_size: int) -> list[list[int]]:
         raise ValueError("There are no prompts; expected at least one.")
     if np.ndim(prompts[0]) == 0 and not isinstance(prompts[0], str):
         raise TypeError("prompts is a single prompt; expected a list of them: pass [prompt].")
-    prompts = [check_token_ids(prompt, vocab_size) for prompt in prompts]
+    prompts = [check_token_ids(prompt, vocab_size, f"prompts[{place}]") for place, prompt in enumerate(prompts)]
     if [] in prompts:
         raise ValueError(f"prompts[{prompts.index([])}] is empty; expected at least one token to start from.")
     return prompts

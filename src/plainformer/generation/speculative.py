@@ -73,7 +73,7 @@ def speculative_generate(
     one; `num_drafted`, how many tokens the draft writes at a time. The prompt, what is written and what is drafted
     beyond it must fit into the `context_len` of both.
     """
-    prompt = check_token_ids(prompt, model.config.vocab_size)
+    prompt = check_token_ids(prompt, model.config.vocab_size, "prompt")
     _check_pair(model, draft, len(prompt), max_new_tokens, num_drafted)
     options = num_drafted, jnp.asarray(temperature, float), key
     tokens, num_calls = _speculate(model, draft, jnp.asarray(prompt, jnp.int32), max_new_tokens, *options)

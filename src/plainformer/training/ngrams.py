@@ -42,7 +42,7 @@ class NgramModel:
 
     @checked
     def __init__(self, tokens, order: Positive, vocab_size: Positive, *, discount: Discount | None = 0.75):
-        ids = check_token_ids(tokens, vocab_size)
+        ids = check_token_ids(tokens, vocab_size, "tokens")
         if len(ids) < order:
             raise ValueError(f"The text has {len(ids)} tokens; expected at least order={order}.")
         self.order, self.vocab_size = order, vocab_size
@@ -68,7 +68,8 @@ class NgramModel:
     def probability(self, token: int, context: Sequence[int]) -> float:
         """Return the probability of `token` after `context`, of which the last `order - 1` tokens count."""
         check_list("context", context, "token ids")
-        token, *context = check_token_ids([token, *context], self.vocab_size)
+        [token] = check_token_ids([token], self.vocab_size, "token")
+        context = check_token_ids(context, self.vocab_size, "context")
         return self._probability(token, tuple(context))
 
     def _probability(self, token: int, context: tuple[int, ...]) -> float:
@@ -86,7 +87,7 @@ class NgramModel:
 
     def loss(self, tokens) -> float:
         r"""Return the mean surprise at every token of a text but the first, in nats, as `corpus_loss` does."""
-        ids = check_token_ids(tokens, self.vocab_size)
+        ids = check_token_ids(tokens, self.vocab_size, "tokens")
         if len(ids) < 2:
             raise ValueError(f"The text has {len(ids)} tokens; expected at least 2, a token and the next one.")
         window = self.order - 1
