@@ -27,6 +27,7 @@ from plainformer.checks import (
     check_each,
     check_fields,
     checked,
+    ids_in_range,
     refuse,
 )
 from plainformer.positions.positions import NoPositions, PositionScheme
@@ -239,9 +240,9 @@ def test_checked_looks_at_what_the_package_calls_before_arrays_were_checked():
         jax.jit,
         eqx.filter_jit,
         jax.checkpoint,
-        lambda inner: lambda x: jax.vmap(inner)(x[None]),
-        lambda inner: jax.grad(lambda x: inner(x).sum()),
-        lambda inner: lambda x: jax.lax.scan(lambda x, _: (inner(x), None), x, np.arange(2)),
+        of_the_package(lambda inner: lambda x: jax.vmap(inner)(x[None])),
+        of_the_package(lambda inner: jax.grad(lambda x: inner(x).sum())),
+        of_the_package(lambda inner: lambda x: jax.lax.scan(lambda x, _: (inner(x), None), x, np.arange(2))),
     ],
 )
 def test_checked_sees_through_jax_who_calls(between):
@@ -530,3 +531,33 @@ def test_refuse_raises_when_a_compiled_function_runs():
         jax.block_until_ready(jax.vmap(below(6))(jnp.array([[0], [7]])))
     with pytest.raises(jax.errors.JaxRuntimeError, match=message):
         jax.block_until_ready(jax.jit(below(6))(jnp.array([0, 7])))
+
+
+# --- ids
+
+
+@pytest.mark.parametrize("array", [np.asarray, jnp.asarray, lambda ids: jnp.asarray(ids, jnp.int8)])
+def test_ids_in_range_names_the_argument_and_the_first_id_that_is_none(array):
+    ids = array([0, 5])
+    assert ids_in_range(ids, 6) is ids
+    assert ids_in_range(ids, 300) is ids  # more than 8 bits count
+    assert ids_in_range(ids, None) is ids
+    with pytest.raises(ValueError, match=r"^stops\[1\] is 5; expected 0 to 4, as there are 5 tokens\. Were these ids"):
+        ids_in_range(ids, 5, "stops")
+    with pytest.raises(ValueError, match=r"^ids\[0\] is -1; expected 0 to 2147483647, the whole numbers that int32 ho"):
+        ids_in_range(array([-1]), None)
+    with pytest.raises(ValueError, match=r"^rows\[0\] is 7; expected 0 to 6, as there are 7 classes\. Count them\.$"):
+        ids_in_range(array([7, 9]), 7, "rows", of="classes", hint="Count them.", where=array([1, 0]) == 1)
+    assert ids_in_range(ids, 5, where=array([1, 0]) == 1) is ids
+
+
+def test_ids_in_range_takes_numbers_of_more_bits_than_numpy_has():
+    with pytest.raises(ValueError, match=rf"^ids\[1\] is {2**80}; expected 0 to 6, as there are 7 tokens"):
+        ids_in_range(np.array([1, 2**80], dtype=object), 7)
+
+
+def test_ids_in_range_raises_when_a_compiled_function_runs():
+    with pytest.raises(
+        eqx.EquinoxRuntimeError, match=r"An entry of stops is not allowed; expected 0 to 4, as there are"
+    ):
+        jax.block_until_ready(eqx.filter_jit(lambda ids: ids_in_range(ids, 5, "stops"))(jnp.array([0, 5])))

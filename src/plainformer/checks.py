@@ -20,6 +20,7 @@ Function = TypeVar("Function", bound=Callable)
 Config = TypeVar("Config")
 
 MASK = "a Boolean array, True where a query may attend to a key."
+ANOTHER = "Were these ids made by another vocabulary?"
 # What to try, by the argument's name, where its shape or its type alone does not tell.
 HINTS = {
     "mask": "For padding use padding_mask(is_token, q_seq); for causal order use causal_mask(seq_len).",
@@ -366,6 +367,22 @@ def refuse(array, bad, name: str, expected: str):
         value = f" is {np.asarray(array)[place]}" if np.ndim(bad) == np.ndim(array) else " is not allowed"
         raise ValueError(f"{name}{list(place) if place else ''}{value}; expected {expected}")
     return array
+
+
+def ids_in_range(ids, size: int | None, name: str = "ids", *, of: str = "tokens", hint: str = ANOTHER, where=True):
+    """Return `ids`, or raise as `refuse` does if one of them is none of `size`; `None` for as many as int32 counts.
+
+    Only those are asked about `where` this is true. A negative id would be counted from the end, and a large one be
+    wrapped by a cast or clipped by indexing, silently.
+    """
+    end, reason = (
+        (2**31, "the whole numbers that int32 holds.") if size is None else (size, f"as there are {size} {of}.")
+    )
+    largest = end - 1
+    if isinstance(ids, jax.Array):  # there may be more tokens than 8 bits can count
+        largest = min(largest, jnp.iinfo(ids.dtype).max)
+    expected = f"0 to {end - 1}, {reason} {hint if size else ''}".rstrip()
+    return refuse(ids, where & ((ids < 0) | (ids > largest)), name, expected)
 
 
 def check_axes(name: str, array, hint: str = "", **axes: int | tuple[int, ...] | None) -> None:

@@ -113,7 +113,7 @@ def test_bad_choices_are_named(options, error, message):
         (lambda: search(length_power=float("inf")), ValueError, r"length_power is inf; expected finite"),
         (lambda: search(length_power="long"), TypeError, r"length_power is 'long'; expected a number"),
         (lambda: search([]), ValueError, r"is empty; expected at least one token"),
-        (lambda: search([0, 9]), ValueError, r"ids\[1\] is 9; expected 0 to 6"),
+        (lambda: search([0, 9]), ValueError, r"prompts\[1\] is 9; expected 0 to 6"),
         (lambda: search([1, 2, 3, 4, 5], 6), ValueError, r"longest prompt has 5 tokens, and 6 shall follow"),
         (lambda: search(max_new_tokens=0), ValueError, r"max_new_tokens is 0; expected at least 1"),
         (lambda: search(stop_tokens=[-2]), ValueError, r"stop_tokens\[0\] is -2; expected 0 to 6"),

@@ -57,7 +57,7 @@ def test_next_token_pairs_bad_ids():
         next_token_pairs([2**40, 2])
     with pytest.raises(ValueError, match=r"ids\[1\] is -3; expected 0 to"):
         next_token_pairs([2, -3])
-    with pytest.raises(ValueError, match=r"ids\[0\] is -1; expected 0 to"):
+    with pytest.raises(ValueError, match=r"start\[0\] is -1; expected 0 to"):
         next_token_pairs([2, 3], start=-1)
 
 

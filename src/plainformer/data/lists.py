@@ -5,7 +5,7 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 
 import numpy as np
 
-from plainformer.checks import check_axes, refuse
+from plainformer.checks import check_axes, ids_in_range
 
 
 def check_list(name: str, given, expected: str) -> None:
@@ -66,7 +66,4 @@ def check_token_ids(ids, vocab_size: int | None = None, name: str = "ids") -> li
         array = np.asarray(ids, dtype=object)  # whole numbers, but of more bits than NumPy's own integers have
     elif array.dtype.kind not in "iu":
         raise TypeError(f"{name} are {array.dtype}; expected whole numbers, such as encode() returns.")
-    end, reason = 2**31, "the whole numbers that int32 holds."
-    if vocab_size is not None:
-        end, reason = vocab_size, f"as there are {vocab_size} tokens. Were these ids made by another vocabulary?"
-    return refuse(array, (array < 0) | (array >= end), name, f"0 to {end - 1}, {reason}").tolist()
+    return ids_in_range(array, vocab_size, name).tolist()

@@ -7,7 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, PRNGKeyArray
 
-from plainformer.checks import NonNegative, Positive, Rate, check_length, checked, refuse
+from plainformer.checks import NonNegative, Positive, Rate, check_length, checked, ids_in_range, refuse
 from plainformer.data.lists import check_list, check_token_ids
 from plainformer.data.named_batches import TranslationBatch, check_kind
 from plainformer.data.padding import pad_texts
@@ -48,7 +48,7 @@ def translation_batch(
     targets, _ = pad_texts([[*target, stop] for _, target in pairs], target_len)
     _check_sources(config, source)
     check_length("A target with its start token", inputs.shape[1], config.context_len, "context_len")
-    _check_ids(targets, config.vocab_size, "targets")
+    ids_in_range(np.asarray(targets), config.vocab_size, "targets")  # NumPy compiles nothing for each shape
     texts = np.asarray(inputs)[:, 1:]
     special = np.asarray(is_target)[:, 1:] & np.isin(texts, [start, stop])
     refuse(texts, special, "targets", "the text alone, without start and stop token: these are put in here.")
@@ -58,12 +58,7 @@ def translation_batch(
 def _check_sources(config: Seq2SeqConfig, source) -> None:
     check_length("A source", source.shape[-1], config.source_len, "source_len")
     vocab_size = config.vocab_size if config.source_vocab_size is None else config.source_vocab_size
-    _check_ids(source, vocab_size, "sources")
-
-
-def _check_ids(ids, vocab_size: int, name: str) -> None:
-    ids = np.asarray(ids)  # NumPy compiles nothing for the shape of each batch
-    refuse(ids, (ids < 0) | (ids >= vocab_size), name, f"0 to {vocab_size - 1}, as there are {vocab_size} tokens.")
+    ids_in_range(np.asarray(source), vocab_size, "sources")
 
 
 @checked

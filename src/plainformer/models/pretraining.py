@@ -12,7 +12,17 @@ from jaxtyping import Array, Bool, Float, Integer, PRNGKeyArray
 
 from plainformer.attention.self_attention import at_least_float32
 from plainformer.blocks.layers import ACTIVATIONS, Norm, dropout, split_key
-from plainformer.checks import Natural, Positive, Rate, check_each, check_fields, checked, refuse, says_where
+from plainformer.checks import (
+    Natural,
+    Positive,
+    Rate,
+    check_each,
+    check_fields,
+    checked,
+    ids_in_range,
+    refuse,
+    says_where,
+)
 from plainformer.data.named_batches import LabelledBatch, MaskedBatch, check_kind
 from plainformer.models.config import GATES, make_norm
 from plainformer.models.encoder import AbstractEncoder, Encoder, EncoderConfig, RowEncoder, make_encoder
@@ -53,8 +63,9 @@ def mask_tokens(
     may have no selected token, or several.
     """
     for name, token in {"mask_token": mask_token, "first_ordinary": first_ordinary}.items():
-        refuse(token, token >= vocab_size, name, f"0 to {vocab_size - 1}, as there are {vocab_size} tokens.")
-    _check_tokens(tokens, vocab_size)
+        ids_in_range(np.asarray(token), vocab_size, name, hint="")
+    if not isinstance(tokens, jax.core.Tracer):  # in a compiled function, the model finds an id that is none
+        ids_in_range(np.asarray(tokens), vocab_size, "tokens")
     tokens = jnp.asarray(tokens, jnp.int32)
     select_key, fate_key, draw_key = jax.random.split(key, 3)
     is_selected = is_maskable & (tokens >= first_ordinary) & jax.random.bernoulli(select_key, fraction, tokens.shape)
@@ -62,14 +73,6 @@ def mask_tokens(
     drawn = jax.random.randint(draw_key, tokens.shape, first_ordinary, vocab_size)
     changed = jnp.where(fate < 0.8, mask_token, jnp.where(fate < 0.9, drawn, tokens))
     return jnp.where(is_selected, changed, tokens), is_selected
-
-
-def _check_tokens(tokens, vocab_size: int) -> None:
-    """Raise `ValueError` for an id that is none; in a compiled function, the model finds it."""
-    if not isinstance(tokens, jax.core.Tracer):
-        ids = np.asarray(tokens)
-        expected = f"0 to {vocab_size - 1}, as there are {vocab_size} tokens."
-        refuse(ids, (ids < 0) | (ids >= vocab_size), "tokens", expected)
 
 
 class EncoderHead(eqx.Module):

@@ -7,7 +7,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Integer, PRNGKeyArray
 
-from plainformer.checks import Positive, check_axes, checked, refuse
+from plainformer.checks import Positive, check_each, checked, ids_in_range
 from plainformer.data.lists import check_token_ids
 
 GLOROT = jax.nn.initializers.glorot_normal()
@@ -26,7 +26,7 @@ def one_hot(ids: Integer[Array, "*batch seq"], vocab_size: Positive) -> Float[Ar
     [[0. 0. 1.]
      [1. 0. 0.]]
     """
-    ids = _in_vocabulary(ids, vocab_size)
+    ids = ids_in_range(ids, vocab_size).astype(jnp.int32)
     return (ids[..., None] == jnp.arange(vocab_size)).astype(jnp.float32)
 
 
@@ -42,15 +42,7 @@ def embed(
     **Raises** `ValueError` if an id is out of range, which plain indexing would silently clip to the last row. Compiled
     functions raise when they run: `EquinoxRuntimeError` under `eqx.filter_jit`, `JaxRuntimeError` under `jax.jit`.
     """
-    return table[_in_vocabulary(ids, table.shape[0])]
-
-
-@checked
-def _in_vocabulary(ids: Integer[Array, "*batch seq"], vocab_size: int) -> Integer[Array, "*batch seq"]:
-    # Compared before the cast, which would wrap what is too large for 32 bits.
-    largest = min(vocab_size - 1, jnp.iinfo(ids.dtype).max)
-    expected = f"0 to {vocab_size - 1}, as there are {vocab_size} tokens. Were these ids made by another vocabulary?"
-    return refuse(ids, (ids < 0) | (ids > largest), "ids", expected).astype(jnp.int32)
+    return table[ids_in_range(ids, table.shape[0]).astype(jnp.int32)]
 
 
 class TokenEmbedding(eqx.Module):
@@ -123,17 +115,17 @@ def next_token_pairs(
     ids with both make N + 1 pairs.
     """
     before, after = ([] if token is None else [token] for token in (start, end))
-    sequence = jnp.concatenate([_as_ids(before), _as_ids(ids), _as_ids(after)])
+    sequence = jnp.concatenate([_as_ids(before, "start"), _as_ids(ids, "ids"), _as_ids(after, "end")])
     if len(sequence) < 2:
         raise ValueError(f"There are {len(sequence)} tokens in all; expected at least 2, a token and the next one.")
     return sequence[:-1], sequence[1:]
 
 
-def _as_ids(ids) -> Integer[Array, " seq"]:
+def _as_ids(ids, name: str) -> Integer[Array, " seq"]:
     if isinstance(ids, jax.core.Tracer):
-        check_axes("ids", ids, seq=None)
-        return _in_vocabulary(ids, 2**31)
-    return jnp.asarray(check_token_ids(ids), dtype=jnp.int32)
+        check_each(Integer[Array, " seq"], **{name: ids})
+        return ids_in_range(ids, None, name).astype(jnp.int32)
+    return jnp.asarray(check_token_ids(ids, name=name), dtype=jnp.int32)
 
 
 @checked

@@ -9,7 +9,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Integer, PRNGKeyArray
 
 from plainformer.attention.self_attention import at_least_float32
-from plainformer.checks import Count, Number, Rate, checked, refuse
+from plainformer.checks import Count, Number, Rate, checked, ids_in_range
 from plainformer.data.named_batches import PaddedWindows, Windows, check_kind
 
 Nats = Annotated[float, Number(lambda nats: nats >= 0, "at least 0, such as 1.5")]
@@ -47,7 +47,9 @@ def cross_entropy(
     1.386 1.386
     """
     is_token = jnp.ones(targets.shape, bool) if is_token is None else is_token
-    targets = _in_range(targets, is_token, logits.shape[-1])
+    hint = "To leave one out, use is_token."
+    targets = ids_in_range(targets, logits.shape[-1], "targets", of="logits", hint=hint, where=is_token)
+    targets = jnp.where(is_token, targets, 0)
     logits = at_least_float32(logits)
     # Nothing goes back to what is padding: there a gradient of 0 times a NaN would be NaN.
     logits = jnp.where(is_token[..., None], logits, jax.lax.stop_gradient(logits))
@@ -56,14 +58,6 @@ def cross_entropy(
     if label_smoothing:
         surprise = (1 - label_smoothing) * surprise + label_smoothing * (log_sum - logits.mean(axis=-1))
     return surprise.sum(where=is_token) / jnp.maximum(is_token.sum(), 1).astype(surprise.dtype)
-
-
-def _in_range(targets, is_token, vocab_size: int):
-    """The targets, and 0 for padding; a negative one would be counted from the end, silently."""
-    largest = min(vocab_size - 1, jnp.iinfo(targets.dtype).max)  # there may be more tokens than 8 bits can count
-    outside = is_token & ((targets < 0) | (targets > largest))
-    expected = f"0 to {vocab_size - 1}, as there are {vocab_size} logits. To leave one out, use is_token."
-    return jnp.where(is_token, refuse(targets, outside, "targets", expected), 0)
 
 
 @checked

@@ -68,7 +68,8 @@ class NgramModel:
     def probability(self, token: int, context: Sequence[int]) -> float:
         """Return the probability of `token` after `context`, of which the last `order - 1` tokens count."""
         check_list("context", context, "token ids")
-        token, *context = check_token_ids([token, *context], self.vocab_size)
+        [token] = check_token_ids([token], self.vocab_size, "token")
+        context = check_token_ids(context, self.vocab_size, "context")
         return self._probability(token, tuple(context))
 
     def _probability(self, token: int, context: tuple[int, ...]) -> float:
