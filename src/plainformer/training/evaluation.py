@@ -140,7 +140,7 @@ def _share_and_count(model, batch):
         shapes = f"Logits have shape {logits.shape} and targets {targets.shape}"
         raise ValueError(f"{shapes}; expected one row of logits for each target.")
     count = num_targets(batch)
-    hits = (batch.counts & (logits.argmax(axis=-1) == targets)).sum()
+    hits = (batch.counts & (logits.argmax(axis=-1) == targets)).sum(dtype=count.dtype)
     return hits / jnp.maximum(count, 1), count
 
 
