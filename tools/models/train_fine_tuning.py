@@ -60,7 +60,8 @@ def tuned(model, data, batches, num_steps, learning_rate):
     ids, labels, is_token = data
 
     def loss(weights, rows):
-        return pf.classification_loss(eqx.combine(weights, rest), (ids[rows], labels[rows], is_token[rows]))
+        batch = pf.data.LabelledBatch(ids[rows], labels[rows], is_token[rows])
+        return pf.classification_loss(eqx.combine(weights, rest), batch)
 
     def step(n, state):
         weights, memory = state

@@ -14,7 +14,6 @@ import jax.numpy as jnp
 import numpy as np
 
 import plainformer as pf
-from plainformer.generation.beam import search_all
 
 MODELS = Path(__file__).resolve().parents[2] / "models"
 START, LENGTH, BEAM, KEYS = 24, 100, 8, (0, 1, 2)  # letters given and written; width of the beam; random keys
@@ -88,7 +87,7 @@ def searched(model, vocabulary, prompts: list[list[int]]) -> dict:
     """How probable a text each search finds after each prompt: two letters, and twelve after the first forty."""
     pairs = [best_pair(model, jnp.asarray(prompt)) for prompt in prompts]
     greedy = pf.generate(model, prompts, 12, temperature=0)
-    beams = search_all(model, prompts, 2, beam_width=2), search_all(model, prompts[:40], 12, beam_width=4)
+    beams = pf.beam_search(model, prompts, 2, beam_width=2), pf.beam_search(model, prompts[:40], 12, beam_width=4)
     found = {
         "best of two": [pair for pair, _ in pairs],
         "greedy, two": [sum(text.log_probs[:2]) for text in greedy],
@@ -117,7 +116,7 @@ def up_to_a_space(model, vocabulary, prompts: list[list[int]]) -> dict[str, floa
     """How many letters a beam of four finds up to a space, mean of the prompts, by the power of the length."""
     stop, found = vocabulary.encode(" "), {}
     for power in (0.0, 1.0):
-        beams = search_all(model, prompts, 12, beam_width=4, length_power=power, stop_tokens=stop)
+        beams = pf.beam_search(model, prompts, 12, beam_width=4, length_power=power, stop_tokens=stop)
         found[f"{power:g}"] = round(float(np.mean([len(beam[0].tokens) for beam in beams])), 2)
     return found
 
@@ -130,7 +129,7 @@ def results() -> dict:
     real = windows(validation, 1, 48, START + LENGTH)
     beginnings = [text[:START] for text in real]
     draws = {"people": [[text[START:] for text in real]]}
-    draws["beam of 8"] = [[beam[0].tokens for beam in search_all(model, beginnings, LENGTH, beam_width=BEAM)]]
+    draws["beam of 8"] = [[beam[0].tokens for beam in pf.beam_search(model, beginnings, LENGTH, beam_width=BEAM)]]
     for name, choice in SETTINGS.items():
         draws[name] = written(model, beginnings, choice, KEYS[:1] if name == "greedy" else KEYS)
     prompts = windows(validation, 0, 100, START)
