@@ -93,6 +93,7 @@ notebooks: $(READY)  ## write the executed .ipynb beside each chapter
 
 drawings: $(READY)  ## write the schematics, drawings/*.svg
 	$(BIN)/python -m drawings.draw
+	$(BIN)/python tools/draw_floors.py
 
 frames: book $(PARITY_READY)  ## photograph the live figures of the built site, widgets/*.png, and draw the card of shared links
 	$(PARITY)/bin/python tools/photograph_figures.py

@@ -95,6 +95,25 @@ def test_chapter_shows_the_code_of_its_module(name):
     assert stem_of(name) in shown, f"{name}.md shows nothing of its module in a {{listing}}"
 
 
+def test_landing_page_lists_every_chapter():
+    rows = [row.astext() for row in BOOK.built.trees["index"].findall(nodes.row)]
+    for name in CHAPTERS:
+        title = BOOK.built.env.titles[name].astext()
+        assert name.endswith("_notation") or [row for row in rows if title in row], f"the landing page lacks {title}"
+
+
+def test_reference_has_every_room_and_hides_no_name_that_is_gone():
+    text = (ROOT / "appendix/api.md").read_text(encoding="utf-8")
+    shown = dict(re.findall(r"^```\{room\} (\w+)\n((?::.*\n)*)```$", text, re.MULTILINE))
+    rooms = {file.parent.name: file.parent for file in (ROOT / "src/plainformer").glob("*/__init__.py")}
+    assert set(shown) == set(rooms) - {"exercises"}
+    for room, options in shown.items():
+        hidden = {name for line in options.splitlines() for name in line.split(": ")[1].split(", ")}
+        files = list(rooms[room].glob("*.py"))
+        there = {file.stem for file in files}.union(*map(public_definitions, files))
+        assert hidden <= there, f"appendix/api.md hides {sorted(hidden - there)}, which {room} has not"
+
+
 # --- Notebooks ------------------------------------------------------------------------------------------------
 
 

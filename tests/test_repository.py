@@ -8,6 +8,8 @@ from pathlib import Path
 
 from book import ROOT, Book
 
+from tools import draw_floors
+
 # What is built, installed or cached is not the repository.
 NOT_OURS = re.compile(
     r"(^|/)(\.git|\.venv[^/]*|_build|build|[^/]*\.egg-info|__pycache__|\.[^/]*cache|\.hypothesis|node_modules)(/|$)"
@@ -55,6 +57,20 @@ def test_functions_fit_on_a_screen():
     code = [file for file in files("src", "tools", "_ext", "benchmarks") if file.suffix == ".py"]
     long = {name: length for file in code for name, length in long_functions(file).items()}
     assert not long, f"over {LONGEST_FUNCTION} lines, so split them: {long}"
+
+
+def test_contributing_draws_the_floors_and_is_short():
+    text = draw_floors.PAGE.read_text("utf-8")
+    assert text == draw_floors.page(), "run `make drawings`"
+    drawn = draw_floors.drawing([["a", "b"], ["c"]]).splitlines()
+    assert [row.replace("|", " ").split() for row in drawn[1::2]] == [["a", "b"], ["c"]]
+    assert len(text.encode()) < 6_000
+
+
+def test_pages_for_contributors_lead_to_what_is_there():
+    for page in [ROOT / "CONTRIBUTING.md", ROOT / "README.md", *(ROOT / "contributing").glob("*.md")]:
+        for target in re.findall(r"\]\((?!https?:)([^)#]+)", page.read_text("utf-8")):
+            assert (page.parent / target).exists(), f"{page.name} leads to {target}"
 
 
 def test_public_face_is_small():

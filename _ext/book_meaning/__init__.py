@@ -18,9 +18,20 @@ def setup(app: Sphinx) -> dict:
         glossary_links,
         listing,
         live_figure,
+        registers,
     )
 
-    parts = [addresses, chapter_map, citations, drawing, equation_index, glossary_links, listing, live_figure]
+    parts = [
+        addresses,
+        chapter_map,
+        citations,
+        drawing,
+        equation_index,
+        glossary_links,
+        listing,
+        live_figure,
+        registers,
+    ]
     if "autodoc-process-docstring" in app.events.events:  # where there is a reference of the package
         parts.append(docstrings)
     for part in parts:

@@ -1,8 +1,8 @@
 """Link each term of the glossary where a chapter first uses it.
 
 Only running text is looked through: no headings, captions, tables, exercises, code, and no text that is a link already.
-A term in the plural counts. Words that everyday English uses as well are left to the author, who writes
-{term}`value` where the term is meant.
+A term in the plural counts. Words that everyday English uses as well are left to the author, who writes {term}`value`
+where the term is meant; the front matter of the glossary names them under `everyday`.
 """
 
 import re
@@ -15,10 +15,6 @@ from sphinx.environment import BuildEnvironment
 from sphinx.transforms.post_transforms import SphinxPostTransform
 
 GLOSSARY, FOLDER = "appendix/glossary", "chapters/"
-EVERYDAY = {
-    *("axis", "batch", "block", "context", "draft", "features", "fold", "gate", "id", "invariant", "key", "merge"),
-    *("piece", "projection", "query", "scale", "scores", "seed", "source", "surprise", "target", "value", "weights"),
-}
 RUNNING = (
     nodes.document | nodes.section | nodes.paragraph | nodes.list_item | nodes.bullet_list | nodes.enumerated_list
     | nodes.emphasis | nodes.strong
@@ -29,7 +25,8 @@ def terms(env: BuildEnvironment) -> list[str]:
     """The terms to look for, the longest first."""
     objects = env.get_domain("std").objects
     found = {name for (kind, name), (docname, _) in objects.items() if kind == "term" and docname == GLOSSARY}
-    return sorted(found - EVERYDAY, key=lambda term: (-len(term), term))
+    everyday = env.metadata.get(GLOSSARY, {}).get("everyday", "")
+    return sorted(found - set(everyday.split(", ")), key=lambda term: (-len(term), term))
 
 
 def forms(term: str) -> str:

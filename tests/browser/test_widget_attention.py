@@ -7,6 +7,21 @@ import pytest
 import plainformer as pf
 from tests.browser.hostile import HOSTILE
 
+# What every test over all figures changes: controls with keys (`test_widgets.py`).
+CHANGES = {
+    "notation": [("slip: softmax", "Space")],
+    "attention": [
+        ("Query q", "ArrowUp"),
+        ("Key 3", "ArrowLeft"),
+        ("Value 1", "ArrowDown"),
+        ("Score multiplier", "ArrowRight"),
+        ("May attend to token 2", "Space"),
+        ("Mistake", "ArrowDown"),
+        ("five", "Space"),
+    ],
+    "heads": [("Head 2", "Space")],
+}
+
 MARGIN = 1e-4
 
 

@@ -10,6 +10,11 @@ import pytest
 
 import plainformer as pf
 
+# What every test over all figures changes: controls with keys (`test_widgets.py`).
+CHANGES = {
+    "blocks": [("pre-norm", "Space"), ("Scale of f", "ArrowRight"), ("Layers", "ArrowLeft")],
+}
+
 TOKENS, WIDTH, INNER, DEPTH = 6, 16, 64, 24
 LAYERS = {
     "none": lambda x, norm, sublayer: sublayer(x),

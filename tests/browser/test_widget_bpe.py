@@ -10,6 +10,16 @@ from plainformer.tokens.bpe import BytePairEncoder
 from plainformer.tokens.merges import byte_alphabet, pre_tokenise
 from tests.browser.hostile import HOSTILE
 
+# What every test over all figures changes: controls with keys (`test_widgets.py`).
+CHANGES = {
+    "bpe": [
+        ("Merges", "End"),
+        ("the Python reference", "Space"),
+        ("other vocabularies", "Space"),
+        ("other languages", "Space"),
+    ],
+}
+
 STORED = json.loads((Path(__file__).parents[2] / "widgets" / "vocabularies.json").read_text("utf-8"))
 RANDOM = np.random.default_rng(0)
 TEXTS = [

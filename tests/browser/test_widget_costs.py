@@ -7,6 +7,11 @@ import numpy as np
 import plainformer as pf
 from plainformer.models.accounting import cache_bytes
 
+# What every test over all figures changes: controls with keys (`test_widgets.py`).
+CHANGES = {
+    "costs": [("Tokens", "Home"), ("Heads", "End"), ("KV heads", "Home"), ("Window", "End")],
+}
+
 WIDTH = 64
 
 

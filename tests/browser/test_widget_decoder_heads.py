@@ -8,6 +8,15 @@ import pytest
 import plainformer as pf
 from tests.browser.hostile import type_each
 
+# What every test over all figures changes: controls with keys (`test_widgets.py`).
+CHANGES = {
+    "decoder_heads": [
+        ("block 1, head 2", "ArrowDown"),
+        ("Token to follow", "Home"),
+        ("Weights of the chosen", "ArrowUp"),
+    ],
+}
+
 RANDOM = np.random.default_rng(0)
 
 # Type a text, choose a head and a token, and give the state once the model has computed.

@@ -9,6 +9,11 @@ from plainformer.data.rigid_body import energy, first_states, implicit_midpoint
 from plainformer.models import dynamics
 from plainformer.models.stored import load_pretrained
 
+# What every test over all figures changes: controls with keys (`test_widgets.py`).
+CHANGES = {
+    "dynamics": [("without y₁", "Space"), ("at the angle", "ArrowRight"), ("Points", "Home")],
+}
+
 MARGIN = 1e-4
 KINDS = ["volume_preserving", "network", "standard"]
 

@@ -5,6 +5,11 @@ import numpy as np
 
 from plainformer.attention import relations
 
+# What every test over all figures changes: controls with keys (`test_widgets.py`).
+CHANGES = {
+    "kernel": [("Query at", "ArrowRight"), ("Width", "ArrowLeft"), ("Point 3", "Space"), ("Value", "ArrowRight")],
+}
+
 GRID = np.linspace(0, 10, 201)
 
 

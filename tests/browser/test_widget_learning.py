@@ -8,6 +8,11 @@ import numpy as np
 
 import plainformer as pf
 
+# What every test over all figures changes: controls with keys (`test_widgets.py`).
+CHANGES = {
+    "descent": [("Learning rate", "ArrowRight"), ("One step", "Enter"), ("Ten steps", "Space")],
+}
+
 TARGETS = jnp.array([0, 0, 0, 0, 0, 1, 1, 2])
 
 

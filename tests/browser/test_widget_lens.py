@@ -10,6 +10,12 @@ import pytest
 import plainformer as pf
 from tests.browser.hostile import HOSTILE
 
+# What every test over all figures changes: controls with keys (`test_widgets.py`).
+CHANGES = {
+    "surprise": [("The cat", "Space"), ("Letter", "ArrowRight")],
+    "lens": [("The cat", "Space"), ("e: the depths", "ArrowRight")],
+}
+
 MODEL, VOCABULARY = pf.load_pretrained("decoder")
 ROOM = MODEL.config.context_len
 RANDOM = np.random.default_rng(0)

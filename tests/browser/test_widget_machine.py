@@ -15,6 +15,11 @@ import pytest
 import plainformer as pf
 from tests.browser.hostile import type_each
 
+# What every test over all figures changes: controls with keys (`test_widgets.py`).
+CHANGES = {
+    "machine": [("norm before attention", "Enter"), ("Token to follow", "Home"), ("Step", "Space")],
+}
+
 SITE = Path(os.environ.get("SITE", Path(__file__).parents[2] / "_build" / "html"))
 SOURCE = Path(pf.__file__).parent
 RANDOM = np.random.default_rng(0)

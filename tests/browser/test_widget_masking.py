@@ -9,6 +9,16 @@ import pytest
 import plainformer as pf
 from tests.browser.hostile import HOSTILE
 
+# What every test over all figures changes: controls with keys (`test_widgets.py`).
+CHANGES = {
+    "masking": [
+        ("North Korea", "Space"),
+        ("Head", "ArrowRight"),
+        ("Hide letter 5", "Enter"),
+        ("several holes", "Space"),
+    ],
+}
+
 RUNS, LENGTH = 20, 40
 RANDOM = np.random.default_rng(0)
 # Types a text, chooses holes, the last of which is asked about, and a head; what the figure then says.

@@ -12,6 +12,16 @@ import pytest
 
 import plainformer as pf
 
+# What every test over all figures changes: controls with keys (`test_widgets.py`).
+CHANGES = {
+    "patches": [
+        ("test digit 18", "Space"),
+        ("block 2, head 3", "Space"),
+        ("Paper", "Space"),
+        ("Patch in row 2, column 2", "Enter"),
+    ],
+}
+
 ROOT = Path(__file__).parents[2]
 DIGITS = json.loads((ROOT / "widgets" / "digits.json").read_text("utf-8"))["images"]
 CLOSE = {"rtol": 0, "atol": 1e-4}

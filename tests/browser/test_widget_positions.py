@@ -7,6 +7,18 @@ import pytest
 import plainformer as pf
 from tests.browser.hostile import HOSTILE
 
+# What every test over all figures changes: controls with keys (`test_widgets.py`).
+CHANGES = {
+    "positions": [
+        ("rotary", "Space"),
+        ("letters", "Space"),
+        ("First token at", "ArrowRight"),
+        ("Play", "Enter"),
+        ("Offset n − m", "End"),
+        ("Base", "Home"),
+    ],
+}
+
 MARGIN = 1e-4
 LAST, WIDTH, HEADS = 63, 16, 4
 OFFSETS = np.arange(-LAST, LAST + 1)

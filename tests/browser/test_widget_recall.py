@@ -17,6 +17,17 @@ import pytest
 
 import plainformer as pf
 
+# What every test over all figures changes: controls with keys (`test_widgets.py`).
+CHANGES = {
+    "recall": [
+        ("One step", "Enter"),
+        ("Learning rate", "ArrowRight"),
+        ("Width of keys", "ArrowLeft"),
+        ("scores divided", "Space"),
+        ("Seed", "ArrowRight"),
+    ],
+}
+
 CHAPTER = (Path(__file__).parents[2] / "chapters" / "02_self_attention.md").read_text("utf-8")
 RANDOM = np.random.default_rng(0)
 WIDTHS = [1, 2, 3, 8, 32]

@@ -6,6 +6,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+# What every test over all figures changes: controls with keys (`test_widgets.py`).
+CHANGES = {
+    "runs": [("post-norm", "Space"), ("200 steps", "Space"), ("Up to step", "End")],
+}
+
 RUNS = json.loads((Path(__file__).parents[2] / "models" / "blocks.json").read_text("utf-8"))["runs"]
 KINDS = {"pre": ("pre", False), "post": ("post", False), "small": ("post", True)}
 

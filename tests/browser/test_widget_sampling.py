@@ -10,6 +10,19 @@ import pytest
 import plainformer as pf
 from tests.browser.hostile import HOSTILE
 
+# What every test over all figures changes: controls with keys (`test_widgets.py`).
+CHANGES = {
+    "sampling": [
+        ("The object", "Space"),
+        ("Temperature", "ArrowLeft"),
+        ("Top-k", "Home"),
+        ("Top-p", "ArrowLeft"),
+        ("Write one", "Enter"),
+        ("Another seed", "Space"),
+        ("the cache", "Space"),
+    ],
+}
+
 MODEL, VOCABULARY = pf.load_pretrained("decoder")
 SIZE, ROOM = len(VOCABULARY), MODEL.config.context_len
 RANDOM = np.random.default_rng(0)

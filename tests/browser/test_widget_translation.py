@@ -7,6 +7,17 @@ import pytest
 import plainformer as pf
 from tests.browser.hostile import HOSTILE
 
+# What every test over all figures changes: controls with keys (`test_widgets.py`).
+CHANGES = {
+    "translation": [
+        ("Freitag", "Space"),
+        ("Step", "ArrowRight"),
+        ("Head", "End"),
+        ("Step 5, -", "Enter"),
+        ("Next letter", "Space"),
+    ],
+}
+
 RUNS = 20
 RANDOM = np.random.default_rng(0)
 MODELS = {"seq2seq": "dates", "numbers": "German numbers"}

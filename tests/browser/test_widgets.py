@@ -1,107 +1,23 @@
 """What holds for every live figure: it can be worked without a mouse, reset, read aloud, and fits a phone."""
 
+import importlib
+import re
+from pathlib import Path
+
 import pytest
 
-NAMES = [
-    "notation",
-    "bpe",
-    "attention",
-    "recall",
-    "heads",
-    "blocks",
-    "runs",
-    "positions",
-    "descent",
-    "machine",
-    "decoder_heads",
-    "surprise",
-    "lens",
-    "sampling",
-    "masking",
-    "patches",
-    "translation",
-    "costs",
-    "kernel",
-    "dynamics",
-]
+WIDGETS = Path(__file__).parents[2] / "widgets"
+NAMES = sorted(file.stem for file in WIDGETS.glob("*.mjs") if re.search(r"export .*\bmount\b", file.read_text("utf-8")))
 
-# One control of each figure with keys that change something.
-CHANGES = {
-    "notation": [("slip: softmax", "Space")],
-    "bpe": [
-        ("Merges", "End"),
-        ("the Python reference", "Space"),
-        ("other vocabularies", "Space"),
-        ("other languages", "Space"),
-    ],
-    "attention": [
-        ("Query q", "ArrowUp"),
-        ("Key 3", "ArrowLeft"),
-        ("Value 1", "ArrowDown"),
-        ("Score multiplier", "ArrowRight"),
-        ("May attend to token 2", "Space"),
-        ("Mistake", "ArrowDown"),
-        ("five", "Space"),
-    ],
-    "recall": [
-        ("One step", "Enter"),
-        ("Learning rate", "ArrowRight"),
-        ("Width of keys", "ArrowLeft"),
-        ("scores divided", "Space"),
-        ("Seed", "ArrowRight"),
-    ],
-    "heads": [("Head 2", "Space")],
-    "blocks": [("pre-norm", "Space"), ("Scale of f", "ArrowRight"), ("Layers", "ArrowLeft")],
-    "runs": [("post-norm", "Space"), ("200 steps", "Space"), ("Up to step", "End")],
-    "positions": [
-        ("rotary", "Space"),
-        ("letters", "Space"),
-        ("First token at", "ArrowRight"),
-        ("Play", "Enter"),
-        ("Offset n − m", "End"),
-        ("Base", "Home"),
-    ],
-    "descent": [("Learning rate", "ArrowRight"), ("One step", "Enter"), ("Ten steps", "Space")],
-    "machine": [("norm before attention", "Enter"), ("Token to follow", "Home"), ("Step", "Space")],
-    "decoder_heads": [
-        ("block 1, head 2", "ArrowDown"),
-        ("Token to follow", "Home"),
-        ("Weights of the chosen", "ArrowUp"),
-    ],
-    "surprise": [("The cat", "Space"), ("Letter", "ArrowRight")],
-    "lens": [("The cat", "Space"), ("e: the depths", "ArrowRight")],
-    "sampling": [
-        ("The object", "Space"),
-        ("Temperature", "ArrowLeft"),
-        ("Top-k", "Home"),
-        ("Top-p", "ArrowLeft"),
-        ("Write one", "Enter"),
-        ("Another seed", "Space"),
-        ("the cache", "Space"),
-    ],
-    "masking": [
-        ("North Korea", "Space"),
-        ("Head", "ArrowRight"),
-        ("Hide letter 5", "Enter"),
-        ("several holes", "Space"),
-    ],
-    "patches": [
-        ("test digit 18", "Space"),
-        ("block 2, head 3", "Space"),
-        ("Paper", "Space"),
-        ("Patch in row 2, column 2", "Enter"),
-    ],
-    "costs": [("Tokens", "Home"), ("Heads", "End"), ("KV heads", "Home"), ("Window", "End")],
-    "translation": [
-        ("Freitag", "Space"),
-        ("Step", "ArrowRight"),
-        ("Head", "End"),
-        ("Step 5, -", "Enter"),
-        ("Next letter", "Space"),
-    ],
-    "kernel": [("Query at", "ArrowRight"), ("Width", "ArrowLeft"), ("Point 3", "Space"), ("Value", "ArrowRight")],
-    "dynamics": [("without y₁", "Space"), ("at the angle", "ArrowRight"), ("Points", "Home")],
-}
+# Of each figure, controls with keys that change something: the figure's own tests name them.
+TESTS = [
+    importlib.import_module(f"tests.browser.{file.stem}") for file in Path(__file__).parent.glob("test_widget_*.py")
+]
+CHANGES = {name: changes for test in TESTS for name, changes in getattr(test, "CHANGES", {}).items()}
+
+
+def test_every_figure_has_controls_to_try():
+    assert set(NAMES) == set(CHANGES), "each figure has CHANGES in one of tests/browser/test_widget_*.py"
 
 
 @pytest.mark.parametrize("name", NAMES)
