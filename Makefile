@@ -106,7 +106,7 @@ parity: $(PARITY_READY)  ## compare with PyTorch and Hugging Face (installs them
 	$(PARITY)/bin/pytest tests/parity $(WORKERS) --dist loadfile
 
 browser: book $(PARITY_READY)  ## try the built site in headless Chromium
-	$(PARITY)/bin/pytest tests/browser $(WORKERS)
+	$(PARITY)/bin/pytest tests/browser $(WORKERS) --dist loadgroup
 
 models: $(READY)  ## train the small models in models/ anew, and write them with their cards
 	$(BIN)/python tools/models/train_models.py

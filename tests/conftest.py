@@ -31,10 +31,14 @@ def clear_compiled():
     jax.clear_caches()
 
 
+def pytest_addoption(parser):
+    parser.addini("quick_to_compile", "folders and files of tests whose programs are tiny and run a few times", "paths")
+
+
 @pytest.fixture(scope="module", autouse=True)
 def quick_to_compile(request):
-    """Let the compiler leave out most of its optimisations in rooms whose programs are tiny and run a few times."""
-    quick = request.path.parent.name in {"attention", "blocks", "exercises", "generation", "models", "positions"}
+    """Let the compiler leave out most of its optimisations where `quick_to_compile` in pyproject.toml says so."""
+    quick = any(request.path.is_relative_to(place) for place in request.config.getini("quick_to_compile"))
     jax.config.update("jax_disable_most_optimizations", quick)
     yield
     jax.config.update("jax_disable_most_optimizations", False)

@@ -28,9 +28,18 @@ WIDE, PHONE = {"width": 1400, "height": 900}, {"width": 390, "height": 844}
 
 
 def pytest_generate_tests(metafunc):
-    """Run a test that asks for `path` once for each page of the built site."""
-    if "path" in metafunc.fixturenames:
+    """Run a test that asks for `path` once for each page of the built site, unless it names the pages itself."""
+    named = any(mark.args[0] == "path" for mark in metafunc.definition.iter_markers("parametrize"))
+    if "path" in metafunc.fixturenames and not named:
         metafunc.parametrize("path", pages(), scope="session")
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items):
+    """Give all tests of a page to one worker, which opens it once, and so the other tests of a file."""
+    for item in items:
+        page = item.callspec.params.get("path") if hasattr(item, "callspec") else None
+        item.add_marker(pytest.mark.xdist_group(page or item.path.stem))
 
 
 def pages() -> list[str]:
@@ -101,7 +110,18 @@ def browser():
 
 
 # A section that comes into view is laid out, and its fonts are fetched, with the frame that follows.
-NEXT_FRAME = "new Promise((drawn) => requestAnimationFrame(() => setTimeout(drawn)))"
+SEE_EACH = """async (sections) => {
+    for (const section of sections) {
+        section.scrollIntoView();
+        await new Promise((drawn) => requestAnimationFrame(() => setTimeout(drawn)));
+    }
+}"""
+
+
+@functools.cache
+def packed(file: Path) -> int:
+    """The size of a file packed by gzip."""
+    return len(gzip.compress(file.read_bytes()))
 
 
 class Visit:
@@ -144,15 +164,13 @@ class Visit:
         """The size of a file as GitHub Pages sends it: text packed by gzip, anything else as it is."""
         file = SITE / urlsplit(response.url.removeprefix(self.site)).path
         if file.is_file() and file.suffix in {".html", ".css", ".js", ".mjs", ".json", ".svg"}:
-            return len(gzip.compress(file.read_bytes()))
+            return packed(file)
         return int(response.headers.get("content-length", 0))
 
     def settle(self):
         """Wait until each section has been laid out, each live figure is drawn and the fonts of both are there."""
         self.page.wait_for_load_state("networkidle")
-        for section in self.page.locator(".bd-article > section > section").all():
-            section.evaluate("node => node.scrollIntoView()")
-            self.page.evaluate(NEXT_FRAME)
+        self.page.locator(".bd-article > section > section").evaluate_all(SEE_EACH)
         for figure in self.page.locator(".live-figure").all():
             figure.scroll_into_view_if_needed()
             figure.locator(".lf-summary:not(:empty)").wait_for()
@@ -175,6 +193,16 @@ def visited(browser, site, path):
     """The page at `path`, opened once for all the tests that only look at it."""
     visit = Visit(browser, site, path)
     yield visit
+    visit.close()
+
+
+@pytest.fixture(scope="session")
+def on_phone(browser, site, path):
+    """The page at `path` on a phone, all its sections laid out, for all the tests that only look at it."""
+    visit = Visit(browser, site, path, viewport=PHONE)
+    visit.page.add_style_tag(content=LAID_OUT)
+    visit.page.evaluate("dispatchEvent(new Event('resize'))")
+    yield visit.page
     visit.close()
 
 

@@ -6,6 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.browser.conftest import Visit
+
 # As in conftest.py: another build can be named.
 SITE = Path(os.environ.get("SITE", Path(__file__).parents[2] / "_build" / "html"))
 INDEX = "appendix/equations.html"
@@ -18,9 +20,11 @@ def labels(page: str) -> list[str]:
     return re.findall(r'id="equation-(eq-[^"]+)"', (SITE / page).read_text("utf-8"))
 
 
-@pytest.fixture
-def index(open_page):
-    return open_page(INDEX).page
+@pytest.fixture(scope="module")
+def index(browser, site):
+    visit = Visit(browser, site, INDEX)
+    yield visit.page
+    visit.close()
 
 
 def test_index_lists_every_equation_in_order(index):

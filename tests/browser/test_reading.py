@@ -10,7 +10,7 @@ import pytest
 SITE = Path(os.environ.get("SITE", Path(__file__).parents[2] / "_build" / "html"))
 PHONE, WIDE = {"width": 390, "height": 844}, {"width": 1400, "height": 900}
 CHAPTERS = sorted(f"chapters/{file.name}" for file in (SITE / "chapters").glob("[0-9]*.html"))
-each_chapter = pytest.mark.parametrize("chapter", CHAPTERS or ["chapters/none.html"])
+each_chapter = pytest.mark.parametrize("path", CHAPTERS or ["chapters/none.html"], scope="session")
 ONE = CHAPTERS[2] if len(CHAPTERS) > 2 else "chapters/none.html"
 
 
@@ -88,11 +88,18 @@ def test_code_is_never_wrapped(visited):
 
 
 @each_chapter
-def test_code_takes_at_most_a_third_of_a_page(open_whole, chapter):
+def test_code_takes_at_most_a_third_of_a_page(visited):
     shown = "node.offsetHeight && !node.closest('.cell_output, details:not([open]), .toggle-hidden')"
-    share = open_whole(chapter).evaluate(
-        f"""() => [...document.querySelectorAll('article .highlight')].filter((node) => {shown})
-            .reduce((sum, node) => sum + node.offsetHeight, 0) / document.querySelector('article').scrollHeight"""
+    share = visited.page.evaluate(
+        f"""() => {{
+            const whole = document.head.appendChild(document.createElement('style'));
+            whole.textContent = 'article * {{ content-visibility: visible !important; }}';
+            const code = [...document.querySelectorAll('article .highlight')].filter((node) => {shown})
+                .reduce((sum, node) => sum + node.offsetHeight, 0);
+            const share = code / document.querySelector('article').scrollHeight;
+            whole.remove();
+            return share;
+        }}"""
     )
     assert share < 1 / 3
 
@@ -118,15 +125,14 @@ def test_what_scrolls_is_reached_by_keyboard(open_whole, size):
 
 
 @each_chapter
-def test_map_marks_the_chapter_and_leads_to_the_others(open_page, chapter):
-    page = open_page(chapter).page
-    there = page.get_by_role("navigation", name="Map of the book")
+def test_map_marks_the_chapter_and_leads_to_the_others(visited):
+    there = visited.page.get_by_role("navigation", name="Map of the book")
     assert there.bounding_box()["height"] <= 111
     here = there.locator(".chapter-map-wide [aria-current=page]")
     assert here.count() == 1
     links = there.locator(".chapter-map-wide a")
     addresses = links.evaluate_all("links => links.map((link) => link.getAttribute('href'))")
-    assert sorted(f"chapters/{address}" if address != "#" else chapter for address in addresses) == CHAPTERS
+    assert sorted(f"chapters/{address}" if address != "#" else visited.path for address in addresses) == CHAPTERS
 
 
 def test_map_folds_on_a_phone_and_leads_on(open_page):
@@ -152,8 +158,8 @@ LINKS = {
 
 
 @each_chapter
-def test_terms_are_linked_once_and_in_running_text_only(open_page, chapter):
-    links = open_page(chapter).page.locator(LINKS["term"])
+def test_terms_are_linked_once_and_in_running_text_only(visited):
+    links = visited.page.locator(LINKS["term"])
     addresses = links.evaluate_all("links => links.map((link) => link.hash)")
     assert len(addresses) >= 4
     assert len(set(addresses)) == len(addresses)
@@ -209,26 +215,24 @@ def test_finger_opens_the_card_and_then_follows(open_page):
 
 
 @each_chapter
-def test_tables_of_letters_fit_a_phone(open_whole, chapter):
-    page = open_whole(chapter, viewport=PHONE)
-    page.locator("details.sd-dropdown").evaluate_all("nodes => nodes.forEach((node) => { node.open = true; })")
-    wide = page.locator("details.sd-dropdown table").evaluate_all(
+def test_tables_of_letters_fit_a_phone(on_phone):
+    on_phone.locator("details.sd-dropdown").evaluate_all("nodes => nodes.forEach((node) => { node.open = true; })")
+    wide = on_phone.locator("details.sd-dropdown table").evaluate_all(
         "tables => tables.filter((table) => table.scrollWidth > table.clientWidth + 1).length"
     )
     assert wide == 0
 
 
 @each_chapter
-def test_letters_in_pictures_are_legible_on_a_phone(open_whole, chapter):
+def test_letters_in_pictures_are_legible_on_a_phone(on_phone):
     """Plots have letters of eleven points, schematics of thirteen pixels: none of them ends below eleven pixels."""
-    page = open_whole(chapter, viewport=PHONE)
-    pictures = page.locator("article .cell_output img")
+    pictures = on_phone.locator("article .cell_output img")
     pictures.evaluate_all("images => images.forEach((one) => { one.loading = 'eager'; })")
-    page.wait_for_load_state("networkidle")
+    on_phone.wait_for_load_state("networkidle")
     scales = "images => images.map((one) => 11 * 96 / 72 * one.width / one.naturalWidth)"
-    plots = page.locator("article .cell_output img:not(.photograph)").evaluate_all(scales)
+    plots = on_phone.locator("article .cell_output img:not(.photograph)").evaluate_all(scales)
     assert all(size >= 11 for size in plots), plots
-    drawn = page.locator("figure.drawing svg").evaluate_all(
+    drawn = on_phone.locator("figure.drawing svg").evaluate_all(
         "all => all.map((one) => 13 * one.getBoundingClientRect().width / one.viewBox.baseVal.width)"
     )
     assert all(size >= 11 for size in drawn), drawn

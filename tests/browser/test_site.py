@@ -157,9 +157,9 @@ def test_scripts_of_the_book_are_small(visited):
     assert 2_000 < sum(modules.values()) < 75_000, (sum(modules.values()), heaviest)
 
 
-def test_page_is_shown_before_scripts_run(open_page, path):
+def test_page_is_shown_before_scripts_run(visited, path):
     """Nothing is fetched for the search, and no script holds up the first picture."""
-    page = open_page(path).page
+    page = visited.page
     blocking = page.locator("head script[src]:not([defer]):not([async]):not([type=module])")
     assert blocking.count() == 0
     assert page.locator("link[rel=stylesheet]").count() <= 2
