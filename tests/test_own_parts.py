@@ -86,7 +86,7 @@ def test_own_parts_of_a_block_are_answered_as_outside_however_it_runs(run):
 def test_own_parts_of_blocks_of_other_kinds_are_answered_as_outside(options):
     found: dict = {}
     block = with_own_parts(small_block(**options), misuse_everything(found))
-    eqx.filter_eval_shape(block, X, pf.attention.MaskRule(causal=True))
+    eqx.filter_eval_shape(block, X, pf.attention.Mask(causal=True))
     assert len({name for name, _, _ in found}) >= 9
     assert_said_as_outside(found)
 
