@@ -130,7 +130,7 @@ def test_translation_loss_is_the_mean_over_the_tokens_of_each_target_alone(model
 def test_translation_loss_is_not_reached_by_padding(model):
     batch = pf.translation_batch(PAIRS, model.config, source_len=6, target_len=8)
     source, is_source, inputs, targets, is_target = batch
-    other = (
+    other = pf.data.TranslationBatch(
         jnp.where(is_source, source, 4),
         is_source,
         jnp.where(is_target, inputs, 4),
