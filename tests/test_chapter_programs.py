@@ -64,6 +64,18 @@ def test_what_the_chapter_says_of_tiny_shakespeare_was_recorded():
     assert f"8-gram with modified discounts {min(counted):.2f}" in chapter
 
 
+def test_what_chapter_06_draws_of_names_and_of_10_grams_is_on_the_cards():
+    chapter = (ROOT / "chapters" / "06_decoder.md").read_text(encoding="utf-8")
+    card = (ROOT / "models" / "things_decoder.md").read_text(encoding="utf-8")
+    for variable, name in (("by_decoder", "decoder, seed 0"), ("by_counting", "10-gram")):
+        (row,) = re.findall(rf"^\| {name} \|(.*) \|$", card, flags=re.MULTILINE)
+        assert f"{variable} = [{', '.join(row.replace('|', ' ').split())}]" in chapter
+    (loss,) = re.findall(
+        r"modified Kneser–Ney\s+smoothing (\d\.\d+)", (ROOT / "models" / "decoder.md").read_text("utf-8")
+    )
+    assert f'"10-gram, modified": {loss},' in chapter
+
+
 def test_what_chapter_08_says_of_trainings_that_it_does_not_run_is_on_their_cards():
     chapter = (ROOT / "chapters" / "08_encoder.md").read_text(encoding="utf-8")
     card = (ROOT / "models" / "encoder_lines.md").read_text(encoding="utf-8")

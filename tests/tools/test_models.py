@@ -23,8 +23,10 @@ import train_digits
 import train_dynamics
 import train_encoder
 import train_fine_tuning
+import train_first_decoder
 import train_models
 import train_numbers
+import train_positions
 import train_recurrent
 import train_seq2seq
 import train_things_decoder
@@ -206,10 +208,80 @@ def test_twelve_blocks_have_the_losses_that_card_and_chapter_state():
     for run in runs:
         assert len(run["validation"]) == len(run["curves"]) == len(train_blocks.SEEDS) == 3
         assert train_blocks.line_of_chapter(run) in chapter
-        assert all(points in chapter for points in train_blocks.points_of_chapter(run))
     for order, loss in stored["counted"].items():
         assert f"{loss:.2f} with n = {order}" in card
         assert f"{loss:.2f} with n = {order}" in chapter
+
+
+def test_fewer_blocks_learn_more_than_frequencies_only_if_there_are_three():
+    stored = stored_blocks()
+    text, _ = train_blocks.as_bytes()
+    setting, curves = train_blocks.Setting("post", 3e-3, 0), stored["fewer_blocks"]
+    with jax.numpy_dtype_promotion("standard"):
+        _, (curve,) = train_blocks.trained(setting, text, train_blocks.PER_POINT, seeds=(2,), num_layers=3)
+    same_text = len(text) == stored["training_bytes"]
+    np.testing.assert_allclose(curve, curves["3"][2][:1], atol=0.005 if same_text else 0.3)
+    ends = {number: np.array(of_seeds)[:, -2:].mean(axis=1) for number, of_seeds in curves.items()}
+    shares = np.bincount(text)[np.bincount(text) > 0] / len(text)
+    entropy = -(shares * np.log(shares)).sum()
+    assert ends["3"].max() < entropy - 0.1 < min(ends["4"].min(), ends["5"].min())
+
+
+def stored_record(name: str) -> dict:
+    return json.loads((MODELS / f"{name}.json").read_text(encoding="utf-8"))
+
+
+@pytest.mark.parametrize("scheme", ["learned", "relative"])
+def test_schemes_start_to_learn_as_their_stored_losses_say(scheme):
+    stored, num_steps = stored_record("positions"), 5
+    (run,) = (run for run in stored["runs"] if (run["scheme"], run["seed"]) == (scheme, 1))
+    to_learn, _ = train_positions.parts()
+    with jax.numpy_dtype_promotion("standard"):
+        _, losses = train_positions.trained(scheme, 1, to_learn, num_steps)
+    same_text = len(to_learn) == stored["to_learn"]
+    np.testing.assert_allclose(losses, run["losses"][:num_steps], atol=0.005 if same_text else 0.5)
+
+
+def test_schemes_answer_as_their_card_states():
+    stored = stored_record("positions")
+    assert train_positions.card(stored) == (MODELS / "positions.md").read_text(encoding="utf-8")
+    named = [(run["scheme"], run["seed"]) for run in stored["runs"]]
+    assert named == [(scheme, seed) for scheme in train_positions.SCHEMES for seed in train_positions.SEEDS]
+    for run in stored["runs"]:
+        assert len(run["losses"]) == train_positions.STEPS
+        assert len(run["right"]) == train_positions.LONG - train_positions.BACK
+        assert max(run["right"]) <= train_positions.NUM_TEXTS
+        assert ("looks" in run) == (run["scheme"] in train_positions.LOOKED_AT)
+        assert "looks" not in run or sum(run["looks"]) == pytest.approx(1, abs=0.01)
+
+
+def test_the_head_that_looks_back_divides_its_attention():
+    model = train_positions.LookBack("relative", 0)
+    _, to_test = train_positions.parts()
+    looks = train_positions.look_back(model, train_positions.windows(to_test, train_positions.LONG, 2, seed=0))
+    assert looks.shape == (101,)
+    assert float(looks.sum()) == pytest.approx(1, abs=1e-5)
+
+
+def test_first_decoders_start_to_learn_as_their_stored_losses_say():
+    stored = stored_record("first_decoder")
+    text = train_first_decoder.VOCABULARY.encode(pf.data.python_reference_splits()[0])
+    tolerance = 0.005 if len(text) == stored["training"] else 0.5
+    with jax.numpy_dtype_promotion("standard"):
+        _, small = train_first_decoder.learn_small(text, num_steps=2)
+        _, unmasked = train_first_decoder.learn_case("without the mask", text, num_steps=4)
+    for metrics, losses in ((small, stored["small"]), (unmasked, stored["cases"]["without the mask"])):
+        np.testing.assert_allclose([m["loss"] for m in metrics], losses["losses"][: len(metrics)], atol=tolerance)
+
+
+def test_first_decoders_reached_what_their_card_states():
+    stored = stored_record("first_decoder")
+    assert train_first_decoder.card(stored) == (MODELS / "first_decoder.md").read_text(encoding="utf-8")
+    small, cases = stored["small"], stored["cases"]
+    assert len(small["losses"]) == train_first_decoder.TRAINING.num_steps
+    assert len(small["validation"]) == len(small["samples"]) == 6
+    assert list(cases) == list(train_first_decoder.CASES)
+    assert all(len(case["losses"]) == train_first_decoder.TRAINING_ONE.num_steps for case in cases.values())
 
 
 def test_numbers_are_translated_as_the_card_states():

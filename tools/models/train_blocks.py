@@ -24,6 +24,7 @@ STACK = pf.StackConfig(d_model=32, num_heads=4, activation="relu")
 DEPTH, VOCAB_SIZE = 12, 256
 NUM_STEPS, BATCH_SIZE, SEQ_LEN, SEEDS = 1000, 8, 24, (0, 1, 2)
 PER_POINT = 10  # steps
+FEWER, FEWER_STEPS = (3, 4, 5), 100  # blocks, in an exercise
 ORDERS = 1, 2, 3, 5  # of the n-gram models
 
 
@@ -60,8 +61,8 @@ class NextByte(eqx.Module):
     final_norm: pf.LayerNorm | None
     readout: jax.Array
 
-    def __init__(self, setting: Setting, key):
-        table_key, readout_key, *block_keys = jax.random.split(key, 2 + DEPTH)
+    def __init__(self, setting: Setting, key, num_layers: int = DEPTH):
+        table_key, readout_key, *block_keys = jax.random.split(key, 2 + num_layers)
         self.table = jax.random.normal(table_key, (VOCAB_SIZE, STACK.d_model))
         self.readout = jax.random.normal(readout_key, (STACK.d_model, VOCAB_SIZE)) / STACK.d_model**0.5
         self.final_norm = pf.LayerNorm(STACK.d_model) if setting.placement == "pre" else None
@@ -116,10 +117,16 @@ def learn(model: NextByte, batches, rates):
     return eqx.combine(parameters, static), losses
 
 
-def trained(setting: Setting, text: np.ndarray, num_steps: int = NUM_STEPS, seeds: tuple[int, ...] = SEEDS):
+def trained(
+    setting: Setting,
+    text: np.ndarray,
+    num_steps: int = NUM_STEPS,
+    seeds: tuple[int, ...] = SEEDS,
+    num_layers: int = DEPTH,
+):
     """Models of all seeds, side by side in one tree, and their losses, `(seeds, points)`."""
     keys = jnp.stack([jax.random.key(seed) for seed in seeds])
-    models = eqx.filter_vmap(lambda key: NextByte(setting, key))(keys)
+    models = eqx.filter_vmap(lambda key: NextByte(setting, key, num_layers))(keys)
     batches = jnp.asarray(np.stack([excerpts(text, seed, num_steps) for seed in seeds]))
     models, losses = learn(models, batches, jnp.asarray(rates_of(setting, num_steps)))
     return models, np.asarray(losses).reshape(len(seeds), -1, PER_POINT).mean(axis=2)
@@ -149,6 +156,16 @@ def results_of(setting: Setting, training: np.ndarray, validation: np.ndarray) -
     return json.loads(kept.read_text(encoding="utf-8"))
 
 
+def fewer_blocks(training: np.ndarray) -> dict[str, list[list[float]]]:
+    """The losses of the first steps of post-norm with fewer blocks, by their number."""
+    setting, curves = Setting("post", 3e-3, 0), {}
+    for number in FEWER:
+        _, of_seeds = trained(setting, training, FEWER_STEPS, num_layers=number)
+        curves[str(number)] = [[round(float(loss), 4) for loss in curve] for curve in of_seeds]
+        print(number, "blocks", curves[str(number)], flush=True)
+    return curves
+
+
 def spread(losses: list[float]) -> str:
     """Mean and standard deviation of the seeds."""
     return f"{np.mean(losses):.2f} ± {np.std(losses, ddof=1):.2f}"
@@ -160,13 +177,6 @@ def line_of_chapter(run: dict) -> str:
     name = f"{run['placement']}-norm" + (", smaller last matrices" if run["is_small"] else "")
     each = ", ".join(f"{loss:.2f}" for loss in run["validation"])
     return f"| {name} | {run['learning_rate']:g} | {warmup} | {spread(run['validation'])} | {each} |"
-
-
-def points_of_chapter(run: dict) -> list[str]:
-    """The numbers of the chapter's figure, a line for each seed: means over a hundred steps."""
-    start = f"{'small' if run['is_small'] else run['placement']} {run['learning_rate']:g} {run['warmup_steps']}"
-    points = np.array(run["curves"]).reshape(len(SEEDS), -1, 100 // PER_POINT).mean(axis=2)
-    return [" ".join([start, *(f"{point:.2f}" for point in curve)]) for curve in points]
 
 
 def table(runs: list[dict]) -> str:
@@ -184,11 +194,15 @@ def table(runs: list[dict]) -> str:
     return "\n".join(lines)
 
 
-def card(runs: list[dict], counted: dict[str, float], num_training: int, num_validation: int) -> str:
+def card(results: dict, num_training: int, num_validation: int) -> str:
     """What was done, and what came out."""
     python = f"{sys.version_info.major}.{sys.version_info.minor}"
     parameters = pf.count_parameters(eqx.filter_eval_shape(NextByte, SETTINGS[-1], jax.random.key(0)))
-    counts = ", ".join(f"{loss:.2f} with n = {order}" for order, loss in counted.items())
+    counts = ", ".join(f"{loss:.2f} with n = {order}" for order, loss in results["counted"].items())
+    fewer = "; ".join(
+        f"{number} blocks {', '.join(f'{np.mean(curve[-2:]):.2f}' for curve in curves)}"
+        for number, curves in results["fewer_blocks"].items()
+    )
     return f"""# The twelve blocks of chapter 04
 
 Where the norm stands, at two learning rates, with and without warm-up, and post-norm once with other initial weights.
@@ -206,8 +220,10 @@ mean of {PER_POINT} steps.
   straight line. All settings stand in `tools/models/train_blocks.py`; `make models` trains them again.
 - **Result.** Validation loss after the last step, in nats per byte, mean and standard deviation of three seeds:
 
-{table(runs)}
+{table(results["runs"])}
 
+- **Fewer blocks.** Post-norm at a rate of 0.003 without warm-up, mean loss of the steps 81 to {FEWER_STEPS}, seeds
+  0, 1, 2: {fewer}.
 - **Opponents.** Smoothed n-gram models, counted on the same text, have on the same bytes
   {counts}.
 - **Limits.** One depth, one width, one text, one length of warm-up, {NUM_STEPS:,} steps without a decay of the rate;
@@ -224,9 +240,14 @@ def train() -> None:
         str(order): round(pf.training.NgramModel(training.tolist(), order, VOCAB_SIZE).loss(validation.tolist()), 4)
         for order in ORDERS
     }
-    results = {"training_bytes": len(training), "runs": runs, "counted": counted}
+    results = {
+        "training_bytes": len(training),
+        "runs": runs,
+        "counted": counted,
+        "fewer_blocks": fewer_blocks(training),
+    }
     (MODELS / "blocks.json").write_text(json.dumps(results) + "\n", encoding="utf-8")
-    written = card(runs, counted, len(training), len(validation))
+    written = card(results, len(training), len(validation))
     (MODELS / "blocks.md").write_text(written, encoding="utf-8")
 
 

@@ -1,8 +1,8 @@
 """Train the small models that later chapters and live figures use, and write what is made from them.
 
 `make models` runs it: every `train_*.py` beside it writes models with their card into `models/`, two at a time, then
-every `*_figure.py` writes what a live figure shows of them into `widgets/`. Training is checkpointed under
-`build/models`, so that a run that was stopped goes on.
+every `*_record.py` measures what they do, and every `*_figure.py` writes what a live figure shows of them into
+`widgets/`. Training is checkpointed under `build/models`, so that a run that was stopped goes on.
 """
 
 import multiprocessing
@@ -28,6 +28,8 @@ if __name__ == "__main__":
     names = [script.__name__ for script in scripts("train_*.py")]
     with ProcessPoolExecutor(2, multiprocessing.get_context("spawn")) as pool:
         list(pool.map(train, reversed(names)))  # one of the last takes longest
+    for script in scripts("*_record.py"):
+        script.write()
     checksums.write()
     for script in scripts("*_figure.py"):
         script.write()
