@@ -12,6 +12,7 @@ import jax
 import numbers_by_counting
 import numpy as np
 import pytest
+import readings_record
 import slips
 import things_by_counting
 import things_lines
@@ -282,6 +283,38 @@ def test_first_decoders_reached_what_their_card_states():
     assert len(small["validation"]) == len(small["samples"]) == 6
     assert list(cases) == list(train_first_decoder.CASES)
     assert all(len(case["losses"]) == train_first_decoder.TRAINING_ONE.num_steps for case in cases.values())
+
+
+def test_stored_decoders_read_as_their_record_says():
+    """The first words and some passages over again; heads that one word needs are those that a hundred need."""
+    stored = stored_record("readings")
+    model, vocabulary = load_pretrained("decoder")
+    validation = vocabulary.encode(pf.data.python_reference_splits()[1])
+    same_text = len(validation) == stored["validation"]
+    places = readings_record.by_place(model, validation, stride=640)  # a twentieth of the windows
+    np.testing.assert_allclose(places[64:].mean(), np.mean(stored["by_place"][64:]), atol=0.1)
+    pieces = readings_record.passages(validation)
+    assert len(pieces) == stored["twice"]["passages"] or not same_text
+    twice = readings_record.first_and_second(model, pieces[:24])
+    np.testing.assert_allclose(twice, [stored["twice"]["first"], stored["twice"]["second"]], atol=0.15)
+    found = readings_record.Copying(*load_pretrained("things_decoder"), num_words=8).measure()
+    expected = stored["copying"]
+    assert (*found["earlier"], *found["copier"]) == (*expected["earlier"], *expected["copier"])
+    assert found["word"] == expected["word"]
+    np.testing.assert_allclose(found["weights"], expected["weights"], atol=0.01)
+    for name in ("first", "again", "shuffled", "without_earlier", "without_copier", "without_another"):
+        assert found[name] == pytest.approx(expected[name], abs=1), name  # eight words of a hundred
+
+
+def test_what_decoders_read_is_on_the_card():
+    stored = stored_record("readings")
+    assert readings_record.card(stored) == (MODELS / "readings.md").read_text(encoding="utf-8")
+    assert len(stored["by_place"]) == 128
+    assert np.shape(stored["copying"]["weights"]) == (22, 22)
+
+
+def test_records_are_found_by_their_name():
+    assert train_models.scripts("*_record.py") == [readings_record]
 
 
 def test_numbers_are_translated_as_the_card_states():
