@@ -1,5 +1,7 @@
 """Chapter 07, the cache: where keys and values lie, who may attend to what, and that nothing else changes."""
 
+import functools
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp
@@ -32,14 +34,12 @@ def new_layer(num_kv_heads=KV_HEADS, **options):
     return drawn(lambda sizes, key: pf.MultiHeadAttention(*sizes, **options, key=key), (D_MODEL, HEADS))
 
 
+@functools.cache
 def filled():
     """A cache of two texts and three heads, with four tokens of each; the second text has a padded token in front."""
     cache, front = KeyValueCache(**SIZES, batch=(TEXTS,)), (TEXTS, KV_HEADS)
     cache = cache.append(counted(*front, 3, D_K), counted(*front, 3, D_V), np.array([[0, 1, 2], [-1, 0, 1]]))
     return cache.append(-counted(*front, 1, D_K), -counted(*front, 1, D_V), np.array([[3], [2]]))
-
-
-FILLED = filled()
 
 
 @pytest.mark.parametrize("batch", [(), (2,), (2, 3)])
@@ -65,7 +65,7 @@ def test_make_cache_has_the_dtype_of_its_layer(dtype):
 
 @pytest.mark.equation("eq-generation-cache")
 def test_key_value_cache_append_writes_behind_what_is_there():
-    front, cache = (TEXTS, KV_HEADS), FILLED
+    front, cache = (TEXTS, KV_HEADS), filled()
     assert int(cache.length) == 4
     np.testing.assert_array_equal(cache.keys[..., :3], counted(*front, 3, D_K).swapaxes(-2, -1))
     np.testing.assert_array_equal(cache.keys[..., 3], -counted(*front, D_K))
@@ -78,7 +78,7 @@ def test_key_value_cache_append_writes_behind_what_is_there():
 
 @pytest.mark.equation("eq-generation-cache")
 def test_key_value_cache_mask_by_hand():
-    mask = FILLED.mask(np.array([[1, 3], [0, -1]]))
+    mask = filled().mask(np.array([[1, 3], [0, -1]]))
     expected = [
         [[1, 1, 0, 0, 0, 0, 0], [1, 1, 1, 1, 0, 0, 0]],
         [[0, 1, 0, 0, 0, 0, 0], [0, 0, 0, 0, 0, 0, 0]],  # its first slot is padding; a padded token sees nothing
@@ -90,17 +90,17 @@ def test_key_value_cache_mask_by_hand():
 @pytest.mark.equation("eq-generation-cache")
 @pytest.mark.parametrize("order", [[1, 1, 0], [[0, 1, 0], [1, 1, 1]]])
 def test_key_value_cache_select_takes_texts_of_all_heads(order):
-    selected, order = FILLED.select(np.array(order)), np.array(order)
+    selected, order = filled().select(np.array(order)), np.array(order)
     assert selected.batch == order.shape
     for name in ("keys", "values", "positions"):
-        np.testing.assert_array_equal(getattr(selected, name), np.asarray(getattr(FILLED, name))[order])
+        np.testing.assert_array_equal(getattr(selected, name), np.asarray(getattr(filled(), name))[order])
     assert int(selected.length) == 4
 
 
 def test_key_value_cache_takes_as_many_tokens_as_it_has_room_for_and_no_more():
     front = (TEXTS, KV_HEADS)
     more = (counted(*front, 3, D_K), counted(*front, 3, D_V), np.array([[4, 5, 6], [3, 4, 5]]))
-    full = FILLED.append(*more)
+    full = filled().append(*more)
     assert int(full.length) == CAPACITY
     np.testing.assert_array_equal(full.positions[1], [-1, 0, 1, 2, 3, 4, 5])
     with pytest.raises(ValueError, match=r"room for 7 tokens and holds 7; expected room for 3 more\. Make"):
@@ -108,19 +108,19 @@ def test_key_value_cache_takes_as_many_tokens_as_it_has_room_for_and_no_more():
     one = (more[0][..., :1, :], more[1][..., :1, :], more[2][:, :1])
     with pytest.raises(ValueError, match=r"room for 7 tokens and holds 7; expected room for 1 more"):
         full.append(*one)
-    assert FILLED.with_room(3) is FILLED
+    assert filled().with_room(3) is filled()
     with pytest.raises(ValueError, match=r"room for 7 tokens and holds 4; expected room for 4 more"):
-        FILLED.with_room(4)
+        filled().with_room(4)
 
 
 def test_key_value_cache_compiled_finds_out_about_room_when_it_runs():
     with_room = eqx.filter_jit(lambda cache, seq: cache.with_room(seq))
-    assert int(with_room(FILLED, 3).length) == 4
+    assert int(with_room(filled(), 3).length) == 4
     message = r"cache\.length is not allowed; expected at most 3, so that 4 tokens fit into 7\. Make the cache larger"
     with pytest.raises(eqx.EquinoxRuntimeError, match=message):
-        jax.block_until_ready(with_room(FILLED, 4))
+        jax.block_until_ready(with_room(filled(), 4))
     with pytest.raises(ValueError, match=r"room for 7 tokens and holds 0; expected room for 8 more"):
-        with_room(FILLED, 8)  # known at once
+        with_room(filled(), 8)  # known at once
 
 
 def test_key_value_cache_compiled_refuses_at_once_what_is_longer_than_the_whole_cache():
@@ -171,10 +171,10 @@ def test_multi_head_attention_extend_equals_a_causal_call(num_kv_heads, batch):
 
 def test_attend_to_cache_is_not_reached_by_what_stands_in_hidden_slots():
     queries, places, attend = draw(TEXTS, HEADS, 2, D_K), jnp.array([[4, 5], [3, 4]]), eqx.filter_jit(attend_to_cache)
-    padding = FILLED.keys.at[1, ..., 0].set(99.0), FILLED.values.at[1, :, 0].set(-99.0)  # of the second text
+    padding = filled().keys.at[1, ..., 0].set(99.0), filled().values.at[1, :, 0].set(-99.0)  # of the second text
     stored = [array.reshape(-1, *array.shape[-2:]) for array in padding]
-    other = eqx.tree_at(lambda cache: (cache.key_columns, cache.value_rows), FILLED, stored)
-    np.testing.assert_array_equal(attend(queries, FILLED, places), attend(queries, other, places))
+    other = eqx.tree_at(lambda cache: (cache.key_columns, cache.value_rows), filled(), stored)
+    np.testing.assert_array_equal(attend(queries, filled(), places), attend(queries, other, places))
 
 
 LAYER, ROWS, PLACES = new_layer(), np.ones((TEXTS, 1, D_MODEL), np.float32), np.zeros((TEXTS, 1), int)
@@ -194,7 +194,7 @@ def ones(*shape):
         (lambda: LAYER.make_cache(7, batch=(2.0,)), TypeError, r"batch\[0\] is 2\.0; expected a whole number"),
         (lambda: KeyValueCache(**SIZES | {"d_k": 2.5}), TypeError, r"d_k is 2\.5; expected a whole number"),
         (
-            lambda: FILLED.append(ones(3, 1, 4), ones(3, 1, 5), np.ones(1, int)),
+            lambda: filled().append(ones(3, 1, 4), ones(3, 1, 5), np.ones(1, int)),
             ValueError,
             r"keys has shape \(3, 1, 4\); expected \(2, kv_heads=3, seq, d_k=4\)",
         ),
@@ -204,61 +204,65 @@ def ones(*shape):
             r"keys has shape \(2, 3, 1, 4\); expected \(kv_heads=3, seq, d_k=4\)",
         ),
         (
-            lambda: FILLED.append(ones(2, 3, 1, 4), ones(2, 3, 2, 5), np.ones((2, 1), int)),
+            lambda: filled().append(ones(2, 3, 1, 4), ones(2, 3, 2, 5), np.ones((2, 1), int)),
             ValueError,
             r"values has shape \(2, 3, 2, 5\); expected \(2, kv_heads=3, seq=1, d_v=5\)",
         ),
         (
-            lambda: FILLED.append(ones(2, 3, 1, 4), ones(2, 3, 1, 5), np.ones((1, 1), int)),
+            lambda: filled().append(ones(2, 3, 1, 4), ones(2, 3, 1, 5), np.ones((1, 1), int)),
             ValueError,
             r"positions has shape \(1, 1\); expected \(2, seq=1\)",
         ),
-        (lambda: FILLED.mask(np.ones(3, int)), ValueError, r"positions has shape \(3,\); expected \(2, seq\)"),
+        (lambda: filled().mask(np.ones(3, int)), ValueError, r"positions has shape \(3,\); expected \(2, seq\)"),
         (
-            lambda: FILLED.select(np.array([1, 1000])),
+            lambda: filled().select(np.array([1, 1000])),
             ValueError,
             r"rows\[1\] is 1000; expected 0 to 1, one of the texts",
         ),
-        (lambda: FILLED.select(np.array([-1])), ValueError, r"rows\[0\] is -1; expected 0 to 1"),
-        (lambda: FILLED.select(np.ones(2)), TypeError, r"rows holds float64; expected whole numbers"),
+        (lambda: filled().select(np.array([-1])), ValueError, r"rows\[0\] is -1; expected 0 to 1"),
+        (lambda: filled().select(np.ones(2)), TypeError, r"rows holds float64; expected whole numbers"),
         (
             lambda: KeyValueCache(**SIZES).select(np.ones(2, int)),
             ValueError,
             r"cache is of a single text; expected one",
         ),
         (
-            lambda: LAYER.extend(ROWS, FILLED, PLACES[0]),
+            lambda: LAYER.extend(ROWS, filled(), PLACES[0]),
             ValueError,
             r"positions has shape \(1,\); expected \(2, seq=1\)",
         ),
         (
-            lambda: LAYER.extend(ROWS, FILLED, PLACES + 0.0),
+            lambda: LAYER.extend(ROWS, filled(), PLACES + 0.0),
             TypeError,
             r"positions holds float64; expected whole numbers",
         ),
-        (lambda: LAYER.extend(ROWS, (FILLED,), PLACES), TypeError, r"cache is of type tuple; expected a KeyValueCache"),
         (
-            lambda: LAYER.extend(ROWS, FILLED, PLACES, scheme=pf.AlibiPositions(4)),
+            lambda: LAYER.extend(ROWS, (filled(),), PLACES),
+            TypeError,
+            r"cache is of type tuple; expected a KeyValueCache",
+        ),
+        (
+            lambda: LAYER.extend(ROWS, filled(), PLACES, scheme=pf.AlibiPositions(4)),
             ValueError,
             r"The bias of AlibiPositions has shape \(2, 4, 1, 7\); expected .*heads=6, .* Make it for the 6 heads here",
         ),
         (
-            lambda: LAYER.extend(ROWS, FILLED, PLACES, scheme="rotary"),
+            lambda: LAYER.extend(ROWS, filled(), PLACES, scheme="rotary"),
             TypeError,
             r"scheme is of type str; expected a Pos",
         ),
         (
-            lambda: LAYER.extend(np.ones((3, 1, 24), np.float32), FILLED, np.zeros((3, 1), int)),
+            lambda: LAYER.extend(np.ones((3, 1, 24), np.float32), filled(), np.zeros((3, 1), int)),
             ValueError,
             r"cache\.keys has shape \(2, 3, 4, 7\); expected \(3, kv_heads=3, d_k=4, capacity\)\. The cache is of",
         ),
         (
-            lambda: new_layer(num_kv_heads=2).extend(ROWS, FILLED, PLACES),
+            lambda: new_layer(num_kv_heads=2).extend(ROWS, filled(), PLACES),
             ValueError,
             r"cache\.keys has shape \(2, 3, 4, 7\); expected \(2, kv_heads=2, d_k=4, capacity\)\. The cache is of",
         ),
         (
-            lambda: new_layer(d_v=4).extend(ROWS, FILLED, PLACES),
+            lambda: new_layer(d_v=4).extend(ROWS, filled(), PLACES),
             ValueError,
             r"cache\.values has shape \(2, 3, 7, 5\); expected \(2, kv_heads=3, capacity, d_v=4\)\. The cache is of",
         ),
@@ -273,4 +277,4 @@ def test_multi_head_attention_extend_refuses_a_cache_of_another_layer_inside_a_c
     with pytest.raises(
         ValueError, match=r"expected \(2, kv_heads=1, .* another layer or of other texts: .*batch=\(2,\)"
     ):
-        extend(new_layer(1), ROWS, FILLED, PLACES)
+        extend(new_layer(1), ROWS, filled(), PLACES)

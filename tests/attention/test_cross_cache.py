@@ -212,8 +212,9 @@ def test_transformer_block_without_cross_attention_has_weights_of_its_own_only()
 
 
 LAYER, BLOCK, ALONE = new_layer(), new_block("pre-grouped-modern"), new_block("pre", cross_attention=False)
-ROWS, KEPT = np.ones((TEXTS, SEQ, D_MODEL), np.float32), new_layer().cache_context(CONTEXT, IS_TOKEN)
-OWN = BLOCK.attention.make_cache(CAPACITY, batch=(TEXTS,))
+ROWS = np.ones((TEXTS, SEQ, D_MODEL), np.float32)
+kept = functools.cache(lambda: LAYER.cache_context(CONTEXT, IS_TOKEN))
+own = functools.cache(lambda: BLOCK.attention.make_cache(CAPACITY, batch=(TEXTS,)))
 
 
 @pytest.mark.parametrize(
@@ -221,27 +222,27 @@ OWN = BLOCK.attention.make_cache(CAPACITY, batch=(TEXTS,))
     [
         (lambda: new_layer().cache_context(CONTEXT[:, :0]), ValueError, r"kv_seq is 0; expected at least 1"),
         (
-            lambda: BLOCK.extend(ROWS, OWN, PLACES),
+            lambda: BLOCK.extend(ROWS, own(), PLACES),
             ValueError,
             r"has cross-attention and needs a context: pass context=, as its cross_attention\.cache_context makes it",
         ),
         (
-            lambda: ALONE.extend(ROWS, OWN, PLACES, context=KEPT),
+            lambda: ALONE.extend(ROWS, own(), PLACES, context=kept()),
             ValueError,
             r"This block takes no context; make it with cross_attention=True",
         ),
         (
-            lambda: BLOCK.extend(ROWS[:2], BLOCK.attention.make_cache(CAPACITY, batch=(2,)), PLACES[:2], context=OWN),
+            lambda: BLOCK.extend(ROWS[:2], BLOCK.attention.make_cache(CAPACITY, batch=(2,)), PLACES[:2], context=own()),
             ValueError,
             r"cache\.keys has shape \(3, 2, 4, 8\); expected \(2, kv_heads=2, d_k=4, capacity\).* of other texts",
         ),
         (
-            lambda: LAYER.attend_cached(ROWS[:, 1:], KEPT, PLACES),
+            lambda: LAYER.attend_cached(ROWS[:, 1:], kept(), PLACES),
             ValueError,
             r"positions has shape \(3, 5\); expected \(3, seq=4\)",
         ),
         (
-            lambda: LAYER.attend_cached(ROWS, KEPT, PLACES[0]),
+            lambda: LAYER.attend_cached(ROWS, kept(), PLACES[0]),
             ValueError,
             r"positions has shape \(5,\); expected \(3, seq",
         ),
@@ -266,7 +267,7 @@ OWN = BLOCK.attention.make_cache(CAPACITY, batch=(TEXTS,))
             r"is_token holds float64; expected bool, True for a token",
         ),
         (
-            lambda: new_layer(1).attend_cached(ROWS, KEPT, PLACES),
+            lambda: new_layer(1).attend_cached(ROWS, kept(), PLACES),
             ValueError,
             r"cache\.keys has shape \(3, 2, 2, 7\); expected \(3, kv_heads=1, d_k=2, capacity\)\. The cache is of",
         ),

@@ -5,6 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from jax.test_util import check_grads
+from toy_models import drawn
 
 import plainformer as pf
 
@@ -141,7 +142,8 @@ def test_rotary_positions_count_from_0_or_as_told():
     assert jax.tree.leaves(scheme) == []  # nothing to learn
 
 
-X, LAYER = np.ones((5, 12), np.float32), pf.MultiHeadAttention(12, 4, key=jax.random.key(0))
+X = np.ones((5, 12), np.float32)
+LAYER = drawn(lambda sizes, key: pf.MultiHeadAttention(*sizes, key=key), (12, 4))
 
 
 @pytest.mark.usefixtures("unchecked")
