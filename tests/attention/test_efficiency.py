@@ -142,8 +142,9 @@ def test_blockwise_attention_keeps_out_padding_that_is_nan():
 @pytest.mark.parametrize("scheme", [pf.AlibiPositions(3), Window(pf.NoPositions(), 3), Window(pf.AlibiPositions(3), 2)])
 def test_blockwise_attention_adds_what_positions_add(scheme):
     *rows, slopes = rows_of((8, 8, 4, 3))
-    bias = scheme.bias(jnp.arange(8), jnp.arange(8))
-    direct = value_and_slopes(pf.attend, rows, slopes, pf.causal_mask(8), bias=bias)
+    bias, near = (method(jnp.arange(8), jnp.arange(8)) for method in (scheme.bias, scheme.sees))
+    mask = pf.causal_mask(8) if near is None else pf.causal_mask(8) & near
+    direct = value_and_slopes(pf.attend, rows, slopes, mask, bias=bias)
     found = value_and_slopes(blockwise_attention, rows, slopes, Mask(causal=True), scheme=scheme, block_size=3)
     for ours, theirs in zip(found, direct, strict=True):
         np.testing.assert_allclose(ours, theirs, atol=1e-5)

@@ -75,7 +75,7 @@ MISUSES = {
         [[1], [2, 7]],
         {},
         ValueError,
-        r"(prompts|sources)\[1\]: ids\[1\] is 7; expected",
+        r"(prompts|sources)\[1\]\[1\] is 7; expected",
     ),
     "a prompt longer than the context": ([1] * 13, {}, ValueError, r"(13 tokens|are 18); expected|13 tokens, and 3"),
     "a text of another vocabulary": (
@@ -91,7 +91,7 @@ MISUSES = {
         [1],
         {"stop_tokens": [7]},
         ValueError,
-        r"stop_tokens: ids\[0\] is 7; expected",
+        r"stop_tokens\[0\] is 7; expected",
     ),
     "a stop token that is text": ([1], {"stop_tokens": "."}, TypeError, r"stop_tokens is a string; .*Encode it first"),
     "a set of stop tokens": ([1], {"stop_tokens": {1}}, TypeError, r"stop_tokens is \{1\}; expected a list of ids"),

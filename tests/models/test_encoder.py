@@ -13,6 +13,7 @@ from flat import encoder_config
 from toy_models import drawn
 
 import plainformer as pf
+from plainformer.models.encoder import make_encoder
 
 VOCAB, CONTEXT, SEQ, D_MODEL, HEADS, D_FF, D_IN, TEXTS, SEGMENTS = 11, 9, 7, 24, 6, 10, 5, 3, 2
 LENGTHS = [7, 4, 2]
@@ -53,7 +54,7 @@ call = eqx.filter_jit(lambda model, *arguments: model(*arguments))
 def new_model(kind="learned", **fields):
     """An encoder with all its parameters drawn: biases of zero would hide a slip, small positions an offset."""
     sizes = {"context_len": CONTEXT, "d_model": D_MODEL, "num_layers": 2, "num_heads": HEADS, "d_ff": D_FF}
-    return drawn(pf.Encoder, encoder_config(**sizes | KINDS[kind] | fields))
+    return drawn(make_encoder, encoder_config(**sizes | KINDS[kind] | fields))
 
 
 def inputs_of(model, text=slice(None), length=SEQ):
@@ -257,7 +258,7 @@ def test_encoder_has_as_many_parameters_as_counted_by_hand():
     def count(kind):
         sizes = {"context_len": CONTEXT, "d_model": D_MODEL, "num_layers": 5, "num_heads": HEADS, "d_ff": D_FF}
         config = encoder_config(**sizes | KINDS[kind])
-        return pf.count_parameters(eqx.filter_eval_shape(lambda key: pf.Encoder(config, key=key), KEY))
+        return pf.count_parameters(eqx.filter_eval_shape(lambda key: make_encoder(config, key=key), KEY))
 
     block = 4 * (24 * 24 + 24) + (24 * 10 + 10) + (10 * 24 + 24) + 2 * 48
     assert count("learned") == 11 * 24 + 9 * 24 + 5 * block + 48
