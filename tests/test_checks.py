@@ -317,7 +317,7 @@ def test_checked_names_things_of_another_kind(call, message):
 
 def test_checked_takes_any_object_that_has_the_methods_of_a_part():
     class Own:
-        embed = rotate = bias = sees = staticmethod(lambda *_: None)
+        embed = rotate = bias = sees = token_scale = staticmethod(lambda *_: None)
 
     own = Own()
     assert attend(X, scheme=own) is own

@@ -301,7 +301,11 @@ def _check_part(name: str, part, kind: type) -> None:
         what = part.__name__
         raise TypeError(f"{name} is the class {what}; expected an object of it: make one first, by {what}(…).")
     names = [field.name for field in dataclasses.fields(kind)]
-    names += [name for name in vars(kind) if name[0] != "_" and name not in kind.__annotations__]  # methods
+    names += [
+        name
+        for name, value in vars(kind).items()
+        if name[0] != "_" and name not in kind.__annotations__ and not isinstance(value, classmethod)
+    ]  # what its objects can do
     if not all(hasattr(part, name) for name in names):
         raise TypeError(f"{name} is {_what(part)}; expected a {kind.__name__}. {HINTS.get(name, '')}".rstrip())
 
