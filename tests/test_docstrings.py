@@ -84,6 +84,7 @@ def test_help_names_all_there_is_with_its_first_line():
     rooms = {
         "data": "data/__init__.py",
         "attention": "attention/__init__.py",
+        "seeing": "seeing.py",
         "generation": "generation/__init__.py",
         "training": "training/__init__.py",
         "plots": "plots.py",
@@ -96,7 +97,18 @@ def test_help_names_all_there_is_with_its_first_line():
 
 def test_help_groups_names_by_room():
     headings = re.findall(r"^ *\n    (\S.+)\n {8}pf\.", pydoc.render_doc(pf, renderer=pydoc.plaintext), re.M)
-    rooms = ["tokens", "attention", "blocks", "positions", "models", "generation", "training", "data", "plots"]
+    rooms = [
+        "tokens",
+        "attention",
+        "seeing",
+        "blocks",
+        "positions",
+        "models",
+        "generation",
+        "training",
+        "data",
+        "plots",
+    ]
     assert headings == [sys.modules[f"plainformer.{room}"].__doc__.splitlines()[0] for room in rooms]
 
 

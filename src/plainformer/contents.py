@@ -1,6 +1,6 @@
 """What there is, for `help(pf)`: each name with the first line of its own docstring."""
 
-ROOMS = ("tokens", "attention", "blocks", "positions", "models", "generation", "training", "data", "plots")
+ROOMS = ("tokens", "attention", "seeing", "blocks", "positions", "models", "generation", "training", "data", "plots")
 
 
 def contents(package: dict) -> str:

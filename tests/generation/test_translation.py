@@ -280,7 +280,7 @@ def test_exact_match_counts_what_is_the_same_throughout():
         (
             lambda m: pf.translate(m, [[1], [2], [1, 99]], batch_size=1),
             ValueError,
-            r"sources\[2\]: ids\[1\] is 99; expected 0 to 10",
+            r"sources\[2\]\[1\] is 99; expected 0 to 10",
         ),
         (
             lambda m: pf.translate(m.encoder, [[1]]),

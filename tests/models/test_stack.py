@@ -135,9 +135,9 @@ def test_make_block_gives_every_part_what_the_configuration_says(cross_attention
     config = pf.StackConfig(**SIZES | fields, activation="relu", use_bias=False)
     block = eqx.filter_eval_shape(pf.make_block, config, cross_attention=cross_attention, key=KEY)
     assert (block.norm_placement, block.dropout_rate, block.d_model) == ("post", 0.3, D_MODEL)
-    norms = [block.attention_norm, block.feed_forward_norm] + [block.cross_norm] * cross_attention
+    norms = [block.attention_norm, block.feed_forward_norm] + ([block.cross_norm] if cross_attention else [])
     assert all(isinstance(norm, pf.RMSNorm) and norm.eps == 0.5 for norm in norms)
-    for attention in [block.attention] + [block.cross_attention] * cross_attention:
+    for attention in [block.attention] + ([block.cross_attention] if cross_attention else []):
         assert (attention.num_heads, attention.num_kv_heads) == (HEADS, 1)
         assert attention.query.bias is attention.output.bias is None
     assert (block.feed_forward.activation, block.feed_forward.up.weight.shape) == ("relu", (D_MODEL, 10))
@@ -287,7 +287,7 @@ def test_stack_that_starts_small_has_its_last_matrices_divided_by_the_root_of_it
     factor = (3 * (2 + cross_attention)) ** 0.5
     for block, smaller in zip(plain.blocks, small.blocks, strict=True):
         pairs = [(block.attention, smaller.attention)]
-        pairs += [(block.cross_attention, smaller.cross_attention)] * cross_attention
+        pairs += [(block.cross_attention, smaller.cross_attention)] if cross_attention else []
         ends = [(one.output, other.output) for one, other in pairs]
         for one, other in [*ends, (block.feed_forward.down, smaller.feed_forward.down)]:
             np.testing.assert_allclose(one.weight, other.weight * factor, rtol=1e-5)

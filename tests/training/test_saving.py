@@ -19,7 +19,7 @@ from toy_saved import PartConfig, Quiet, Toy, ToyConfig, filled
 
 from plainformer.models.config import StackConfig
 from plainformer.models.decoder import Decoder, DecoderConfig
-from plainformer.models.encoder import Encoder, EncoderConfig
+from plainformer.models.encoder import Encoder, EncoderConfig, RowEncoder
 from plainformer.models.pretraining import ClassifierConfig, EncoderClassifier
 from plainformer.tokens.bpe import BytePairEncoder
 from plainformer.tokens.vocabulary import Vocabulary
@@ -143,9 +143,9 @@ def test_load_model_notices_an_altered_tokenizer(tmp_path):
 
 
 def test_save_model_takes_a_tokenizer_where_the_model_has_no_vocabulary(tmp_path):
-    encoder = filled(Encoder, EncoderConfig(context_len=3, d_in=4, stack=StackConfig(d_model=12, num_heads=3)))
+    encoder = filled(RowEncoder, EncoderConfig(context_len=3, d_in=4, stack=StackConfig(d_model=12, num_heads=3)))
     save_model(tmp_path / "encoder.safetensors", encoder, VOCABULARY)
-    _, again = load_model(tmp_path / "encoder.safetensors", Encoder)
+    _, again = load_model(tmp_path / "encoder.safetensors", RowEncoder)
     assert again.to_json() == VOCABULARY.to_json()
 
 

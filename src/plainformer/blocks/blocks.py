@@ -185,10 +185,8 @@ class CrossBlock(Wiring):
     def reader(self, context, context_mask=None, positions=None) -> Callable:
         """Return what reads the context: its rows, or a cache of their keys and values."""
         if context is None:
-            raise ValueError(
-                "This block has cross-attention and needs a context: pass context=, (kv_seq, d_model), or to extend as "
-                "its cross_attention.cache_context makes it."
-            )
+            rows = "(kv_seq, d_model)" if positions is None else "as its cross_attention.cache_context makes it"
+            raise ValueError(f"This block has cross-attention and needs a context: pass context=, {rows}.")
         if positions is not None:
             return lambda rows: self.cross_attention.attend_cached(rows, context, positions)
         return lambda rows: self.cross_attention(rows, context_mask, context=context)

@@ -88,6 +88,11 @@ class AbstractEncoder(eqx.Module):
         x = self.embed(inputs, is_token, segments)
         return named("stack", self.stack)(x, self._mask(is_token), key=key)
 
+    def check(self, inputs, is_token=None, segments=None) -> None:
+        """Raise as a call does, for inputs that are none."""
+        self.embed(inputs, is_token, segments)
+        self._mask(is_token)
+
     def residual_stream(
         self, inputs, is_token=None, segments=None, *, key: PRNGKeyArray | None = None
     ) -> list[Float[Array, "*batch rows d_model"]]:

@@ -180,7 +180,7 @@ class Seq2Seq(eqx.Module):
         """
         source, is_source = jnp.atleast_2d(source), None if is_source is None else jnp.atleast_2d(is_source)
         check_length("source", source.shape[-1], self.config.source_len, "source_len")
-        self.encoder.embed(source, is_source)  # names a bad value, which a compiled function cannot do
+        self.encoder.check(source, is_source)  # names a bad value, which a compiled function cannot do
         return conditioned(self, source, is_source)
 
     @checked
