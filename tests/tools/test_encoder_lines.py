@@ -1,5 +1,6 @@
 """The other texts for the encoder of chapter 08."""
 
+from functools import cache
 from pathlib import Path
 
 import jax.numpy as jnp
@@ -11,11 +12,16 @@ import train_encoder_lines as lines
 import plainformer as pf
 
 ROOT = Path(__file__).resolve().parents[2]
-NAMES = [name for name in pf.data.name_splits().training if name.language in ("fi", "pl")]
+name_splits = cache(pf.data.name_splits)  # CLDR takes seconds
+
+
+@cache
+def names() -> list:
+    return [name for name in name_splits().training if name.language in ("fi", "pl")]
 
 
 def texts_of(kind: str) -> list[str]:
-    _, tokens, is_selected, is_token = lines.batches(kind, NAMES, seed=0)(0)
+    _, tokens, is_selected, is_token = lines.batches(kind, names(), seed=0)(0)
     assert not bool((is_selected & ~is_token).any())
     assert 0.2 < float(is_selected.sum() / is_token.sum()) < 0.4
     return [
@@ -25,7 +31,7 @@ def texts_of(kind: str) -> list[str]:
 
 
 def languages_of(text: str) -> set[str]:
-    return {name.language for part in text.split(", ")[:-1] for name in NAMES if name.text == part}
+    return {name.language for part in text.split(", ")[:-1] for name in names() if name.text == part}
 
 
 @pytest.mark.parametrize(("kind", "most"), [("lines of one language", 1), ("lines of all languages", 2)])
@@ -38,13 +44,13 @@ def test_lines_are_of_one_language_or_of_all(kind, most):
 def test_single_names_are_whole_or_cut_after_twenty_letters():
     texts = texts_of("single names")
     assert len(texts) == lines.NAMES_PER_LINE * lines.BATCH_SIZE
-    assert set(texts) <= {name.text[:20] for name in NAMES}
+    assert set(texts) <= {name.text[:20] for name in names()}
     of_lines = sum(map(len, texts_of("lines of one language")))
     assert sum(map(len, texts)) == pytest.approx(of_lines, rel=0.25)
 
 
 def test_recognised_is_chance_for_vectors_that_say_nothing_and_more_for_the_stored_encoder():
-    splits = pf.data.name_splits()
+    splits = name_splits()
     stored, _ = pf.load_pretrained("encoder")
     known, asked = (lines.mean_vectors(stored.encoder, names) for names in (splits.training, splits.test))
     assert lines.recognised(np.ones_like(known), np.ones_like(asked), splits, 5, 0) < 0.12
@@ -55,6 +61,6 @@ def test_mean_vectors_are_of_the_letters_without_the_class_token():
     def shows_ids(tokens, is_token):
         return jnp.pad(tokens.astype(jnp.float32), ((0, 0), (1, 0)), constant_values=1000)[..., None]
 
-    name = NAMES[0]._replace(text="Peru")
+    name = names()[0]._replace(text="Peru")
     ids = train_encoder.VOCABULARY.encode("Peru")
     np.testing.assert_allclose(lines.mean_vectors(shows_ids, [name]), [[sum(ids) / 4]], rtol=1e-6)

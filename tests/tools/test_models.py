@@ -3,7 +3,7 @@
 import json
 import math
 import re
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 
 import checksums
@@ -41,6 +41,8 @@ from plainformer.data.stored import SHA256
 from plainformer.models.stored import load_pretrained
 
 MODELS = Path(__file__).resolve().parents[2] / "models"
+# Read once for all tests: CLDR takes seconds.
+name_splits, date_splits, thing_splits = map(cache, (pf.data.name_splits, pf.data.date_splits, pf.data.thing_splits))
 
 
 def test_models_are_small():
@@ -87,14 +89,14 @@ def test_encoder_guesses_hidden_letters_as_its_card_states():
     model, vocabulary = load_pretrained("encoder")
     assert vocabulary.to_json() == train_encoder.VOCABULARY.to_json()
     assert model.config == train_encoder.ENCODER
-    loss, share = train_encoder.masked_results(model, pf.data.name_splits().test)
+    loss, share = train_encoder.masked_results(model, name_splits().test)
     # The names are those of this Babel, whose versions differ a little.
     assert loss == pytest.approx(stated_loss, abs=0.05)
     assert share == pytest.approx(stated_share, abs=0.02)
 
 
 def test_encoder_was_trained_on_lines_of_single_languages():
-    names = [name for name in pf.data.name_splits().training if name.language in ("fi", "pl")]
+    names = [name for name in name_splits().training if name.language in ("fi", "pl")]
     corrupted, tokens, is_selected, is_token, _ = train_encoder.masked_batches(names)(0)
     assert tokens.shape == (train_encoder.BATCH_SIZE, train_encoder.ENCODER.context_len)
     assert bool(is_token.all())
@@ -165,7 +167,7 @@ def test_every_fifth_digit_of_each_class_is_kept_to_choose_by():
 def test_seq2seq_translates_as_its_card_states(name):
     card = (MODELS / "seq2seq.md").read_text(encoding="utf-8")
     found = re.search(rf"`{name}\.safetensors` \| (\d+\.\d\d)% \| (\d+\.\d\d)%", card)
-    splits = pf.data.date_splits()
+    splits = date_splits()
     model, vocabulary = load_pretrained(name)
     assert model.config == train_seq2seq.seq2seq_config(vocabulary)
     for part, stated in zip(splits[1:], found.groups(), strict=True):
@@ -345,7 +347,7 @@ def test_numbers_are_translated_as_the_card_states():
 
 def test_date_decoder_answers_as_its_card_states():
     card = (MODELS / "date_decoder.md").read_text(encoding="utf-8")
-    splits = pf.data.date_splits()
+    splits = date_splits()
     model, vocabulary = load_pretrained("date_decoder")
     assert model.config == train_date_decoder.one_text_config(vocabulary)
     for name, part in (("years", splits.held_out_years), ("languages", splits.held_out_language)):
@@ -366,7 +368,7 @@ def test_things_decoder_copies_as_its_card_states():
     model, vocabulary = load_pretrained("things_decoder")
     assert model.config == train_things_decoder.DECODER
     assert vocabulary.to_json() == things_lines.VOCABULARY.to_json()
-    things = pf.data.thing_splits()
+    things = thing_splits()
     lines = train_things_decoder.lines_to_judge(things.test)
     texts = [", ".join(line) for line in lines]
     found = train_things_decoder.by_name(train_things_decoder.surprise_by_letter(model, texts), lines)
@@ -391,7 +393,7 @@ def test_things_encoder_guesses_as_its_card_states():
     model, vocabulary = load_pretrained("things_encoder")
     assert model.config == train_things_encoder.ENCODER
     assert vocabulary.to_json() == things_lines.VOCABULARY.to_json()
-    things = pf.data.thing_splits()
+    things = thing_splits()
     asked = things_lines.questions(things.test, train_things_encoder.NUM_QUESTIONS)
     nats, is_right = train_things_encoder.surprises(model, asked)
     # The names are those of this Babel, whose versions differ a little.
@@ -410,7 +412,7 @@ def test_the_encoder_finds_slips_as_its_card_states():
     card = (MODELS / "encoder.md").read_text(encoding="utf-8")
     number, *shares = re.findall(r"[\d,.]+(?=%| of them one)", card[card.index("**Slips.**") :])
     model, _ = load_pretrained("encoder")
-    splits = pf.data.name_splits()
+    splits = name_splits()
     wrong = train_encoder.one_slip_each(splits.test, splits.training)
     assert len(wrong) == int(number.replace(",", ""))
     assert all(len(line[0]) >= 5 and line[0][place].isalpha() for line, _, place in wrong)

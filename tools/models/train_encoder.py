@@ -93,14 +93,20 @@ def one_slip_each(names: list[LabelledName], learnt: list[LabelledName]) -> list
 
 def surprise_by_encoder(model: pf.MaskedLanguageModel, asked: list[Question]) -> np.ndarray:
     """At each place that is asked about the surprise, in nats, given the rest of the name."""
-    read, found = eqx.filter_jit(lambda ids, is_token: jax.nn.log_softmax(model(ids, is_token))), []
+    found, rows = [], np.arange(500)
     for start in range(0, len(asked), 500):
-        some = asked[start : start + 500]
+        some = (asked[start : start + 500] * 500)[:500]  # the last ones over again, so that one program does
         tokens, is_token = encode([line[0] for line, _, _ in some], 20)
-        rows, places = np.arange(len(some)), np.array([place for *_, place in some])
-        log_probs = read(tokens.at[rows, places].set(MASKING["mask_token"]), is_token)
+        places = np.array([place for *_, place in some])
+        log_probs = letters_at_all_places(model, tokens.at[rows, places].set(MASKING["mask_token"]), is_token)
         found.append(-np.asarray(log_probs)[rows, places, np.asarray(tokens)[rows, places]])
-    return np.concatenate(found)
+    return np.concatenate(found)[: len(asked)]
+
+
+@eqx.filter_jit
+def letters_at_all_places(model: pf.MaskedLanguageModel, ids: jax.Array, is_token: jax.Array) -> jax.Array:
+    """The log-probability of every letter at every place."""
+    return jax.nn.log_softmax(model(ids, is_token))
 
 
 def surprise_by_counting(names: list[LabelledName], asked: list[Question]) -> np.ndarray:
