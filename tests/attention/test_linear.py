@@ -85,7 +85,7 @@ def test_linear_layer_refuses_a_table_and_positions_that_change_scores():
     layer = pf.MultiHeadAttention(8, num_heads=4, kernel=pf.attention.LinearKernel(), key=jax.random.key(1))
     with pytest.raises(ValueError, match="mask is a table, which linear attention cannot use; expected a rule"):
         layer(draw(5, 8), pf.causal_mask(5))
-    with pytest.raises(ValueError, match="AlibiPositions adds to scores"):
+    with pytest.raises(ValueError, match="AlibiPositions acts on scores"):
         layer(draw(5, 8), scheme=pf.AlibiPositions(4))
 
 
