@@ -133,9 +133,8 @@ def test_every_step_of_a_block_can_be_seen(ask, stored):
     model = stored("decoder")
     text = random_texts(model, 40)[1]
     (found,) = ask("decoder", "intermediates", [["call", text]])
-    logits, seen = pf.look(model, jnp.asarray(text))
-    close(found.pop("returned"), logits)
-    assert found.keys() == seen.keys()
+    _, seen = pf.look(model, jnp.asarray(text))
+    assert found.keys() - {"returned"} == seen.keys()
     for place, value in seen.items():
         close(found[place], value)
     close(found["returned"], model(jnp.asarray(text)))
