@@ -23,8 +23,11 @@ from plainformer.checks import Natural, Positive, Rate
 
 SHARE = 0.95
 
-# What `fit` makes, and nobody else; and what takes any function with its arguments.
-NOT_CALLED = {"training.FitResult", "training.count_flops", "training.count_kept_bytes"}
+# What `fit` makes, and nobody else; what takes any function with its arguments; and tuples, which the losses look at.
+NOT_CALLED = {"training.FitResult", "training.count_flops", "training.count_kept_bytes", "look", "see"}
+NOT_CALLED |= {name for name in public_callables() if hasattr(reached(name), "_fields")}
+# What a part of one's own may have, and the package alone calls.
+HOOKS = {"add", "check", "made_for", "read", "reader", "sublayer", "token_scale"}
 
 # Where shapes alone tell whether a call is right, so that nothing is compiled: in these rooms, and these.
 OF_ARRAYS = {"attention", "blocks", "positions", "models"}
@@ -37,6 +40,7 @@ PART = "a function or class of one's own may stand for a part"
 MAY_PASS = {
     **{("Block", f"{part}{norm}"): PART for part in ("attention", "feed_forward") for norm in ("", "_norm")},
     ("Encoder", "grid"): "one side, of a square grid",
+    ("BytePairEncoder.decode_stream", "ids"): "a string of bytes is a sequence of numbers",
 }
 
 
@@ -90,7 +94,8 @@ def spelled(wrong: Wrong, answer: Answer) -> str:
 
 def test_everything_public_has_a_right_call(right):
     public = {name for name, function in public_callables().items() if parameters(function)} - NOT_CALLED
-    assert not public - right.keys(), "Add a right call of these to tests/helpers/right_calls.py."
+    missing = {name for name in public - right.keys() if name.rpartition(".")[2] not in HOOKS}
+    assert not missing, "Add a right call of these to tests/helpers/right_calls.py."
     assert len(public) > 150
 
 

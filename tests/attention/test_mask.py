@@ -42,7 +42,7 @@ def test_mask_clears_what_no_query_sees():
 @pytest.mark.parametrize(
     ("mask", "message"),
     [
-        (Mask(IS_TOKEN), r"is_token has shape \(5,\); expected \(kv_seq=7\)\. One for each key\."),
+        (Mask(IS_TOKEN), r"is_token has shape \(5,\); expected \(\.\.\., kv_seq=7\)\. One for each key\."),
         (Mask.of(TABLE), r"mask has shape \(2, 5, 5\); expected \(\.\.\., q_seq=3, kv_seq=7\)"),
     ],
 )

@@ -10,7 +10,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Bool, Integer, PRNGKeyArray
+from jaxtyping import Array, Bool, Float, Integer, PRNGKeyArray
 from tiny_run import CONFIG, Line, batch_at, squared_error
 from toy_models import drawn
 
@@ -72,6 +72,8 @@ def has_no_such(value) -> bool:
 
 INTEGERS, BOOLEANS = Integer[Array, "*batch seq"], Bool[Array, "*batch seq"] | None
 UNANNOTATED: dict[str, Any] = {
+    "x": Float[Array, "*batch seq d_model"],
+    "mask": Bool[Array, "*batch seq seq"] | pf.attention.Mask | None,
     "ids": is_ids,
     "tokens": is_ids,
     "module": is_a_tree,
@@ -124,7 +126,7 @@ def of_tokens(folder: Path) -> dict[str, dict]:
         "Vocabulary.decode": {"self": vocabulary, "ids": [1, 2]},
         "Vocabulary.decode_stream": {"self": vocabulary, "ids": [1, 2]},
         "Vocabulary.to_json": {"self": vocabulary},
-        "Vocabulary.save": {"self": vocabulary, "path": folder / "saved.json"},
+        "Vocabulary.save": {"self": vocabulary, "path": folder / "tokens.json"},
         "Vocabulary.load": {"path": folder / "vocabulary.json"},
         "BytePairEncoder": parts,
         "BytePairEncoder.train": {"text": TEXT, "vocab_size": 260},
@@ -135,8 +137,8 @@ def of_tokens(folder: Path) -> dict[str, dict]:
         "BytePairEncoder.decode_stream": {"self": encoder, "ids": [1, 2]},
         "BytePairEncoder.decode_bytes": {"self": encoder, "ids": [1, 2]},
         "BytePairEncoder.to_json": {"self": encoder},
-        "BytePairEncoder.save": {"self": encoder, "path": folder / "saved.json"},
-        "BytePairEncoder.save_hugging_face": {"self": encoder, "path": folder / "saved.json"},
+        "BytePairEncoder.save": {"self": encoder, "path": folder / "tokens.json"},
+        "BytePairEncoder.save_hugging_face": {"self": encoder, "path": folder / "tokens.json"},
         "BytePairEncoder.load": {"path": folder / "bpe.json"},
         "BytePairEncoder.from_hugging_face": {"path": folder / "tokenizer.json"},
         "BytePairEncoder.from_gpt2": {
@@ -197,7 +199,6 @@ def of_attention(_) -> dict[str, dict]:
         "attention_rollout": {"weights": weights(2, HEADS, SEQ, SEQ)},
         "class_attention": {"weights": weights(SOURCE_SEQ, SOURCE_SEQ), "grid": (2, 3)},
         "attention.cache.KeyValueCache": {"num_kv_heads": HEADS, "capacity": 9, "d_k": 4, "d_v": 4},
-        "attention.cache.KeyValueCache.check": {"self": cache, "num_kv_heads": HEADS, "d_k": 4, "d_v": 4, "batch": ()},
         "attention.cache.KeyValueCache.append": {**kept, "keys": rows(HEADS, SEQ, 4), "values": rows(HEADS, SEQ, 4)},
         "attention.cache.KeyValueCache.mask": kept,
         "attention.cache.KeyValueCache.select": {"self": several.make_cache(9, batch=(2,)), "rows": jnp.asarray([1])},
@@ -294,7 +295,8 @@ def of_models(_) -> dict[str, dict]:
         "Decoder.extend": cached,
         "EncoderConfig": {**TEXTS, "num_segments": 2},
         "Encoder": {"config": ENCODER_CONFIG, "key": KEY},
-        **_of_heads("Encoder", drawn(pf.Encoder, ENCODER_CONFIG), read),
+        **_of_heads("Encoder", (encoder := drawn(pf.Encoder, ENCODER_CONFIG)), read),
+        "Encoder.embed": {"self": encoder, **read},
         "MaskedLanguageModel": {"config": ENCODER_CONFIG, "key": KEY},
         **_of_heads("MaskedLanguageModel", MASKED, read),
         "MaskedLanguageModel.logits": {"self": MASKED, "x": x},

@@ -21,12 +21,12 @@ def names() -> list:
 
 
 def texts_of(kind: str) -> list[str]:
-    _, tokens, is_selected, is_token = lines.batches(kind, names(), seed=0)(0)
-    assert not bool((is_selected & ~is_token).any())
-    assert 0.2 < float(is_selected.sum() / is_token.sum()) < 0.4
+    batch = lines.batches(kind, names(), seed=0)(0)
+    assert not bool((batch.is_selected & ~batch.is_token).any())
+    assert 0.2 < float(batch.is_selected.sum() / batch.is_token.sum()) < 0.4
     return [
         train_encoder.VOCABULARY.decode(np.asarray(row)[there].tolist())
-        for row, there in zip(tokens, np.asarray(is_token), strict=True)
+        for row, there in zip(batch.targets, np.asarray(batch.is_token), strict=True)
     ]
 
 

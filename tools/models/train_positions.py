@@ -37,7 +37,7 @@ class LookBack(eqx.Module):
 
     letters: pf.TokenEmbedding
     scheme: pf.PositionScheme
-    block: pf.TransformerBlock
+    block: pf.Block
     readout: jax.Array
 
     def __init__(self, name: str, seed: int):

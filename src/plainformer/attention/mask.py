@@ -30,10 +30,10 @@ class Mask(eqx.Module):
     @checked
     def __init__(
         self,
-        is_token: Bool[Array, "*batch kv_seq"] | None = None,
+        is_token: Bool[Array, "*#batch kv_seq"] | None = None,
         *,
         causal: bool = False,
-        allowed: Bool[Array, "*batch q_seq kv_seq"] | None = None,
+        allowed: Bool[Array, "*#batch q_seq kv_seq"] | None = None,
     ):
         self.is_token, self.allowed, self.causal = is_token, allowed, causal
 

@@ -188,12 +188,7 @@ class MultiHeadAttention(eqx.Module):
         heads = self.kernel(queries, keys, values, mask.for_heads(), scheme)
         return self.output(merge_heads(heads))
 
-    def attention_weights(
-        self,
-        x: Float[Array, "*batch seq d_model"],
-        mask: Bool[Array, "*#batch seq kv_seq"] | Mask | None = None,
-        **options,
-    ) -> Float[Array, "*batch heads seq kv_seq"]:
+    def attention_weights(self, x, mask=None, **options) -> Float[Array, "*batch heads seq kv_seq"]:
         """Return the attention weights of every head, for the same arguments as a call."""
         return look(self, x, mask, **options)[1]["weights"]
 

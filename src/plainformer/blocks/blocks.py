@@ -106,10 +106,7 @@ class Wiring(eqx.Module):
         return self.connect(x, attend, self.reader(context, positions=positions), None), cache
 
     def attention_weights(
-        self,
-        x: Float[Array, "*batch seq d_model"],
-        mask: Bool[Array, "*#batch seq seq"] | Mask | None = None,
-        **options,
+        self, x, mask=None, **options
     ) -> tuple[Float[Array, "*batch heads seq seq"], Float[Array, "*batch heads seq kv_seq"] | None]:
         """Return the weights of the self-attention, and those of the cross-attention or `None`; as for a call."""
         seen = look(self, x, mask, **options)[1]
