@@ -12,6 +12,7 @@ from flat import encoder_config
 from torch_parameters import CLOSE, array, redrawn
 
 import plainformer as pf
+from plainformer.models.encoder import RowEncoder
 
 VOCAB, CONTEXT, SEQ, WIDTH, LAYERS, HEADS, D_FF, TEXTS = 17, 13, 8, 24, 2, 6, 20, 3
 LENGTHS = np.array([8, 5, 1])
@@ -180,7 +181,7 @@ def test_encoder_gives_the_rows_of_pytorch(norm_first, activation):
         activation=activation,
         position_scheme="none",
     )
-    ours = pf.Encoder(config, key=jax.random.key(0))
+    ours = RowEncoder(config, key=jax.random.key(0))
     ours = eqx.tree_at(lambda m: arrays_of_blocks(m.stack.blocks), ours, found)
     ours = eqx.tree_at(lambda m: m.embedding.weight, ours, jnp.eye(WIDTH))  # their rows come in as they are
     if norm_first:
