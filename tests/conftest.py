@@ -1,5 +1,7 @@
 """What every test shares: strict JAX, a fixed random key, and a deterministic hypothesis."""
 
+from pathlib import Path
+
 import equinox as eqx
 import hypothesis
 import jax
@@ -20,13 +22,19 @@ hypothesis.settings.register_profile("book", deadline=None, derandomize=True, da
 hypothesis.settings.load_profile("book")
 
 
-@pytest.fixture(scope="module", autouse=True)
-def clear_compiled():
-    """Give back what a module has compiled, since each program holds memory mappings.
+# Each compiled program holds memory mappings. Linux allows a process 65,530 of them; at the next one XLA ends
+# in a segmentation fault.
+MANY_MAPPINGS = 15_000
 
-    Linux allows a process 65,530 of them; at the next one XLA's compiler ends in a segmentation fault.
-    """
-    yield
+
+def memory_mappings() -> int:
+    """How many memory mappings this process holds, as far as the system says so."""
+    maps = Path("/proc/self/maps")
+    return maps.read_bytes().count(b"\n") if maps.exists() else MANY_MAPPINGS + 1
+
+
+def clear_compiled():
+    """Give back all that was compiled."""
     eqx.clear_caches()
     jax.clear_caches()
 
@@ -35,13 +43,37 @@ def pytest_addoption(parser):
     parser.addini("quick_to_compile", "folders and files of tests whose programs are tiny and run a few times", "paths")
 
 
+# XLA's older way to machine code, in one piece: it takes half the time for a program of a few operations, and longer for
+# a large one that is to be optimised.
+SIMPLE_CODE = {"xla_cpu_use_fusion_emitters": False, "xla_cpu_parallel_codegen_split_count": 1}
+
+
+@pytest.fixture(scope="session", autouse=True)
+def simple_code():
+    """Where the compiler leaves out its optimisations, let it also write simple code; JAX has no public option for it."""
+    original = jax._src.compiler.get_compile_options
+
+    def simple(*args, env_options_overrides=None, **options):
+        if jax.config.read("jax_disable_most_optimizations"):
+            env_options_overrides = {**SIMPLE_CODE, **(env_options_overrides or {})}
+        return original(*args, env_options_overrides=env_options_overrides, **options)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(jax._src.compiler, "get_compile_options", simple)
+        yield
+
+
 @pytest.fixture(scope="module", autouse=True)
 def quick_to_compile(request):
     """Let the compiler leave out most of its optimisations where `quick_to_compile` in pyproject.toml says so."""
     quick = any(request.path.is_relative_to(place) for place in request.config.getini("quick_to_compile"))
-    jax.config.update("jax_disable_most_optimizations", quick)
+    if quick != jax.config.read("jax_disable_most_optimizations"):
+        clear_compiled()
+        jax.config.update("jax_disable_most_optimizations", quick)
     yield
-    jax.config.update("jax_disable_most_optimizations", False)
+    jax.config.update("jax_disable_most_optimizations", quick)  # whatever the module did
+    if memory_mappings() > MANY_MAPPINGS:
+        clear_compiled()
 
 
 @pytest.fixture

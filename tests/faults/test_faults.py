@@ -34,10 +34,8 @@ class Trainer:
             "JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES": "-1",
         }
         command = [sys.executable, str(TRAINER), str(directory), *map(str, arguments)]
-        # A shell that runs the tests in the background makes them, and what they start, deaf to SIGINT.
-        hears = {"preexec_fn": lambda: signal.signal(signal.SIGINT, signal.default_int_handler)}
         self.process = subprocess.Popen(
-            command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env={**os.environ, **settings}, **hears
+            command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env={**os.environ, **settings}
         )
         self.lines: list[str] = []
         self.reader = threading.Thread(target=lambda: self.lines.extend(self.process.stdout))

@@ -4,6 +4,7 @@ With the last two, no file may grow beyond LIMIT bytes from step FULL_AT on, as 
 """
 
 import resource
+import signal
 import sys
 import time
 
@@ -19,6 +20,9 @@ from plainformer.training.optimiser import TrainingConfig
 
 TEXT = [int(digit) for digit in str(7**2000)]
 CONFIG = TrainingConfig(num_steps=80, learning_rate=0.01, warmup_steps=10, checkpoint_every=2)
+
+# A shell that runs the tests in the background makes them, and what they start, deaf to SIGINT.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def say(*words) -> None:

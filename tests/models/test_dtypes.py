@@ -1,12 +1,16 @@
-"""Every scheme and every form of attention in every precision: calls, gradients, a training step, writing."""
+"""Every scheme and every form of attention in every precision: calls, gradients, a training step, writing.
 
-import itertools
+Each scheme meets each precision, each form meets each scheme and each precision, but not all three meet all others:
+the forms take turns.
+"""
+
+import functools
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 import pytest
-from all_models import KINDS, new_model
+from all_models import KINDS, STACK
 
 from plainformer.models.config import KERNELS
 from plainformer.positions.schemes import SCHEMES
@@ -16,11 +20,24 @@ DTYPES = {"float16": False, "bfloat16": False, "float32": False, "float64": True
 SETTINGS = [(dtype, wide) for dtype, needs_wide in DTYPES.items() for wide in (False, True) if wide or not needs_wide]
 
 
-PAIRS = [  # every scheme with every form of attention, where the two go together
-    (name, attention)
-    for (name, scheme), (attention, kernel) in itertools.product(SCHEMES.items(), KERNELS.items())
-    if kernel.has_scores or not scheme.acts_on_scores
-]
+def forms_of(name: str) -> list[str]:
+    """The forms of attention that a scheme goes together with."""
+    return [form for form, kernel in KERNELS.items() if kernel.has_scores or not SCHEMES[name].acts_on_scores]
+
+
+def in_turn(forms: dict[str, list[str]]):
+    """Everything that has forms of attention in every precision, the forms by turns."""
+    cases = [
+        pytest.param(of_each[(row + column) % len(of_each)], name, setting, id=f"{name}-{setting[0]}-x64={setting[1]}")
+        for row, (name, of_each) in enumerate(forms.items())
+        for column, setting in enumerate(SETTINGS)
+    ]
+    return pytest.mark.parametrize(("attention", "name", "precision"), cases, indirect=["precision"])
+
+
+FORMS = {name: forms_of(name) for name in SCHEMES}
+OF_TEXTS = {name: forms for name, forms in FORMS.items() if name != "sinusoidal_2d"}
+OF_MODELS = {kind: list(KERNELS) for kind in KINDS}
 
 
 @pytest.fixture
@@ -34,20 +51,28 @@ def precision(request):
     jax.config.update("jax_enable_x64", before)
 
 
+@functools.cache
+def shapes_of(kind, **fields):
+    """A model of one layer without numbers: dtypes are known without."""
+    config = KINDS[kind].config(**STACK | KINDS[kind].fields | {"num_layers": 1} | fields)
+    return eqx.filter_eval_shape(lambda key: KINDS[kind].model(config, key=key), jax.random.key(0))
+
+
 def model_in(dtype, kind, name, attention, **fields):
-    model = new_model(kind, position_scheme=name, attention=attention, **fields)
-    return jax.tree.map(lambda leaf: leaf.astype(dtype) if eqx.is_inexact_array(leaf) else leaf, model)
+    def cast(leaf):
+        return jax.ShapeDtypeStruct(leaf.shape, dtype) if jnp.issubdtype(leaf.dtype, jnp.inexact) else leaf
+
+    return jax.tree.map(cast, shapes_of(kind, position_scheme=name, attention=attention, **fields))
 
 
 def inputs_of(kind, dtype):
     return tuple(each.astype(dtype) if eqx.is_inexact_array(each) else each for each in KINDS[kind].inputs)
 
 
-@pytest.mark.parametrize("precision", SETTINGS, indirect=True, ids=lambda each: f"{each[0]}-x64={each[1]}")
-@pytest.mark.parametrize(("name", "attention"), PAIRS)
+@in_turn(FORMS)
 def test_every_scheme_in_every_form_and_precision_has_logits_and_slopes_of_its_own_kind(name, attention, precision):
     kind = "vit" if name == "sinusoidal_2d" else "decoder"
-    model, inputs = model_in(precision, kind, name, attention, num_layers=1), inputs_of(kind, precision)
+    model, inputs = model_in(precision, kind, name, attention), inputs_of(kind, precision)
 
     def total(model):
         logits = model(*inputs)
@@ -58,12 +83,11 @@ def test_every_scheme_in_every_form_and_precision_has_logits_and_slopes_of_its_o
     assert {leaf.dtype for leaf in jax.tree.leaves(slopes)} == {precision}
 
 
-@pytest.mark.parametrize("precision", SETTINGS, indirect=True, ids=lambda each: f"{each[0]}-x64={each[1]}")
-@pytest.mark.parametrize(("name", "attention"), [pair for pair in PAIRS if pair[0] != "sinusoidal_2d"])
+@in_turn(OF_TEXTS)
 def test_every_scheme_in_every_form_and_precision_writes_with_a_cache(name, attention, precision):
     for window in (None, 3) if attention == "direct" else (None,):
-        model = model_in(precision, "decoder", name, attention, window=window, num_layers=1)
-        rows, cache = eqx.filter_eval_shape(model.extend, TOKENS, model.make_cache(batch=(2,)))
+        model = model_in(precision, "decoder", name, attention, window=window)
+        rows, cache = eqx.filter_eval_shape(lambda model: model.extend(TOKENS, model.make_cache(batch=(2,))), model)
         assert rows.dtype == precision
         kinds = {leaf.dtype for leaf in jax.tree.leaves(cache)}
         assert {kind for kind in kinds if jnp.issubdtype(kind, jnp.floating)} == {precision}
@@ -71,9 +95,15 @@ def test_every_scheme_in_every_form_and_precision_writes_with_a_cache(name, atte
         assert eqx.filter_eval_shape(model.attention_weights, TOKENS).dtype == precision
 
 
-@pytest.mark.parametrize("precision", SETTINGS, indirect=True, ids=lambda each: f"{each[0]}-x64={each[1]}")
-@pytest.mark.parametrize("kind", KINDS)
-def test_every_model_in_every_precision_reads_from_both_sides(kind, precision):
-    for attention in KERNELS:
-        model = model_in(precision, kind, "learned", attention)
-        assert eqx.filter_eval_shape(model, *inputs_of(kind, precision)).dtype == precision
+@in_turn(OF_MODELS)
+def test_every_model_in_every_precision_reads_from_both_sides(name, attention, precision):
+    model = model_in(precision, name, "learned", attention)
+    assert eqx.filter_eval_shape(model, *inputs_of(name, precision)).dtype == precision
+
+
+def test_the_forms_take_their_turns_with_every_scheme_and_in_every_precision():
+    for cases in (in_turn(FORMS), in_turn(OF_TEXTS), in_turn(OF_MODELS)):
+        met = [case.values for case in cases.args[1]]
+        assert {(form, setting) for form, _, setting in met} == {(form, each) for form in KERNELS for each in SETTINGS}
+        for name in {name for _, name, _ in met}:
+            assert {form for form, other, _ in met if other == name} == set(FORMS.get(name, KERNELS))

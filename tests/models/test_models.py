@@ -1,5 +1,8 @@
 """Chapters 06 to 10, what all models share: every option acts, any batch will do, and all let one look inside."""
 
+import functools
+import operator
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp
@@ -25,7 +28,8 @@ import plainformer as pf
 
 key_of = jax.random.key
 all_kinds = pytest.mark.parametrize("kind", KINDS)
-# Every option of a stack, alone and in the company that today's language models keep.
+# Every option of a stack, alone and in the company that today's language models keep: for a decoder, which shows that
+# each acts. All models hand theirs to the same blocks (test_dropped_keys.py); so the others take them in COMPANIES.
 OPTIONS = {
     "grouped": {"num_kv_heads": 2},
     "one-kv-head": {"num_kv_heads": 1},
@@ -69,6 +73,21 @@ OPTIONS = {
     "post-alibi-grouped": {"norm_placement": "post", "position_scheme": "alibi", "num_kv_heads": 2},
     "post-sinusoidal-rms": {"norm_placement": "post", "position_scheme": "sinusoidal", "norm": "rms"},
 }
+COMPANIES = [
+    ("window", "relu", "grouped", "d_ff"),
+    ("window-alibi", "gelu_tanh", "post"),
+    ("window-sinusoidal", "silu", "rms", "one-kv-head"),
+    ("sinusoidal", "quick_gelu", "eps", "d_k"),
+    ("rotary", "squared_relu", "no-bias", "d_v"),
+    ("rotary-half", "swiglu", "default-d_ff"),
+    ("relative", "geglu", "odd-width-of-heads"),
+    ("buckets", "geglu_tanh", "one-layer"),
+    ("alibi",),
+    ("none", "qk_norm"),
+    ("modern",),
+    ("post-alibi-grouped",),
+    ("post-sinusoidal-rms",),
+]
 OWN_OPTIONS = [
     ("decoder", {"tied_embedding": False}),
     ("decoder", {"tied_embedding": False, "output_bias": True}),
@@ -89,13 +108,26 @@ OWN_OPTIONS = [
 ]
 every_option = pytest.mark.parametrize(
     ("kind", "fields"),
-    [pytest.param(kind, fields, id=f"{kind}-{name}") for kind in KINDS for name, fields in OPTIONS.items()]
+    [pytest.param("decoder", fields, id=f"decoder-{name}") for name, fields in OPTIONS.items()]
+    + [
+        pytest.param(kind, functools.reduce(operator.or_, map(OPTIONS.get, company)), id=f"{kind}-{'-'.join(company)}")
+        for kind in KINDS
+        if kind != "decoder"
+        for company in COMPANIES
+    ]
     + [pytest.param(kind, fields, id=f"{kind}-{'-'.join(fields)}") for kind, fields in OWN_OPTIONS],
 )
 
 
 def shapes(model):
     return [leaf.shape for leaf in jax.tree.leaves(model)]
+
+
+def test_every_option_keeps_company_and_none_in_it_hides_another():
+    assert sorted(sum(COMPANIES, ())) == sorted(OPTIONS)
+    for company in COMPANIES:
+        fields = [name for option in company for name in OPTIONS[option]]
+        assert len(fields) == len(set(fields)), company
 
 
 @pytest.mark.equation("eq-decoder-model", "eq-encoder-model", "eq-encoder-mlm-head")
