@@ -43,14 +43,14 @@ def pytest_addoption(parser):
     parser.addini("quick_to_compile", "folders and files of tests whose programs are tiny and run a few times", "paths")
 
 
-# XLA's older way to machine code, in one piece: it takes half the time for a program of a few operations, and longer for
-# a large one that is to be optimised.
+# XLA's older way to machine code, in one piece: it takes half the time for a program of a few operations, and longer
+# for a large one that is to be optimised.
 SIMPLE_CODE = {"xla_cpu_use_fusion_emitters": False, "xla_cpu_parallel_codegen_split_count": 1}
 
 
 @pytest.fixture(scope="session", autouse=True)
 def simple_code():
-    """Where the compiler leaves out its optimisations, let it also write simple code; JAX has no public option for it."""
+    """Where the compiler leaves out its optimisations, let it write simple code, too: JAX has no option for that."""
     original = jax._src.compiler.get_compile_options
 
     def simple(*args, env_options_overrides=None, **options):
