@@ -15,6 +15,7 @@ from chapter_cells import read_cells
 from count_listings import names_listed
 from docutils import nodes
 from raw_markup import raw_markup
+from recorded import over_budget, recorded
 from words_kept import words_lost
 
 BOOK = Book()
@@ -154,6 +155,14 @@ def test_few_outputs_are_ignored_and_each_of_those_cells_asserts(name):
         )
     skipped = [cell for cell in cells if "nbval-skip" in cell.metadata.get("tags", [])]
     assert not skipped, f"{name}.md: no cell may be skipped"
+
+
+@each_chapter
+def test_chapter_is_within_its_budget_of_processor_time(name):
+    """Of a chapter that `make book` has not executed nobody knows yet."""
+    record = recorded(ROOT / f"{name}.md")
+    over = over_budget(record) if record else ""
+    assert not over, f"{name}.md took {over}"
 
 
 # --- Equations, functions, tests ------------------------------------------------------------------------------
