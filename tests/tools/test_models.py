@@ -45,6 +45,14 @@ MODELS = Path(__file__).resolve().parents[2] / "models"
 name_splits, date_splits, thing_splits = map(cache, (pf.data.name_splits, pf.data.date_splits, pf.data.thing_splits))
 
 
+@pytest.fixture
+def few_steps():
+    """For the first steps of a run: to compile them well would take longer than to make them."""
+    jax.config.update("jax_disable_most_optimizations", True)
+    yield
+    jax.config.update("jax_disable_most_optimizations", False)
+
+
 def test_models_are_small():
     assert sum(file.stat().st_size for file in MODELS.iterdir()) < 12_000_000
 
@@ -234,6 +242,7 @@ def stored_record(name: str) -> dict:
     return json.loads((MODELS / f"{name}.json").read_text(encoding="utf-8"))
 
 
+@pytest.mark.usefixtures("few_steps")
 @pytest.mark.parametrize("scheme", ["learned", "relative"])
 def test_schemes_start_to_learn_as_their_stored_losses_say(scheme):
     stored, num_steps = stored_record("positions"), 5
@@ -266,6 +275,7 @@ def test_the_head_that_looks_back_divides_its_attention():
     assert float(looks.sum()) == pytest.approx(1, abs=1e-5)
 
 
+@pytest.mark.usefixtures("few_steps")
 def test_first_decoders_start_to_learn_as_their_stored_losses_say():
     stored = stored_record("first_decoder")
     text = train_first_decoder.VOCABULARY.encode(pf.data.python_reference_splits()[0])
@@ -509,6 +519,7 @@ def stored_recurrent() -> dict:
     return json.loads((MODELS / "recurrent.json").read_text(encoding="utf-8"))
 
 
+@pytest.mark.usefixtures("few_steps")
 @pytest.mark.parametrize("kind", train_recurrent.KINDS)
 def test_recurrent_models_start_to_learn_as_their_stored_losses_say(kind):
     """The first steps of a run over again: warm-up, batches and weights are those that were written down."""
