@@ -186,10 +186,10 @@ def same(found, expected) -> bool:
 def test_results_of_all_ways_have_the_same_fields(way):
     """What was written, as text without the token that stopped it; the log-probability is that of all tokens."""
     options = with_key(way, {"temperature": 0.0} if way in DRAWING else {})
-    whole = first(way([1, 2], max_new_tokens=6, **options))
+    whole = first(way([1, 2], **options))
     assert not whole.stopped or way in (translate, translate_by_beam)
     assert whole.text is None
-    found = first(way([1, 2], max_new_tokens=6, **options, stop_tokens=whole.tokens[:1], tokenizer=WORDS))
+    found = first(way([1, 2], **options, stop_tokens=whole.tokens[:1], tokenizer=WORDS))
     found = (
         found
         if way not in (beam, translate_by_beam)
@@ -228,7 +228,7 @@ def test_a_draft_is_asked_for_what_the_model_is():
 @pytest.mark.parametrize("temperature", [0.0, 1.0])
 def test_a_draft_of_nan_changes_nothing_but_the_time(temperature):
     spoilt = jax.tree.map(lambda leaf: leaf * jnp.nan if eqx.is_inexact_array(leaf) else leaf, DRAFT)
-    found = speculative_generate(DECODER, spoilt, [1, 2], 6, temperature=temperature, num_drafted=2, key=KEY)
-    assert found.num_calls == 6  # each guess is refused
+    found = speculative([1, 2], draft=spoilt, temperature=temperature, key=KEY)
+    assert found.num_calls == 3  # each guess is refused
     if temperature == 0:
-        assert found.tokens == generate([1, 2], max_new_tokens=6, temperature=0.0).tokens
+        assert found.tokens == generate([1, 2], temperature=0.0).tokens
