@@ -82,23 +82,25 @@ def beam_search(
     of Wu et al. (2016), section 7, without their constant. With `beam_width=1` it is greedy search; with a beam as wide
     as there are texts, it is exhaustive.
 
-    **Arguments**
+    All arguments but the two below are as for `generate`.
 
-    - `beam_width`: how many hypotheses are kept.
-    - `length_power`: the score is the log-probability divided by this power of the number of new tokens: 1 for the mean
-      per token, 0 for the log-probability itself, which prefers short texts.
-    - all else as for `generate`.
+    Args:
+        beam_width: how many hypotheses are kept.
+        length_power: the score is the log-probability divided by this power of the number of new tokens: 1 for the mean
+            per token, 0 for the log-probability itself, which prefers short texts.
 
-    **Returns** up to `beam_width` hypotheses, best first, or a list of such lists for a list of prompts, which are
-    searched side by side. Those that end in a stop token stay in the beam as long as their score is among the best, and
-    are not extended.
+    Returns:
+        Up to `beam_width` hypotheses, best first, or a list of such lists for a list of prompts, which are searched
+        side by side. Those that end in a stop token stay in the beam as long as their score is among the best, and are
+        not extended.
 
-    **Example**: the first text is likelier than the second, which is what greedy search finds.
+    Example:
+        The first text is likelier than the second, which is what greedy search finds.
 
-    >>> decoder, tokenizer = pf.load_pretrained("decoder")
-    >>> found = pf.beam_search(decoder, "The ", 12, beam_width=2, tokenizer=tokenizer)
-    >>> [(text.text, round(text.log_prob, 1)) for text in found]
-    [('standard lib', -6.2), ('standard typ', -6.4)]
+        >>> decoder, tokenizer = pf.load_pretrained("decoder")
+        >>> found = pf.beam_search(decoder, "The ", 12, beam_width=2, tokenizer=tokenizer)
+        >>> [(text.text, round(text.log_prob, 1)) for text in found]
+        [('standard lib', -6.2), ('standard typ', -6.4)]
     """
     check_model(model)
     check_tokenizer(tokenizer, model.config.vocab_size)

@@ -45,20 +45,20 @@ def next_token_probabilities(
     Implements `eq-generation-temperature`, then `eq-generation-top-k` (Fan et al., 2018), then
     `eq-generation-top-p` (Holtzman et al., 2020, section 3.1), each renormalised.
 
-    **Arguments**
+    Args:
+        temperature: what logits are divided by. At 0 the most likely tokens share everything equally.
+        top_k: how many of the most likely tokens stay; what ties with the last of them stays, too. `None` for all.
+        top_p: as few of the most likely tokens stay as have this probability together, at least one, and what ties with
+            the last. `None` for all.
 
-    - `temperature`: what logits are divided by. At 0 the most likely tokens share everything equally.
-    - `top_k`: how many of the most likely tokens stay; what ties with the last of them stays, too. `None` for all.
-    - `top_p`: as few of the most likely tokens stay as have this probability together, at least one, and what ties with
-      the last. `None` for all.
+    Example:
+        Of three tokens, two may be drawn; at temperature 0, only the likeliest.
 
-    **Example**: of three tokens, two may be drawn; at temperature 0, only the likeliest.
-
-    >>> logits = jnp.log(jnp.asarray([1.0, 2.0, 6.0]))
-    >>> print(pf.next_token_probabilities(logits, top_k=2).round(2))
-    [0.   0.25 0.75]
-    >>> print(pf.next_token_probabilities(logits, temperature=0))
-    [0. 0. 1.]
+        >>> logits = jnp.log(jnp.asarray([1.0, 2.0, 6.0]))
+        >>> print(pf.next_token_probabilities(logits, top_k=2).round(2))
+        [0.   0.25 0.75]
+        >>> print(pf.next_token_probabilities(logits, temperature=0))
+        [0. 0. 1.]
     """
     return jax.nn.softmax(adjusted(at_least_float32(logits), min(temperature, FLOAT32_MAX), top_k, top_p))
 
@@ -137,7 +137,9 @@ def sequence_log_probs(model: Callable, tokens) -> Float[Array, " seq_minus_1"]:
     r"""Return the log-probability that a model gives to each token of a text, after those before it.
 
     Implements `eq-decoder-factorisation`: their sum is the log-probability of the text, given its first token.
-    **Returns** one number for each token but the first, in nats.
+
+    Returns:
+        One number for each token but the first, in nats.
     """
     inputs, targets = next_token_pairs(tokens)
     log_probs = log_probabilities(model(inputs))
@@ -209,36 +211,37 @@ def generate(
     lengths, and compiled once for each of these, number of prompts, `max_new_tokens`, number of stop tokens, `top_k`
     and choice of method.
 
-    **Arguments**
+    Args:
+        model: a `Decoder`, or what has its methods `make_cache`, `extend` and `logits`.
+        prompts: a single one, or a list of them, which may differ in length. A prompt is a list of at least one id, or
+            a string where there is a `tokenizer`.
+        max_new_tokens: how many to write at most. The last one is never read, so the longest prompt may have up to
+            `context_len - max_new_tokens + 1`. Beyond that a window slides over the text, and the model sees the last
+            `context_len` tokens, if it can: with rotary, relative or no positions, or ALiBi.
+        temperature, top_k, top_p: as for `next_token_probabilities`; at temperature 0, greedy search: the most likely
+            token, the first of those that tie.
+        stop_tokens: ids after which a text ends.
+        stream: whether to return an iterator that yields the ids as they come, the same as without: of a single prompt,
+            one after the other, for `tokenizer.decode_stream`; of several, a list with an id of each, `None` for a text
+            that has ended.
+        tokenizer: the one that the model was trained with, a `Vocabulary` or a `BytePairEncoder`.
+        key: random key, not needed at temperature 0. Each prompt has its own stream: neither what else is in the list
+            nor the place in it changes what is drawn. Equal prompts differ by how many there were before.
 
-    - `model`: a `Decoder`, or what has its methods `make_cache`, `extend` and `logits`.
-    - `prompts`: a single one, or a list of them, which may differ in length. A prompt is a list of at least one id, or
-      a string where there is a `tokenizer`.
-    - `max_new_tokens`: how many to write at most. The last one is never read, so the longest prompt may have up to
-      `context_len - max_new_tokens + 1`. Beyond that a window slides over the text, and the model sees the last
-      `context_len` tokens, if it can: with rotary, relative or no positions, or ALiBi.
-    - `temperature`, `top_k`, `top_p`: as for `next_token_probabilities`; at temperature 0, greedy search: the most
-      likely token, the first of those that tie.
-    - `stop_tokens`: ids after which a text ends.
-    - `stream`: whether to return an iterator that yields the ids as they come, the same as without: of a single prompt,
-      one after the other, for `tokenizer.decode_stream`; of several, a list with an id of each, `None` for a text that
-      has ended.
-    - `tokenizer`: the one that the model was trained with, a `Vocabulary` or a `BytePairEncoder`.
-    - `key`: random key, not needed at temperature 0. Each prompt has its own stream: neither what else is in the list
-      nor the place in it changes what is drawn. Equal prompts differ by how many there were before.
+    Returns:
+        A `Continuation`, or a list of them for a list of prompts. Its log-probabilities are those of the model itself,
+        temperature 1 and all tokens allowed.
 
-    **Returns** a `Continuation`, or a list of them for a list of prompts. Its log-probabilities are those of the model
-    itself, temperature 1 and all tokens allowed.
+    Example:
+        The likeliest letter, twelve times over; then as they come.
 
-    **Example**: the likeliest letter, twelve times over; then as they come.
-
-    >>> decoder, tokenizer = pf.load_pretrained("decoder")
-    >>> pf.generate(decoder, "The ", 12, temperature=0, tokenizer=tokenizer).text
-    'standard typ'
-    >>> stream = pf.generate(decoder, "The ", 12, temperature=0, tokenizer=tokenizer, stream=True)
-    >>> for text in tokenizer.decode_stream(stream):
-    ...     print(text, end="-")
-    s-t-a-n-d-a-r-d- -t-y-p-
+        >>> decoder, tokenizer = pf.load_pretrained("decoder")
+        >>> pf.generate(decoder, "The ", 12, temperature=0, tokenizer=tokenizer).text
+        'standard typ'
+        >>> stream = pf.generate(decoder, "The ", 12, temperature=0, tokenizer=tokenizer, stream=True)
+        >>> for text in tokenizer.decode_stream(stream):
+        ...     print(text, end="-")
+        s-t-a-n-d-a-r-d- -t-y-p-
     """
     check_model(model)
     check_tokenizer(tokenizer, model.config.vocab_size)

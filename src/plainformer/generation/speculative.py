@@ -54,11 +54,15 @@ def accept_drafted(
 
     Implements `eq-efficiency-accept` and `eq-efficiency-residual`; Leviathan et al. (2023), algorithm 1.
 
-    **Arguments** the drafted tokens; the distribution that each was drawn from; the large model's distribution at each
-    of these places and at the one after them; random key.
+    Args:
+        drafted: the drafted tokens.
+        draft_probs: the distribution that each was drawn from.
+        probs: the large model's distribution at each of these places and at the one after them.
+        key: random key.
 
-    **Returns** how many are accepted, and the next token. Together they are distributed as if the large model had drawn
-    one token after the other.
+    Returns:
+        How many are accepted, and the next token. Together they are distributed as if the large model had drawn one
+        token after the other.
     """
     places = jnp.arange(len(drafted))
     accept_key, next_key = jax.random.split(key)
@@ -118,11 +122,15 @@ def speculative_generate(
     distributed exactly as what the large model alone writes; only the time depends on the draft. Prompts are continued
     one after the other.
 
-    **Arguments** as for `generate`, but for: `draft`, a model of the same vocabulary; `num_drafted`, how many tokens
-    the draft writes at a time. The prompt, what is written and what is drafted beyond it must fit into the
-    `context_len` of both.
+    All arguments but the two below are as for `generate`. The prompt, what is written and what is drafted beyond it
+    must fit into the `context_len` of both models.
 
-    **Returns** a `Speculation`, or a list of them for a list of prompts.
+    Args:
+        draft: a model of the same vocabulary.
+        num_drafted: how many tokens the draft writes at a time.
+
+    Returns:
+        A `Speculation`, or a list of them for a list of prompts.
     """
     check_model(model)
     check_model(draft, "draft")

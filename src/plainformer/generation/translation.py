@@ -32,11 +32,10 @@ def translation_batch(
     The decoder reads the start token and the target; at each of these it is to expect the next one, at the last of them
     the stop token.
 
-    **Arguments**
-
-    - `pairs`: each a source and a target, lists of ids, the target without start and stop tokens.
-    - `source_len`, `target_len`: how long the padded rows shall be; `None` for what the longest text needs. A target
-      takes one place more than it has tokens.
+    Args:
+        pairs: each a source and a target, lists of ids, the target without start and stop tokens.
+        source_len, target_len: how long the padded rows shall be; `None` for what the longest text needs. A target
+            takes one place more than it has tokens.
     """
     check_list("pairs", pairs, "pairs, each a source and a target")
     for place, pair in enumerate(pairs):
@@ -69,7 +68,10 @@ def translation_loss(
 
     Implements `eq-seq2seq-loss`; Sutskever et al. (2014), section 3.2, as a mean per token.
 
-    **Arguments** a model such as a `Seq2Seq`; what `translation_batch` makes; a random key for dropout, or `None`.
+    Args:
+        model: a model such as a `Seq2Seq`.
+        batch: what `translation_batch` makes.
+        key: a random key for dropout, or `None`.
     """
     check_kind(batch, TranslationBatch)
     logits = model(*batch.read, key=key)
@@ -114,25 +116,27 @@ def translate(
 ):
     r"""Write a target for each source, all of them of any length: padded, so that one program serves them all.
 
-    **Arguments**
+    Args:
+        sources: a single one, or a list of them, as the prompts of `generate`.
+        max_new_tokens: how many tokens to write at most, with the stop token; `None` for as many as the model can read.
+        temperature, top_k, top_p: to draw, as for `generate`; the likeliest token without.
+        beam_width, length_power: to search with a beam of this width, as for `beam_search`; `None` for no search.
+        stop_tokens: ids after which a target ends, beside the model's own stop token.
+        batch_size: how many sources at a time.
+        tokenizer: the one that the model was trained with.
+        key: random key to draw with, as for `generate`. What is drawn does not depend on the other sources, but for
+            equal ones before.
 
-    - `sources`: a single one, or a list of them, as the prompts of `generate`.
-    - `max_new_tokens`: how many tokens to write at most, with the stop token; `None` for as many as the model can read.
-    - `temperature`, `top_k`, `top_p`, `key`: to draw, as for `generate`; the likeliest token without. What is drawn
-      does not depend on the other sources, but for equal ones before.
-    - `beam_width`, `length_power`: to search with a beam of this width, as for `beam_search`; `None` for no search.
-    - `stop_tokens`: ids after which a target ends, beside the model's own stop token.
-    - `batch_size`: how many sources at a time.
-    - `tokenizer`: the one that the model was trained with.
+    Returns:
+        What `generate` does, or the best that `beam_search` finds; a list for a list of sources. The `tokens` end with
+        the stop token if it was written, and the `text` goes without.
 
-    **Returns** what `generate` does, or the best that `beam_search` finds; a list for a list of sources. The `tokens`
-    end with the stop token if it was written, and the `text` goes without.
+    Example:
+        A date, from letters to letters.
 
-    **Example**: a date, from letters to letters.
-
-    >>> model, tokenizer = pf.load_pretrained("seq2seq")
-    >>> pf.translate(model, "17 July 1987", tokenizer=tokenizer).text
-    '1987-07-17'
+        >>> model, tokenizer = pf.load_pretrained("seq2seq")
+        >>> pf.translate(model, "17 July 1987", tokenizer=tokenizer).text
+        '1987-07-17'
     """
     if beam_width is not None and (temperature or top_k or top_p or key is not None):
         raise TypeError(
