@@ -30,38 +30,41 @@ Network = Literal[Activation, "swiglu", "geglu", "geglu_tanh"]
 class StackConfig:
     r"""All that makes a stack of transformer blocks what it is, but for its learned numbers.
 
-    **Arguments**
+    Args:
+        d_model, num_layers, num_heads: width of a token; number of blocks; attention heads in each.
+        num_kv_heads: heads for keys and values, a divisor of `num_heads`; `None` for as many.
+        d_k, d_v: width of a key and of a value in one head; `None` for `d_model / num_heads`.
+        d_ff: inner width of the token-wise networks; `None` for `4 * d_model`.
+        attention: how attention is computed (chapter 11): `"direct"`, or with the same result `"blockwise"`, which
+            takes less memory and, at some thousand tokens, less time; `"linear"`, which is another model, and goes with
+            neither a window nor positions that change scores.
+        norm_eps: what a norm adds to the variance.
+        norm_placement: `"pre"` normalises what enters a sublayer, `"post"` what leaves the sum.
+        parallel: whether attention and network of a block work side by side, as in `ParallelBlock`.
+        qk_norm: whether queries and keys are normalised by `RMSNorm` in every head of a self-attention.
+        activation: of the token-wise networks, as for `FeedForward`; or for those with a gate and no bias `"swiglu"`,
+            `"geglu"` with the exact gelu, `"geglu_tanh"` with its approximation.
+        position_scheme: of chapter 05; `"sinusoidal_2d"` is for images (chapter 10).
+        rope_theta: the base of rotary positions.
+        rotary_fraction: which part of a key's columns rotary positions turn.
+        num_buckets, max_distance: of relative positions, as for `relative_buckets`.
+        window: with 3, a token sees itself and two neighbours on each side, in a decoder the two before it; `None` for
+            all. All keys are kept nevertheless, and all scores are computed, unless `attention` is `"blockwise"`.
+        dropout_rate: the probability with which an entry is dropped while training, after the embedding and in blocks.
+        use_bias: whether linear maps and layer norms have a bias.
 
-    - `d_model`, `num_layers`, `num_heads`: width of a token; number of blocks; attention heads in each.
-    - `num_kv_heads`: heads for keys and values, a divisor of `num_heads`; `None` for as many.
-    - `d_k`, `d_v`: width of a key and of a value in one head; `None` for `d_model / num_heads`.
-    - `d_ff`: inner width of the token-wise networks; `None` for `4 * d_model`.
-    - `attention`: how attention is computed (chapter 11): `"direct"`, or with the same result `"blockwise"`, which
-      takes less memory and, at some thousand tokens, less time; `"linear"`, which is another model, and goes with
-      neither a window nor positions that change scores.
-    - `norm_eps`: what a norm adds to the variance.
-    - `norm_placement`: `"pre"` normalises what enters a sublayer, `"post"` what leaves the sum.
-    - `parallel`: whether attention and network of a block work side by side, as in `ParallelBlock`.
-    - `qk_norm`: whether queries and keys are normalised by `RMSNorm` in every head of a self-attention.
-    - `activation`: of the token-wise networks, as for `FeedForward`; or for those with a gate and no bias `"swiglu"`,
-      `"geglu"` with the exact gelu, `"geglu_tanh"` with its approximation.
-    - `position_scheme`: of chapter 05; `"sinusoidal_2d"` is for images (chapter 10). `rope_theta`: the base of rotary
-      positions; `rotary_fraction`: which part of a key's columns they turn. `num_buckets`, `max_distance`: of relative
-      positions, as for `relative_buckets`.
-    - `window`: with 3, a token sees itself and two neighbours on each side, in a decoder the two before it; `None` for
-      all. All keys are kept nevertheless, and all scores are computed, unless `attention` is `"blockwise"`.
-    - `dropout_rate`: the probability with which an entry is dropped while training, after the embedding and in blocks.
-    - `use_bias`: whether linear maps and layer norms have a bias.
+    Raises:
+        ValueError: if one of them is out of range.
+        TypeError: if it is not of its kind.
 
-    **Raises** `ValueError` if one of them is out of range; `TypeError` if it is not of its kind.
+    Example:
+        Sizes that nobody names have the usual values, and sizes that do not fit are refused at once.
 
-    **Example**: sizes that nobody names have the usual values, and sizes that do not fit are refused at once.
-
-    >>> pf.StackConfig(d_model=64).inner_width
-    256
-    >>> pf.StackConfig(d_model=64, num_heads=5)
-    Traceback (most recent call last):
-    ValueError: d_model=64 is not a multiple of num_heads=5; expected heads of equal width.
+        >>> pf.StackConfig(d_model=64).inner_width
+        256
+        >>> pf.StackConfig(d_model=64, num_heads=5)
+        Traceback (most recent call last):
+        ValueError: d_model=64 is not a multiple of num_heads=5; expected heads of equal width.
     """
 
     d_model: Positive = 128

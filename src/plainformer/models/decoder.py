@@ -25,15 +25,20 @@ class DecoderConfig:
 
     Sizes of the blocks stand within: `DecoderConfig(65, 64, stack=StackConfig(d_model=128, num_layers=4))`.
 
-    **Arguments** the number of tokens in the vocabulary; the longest text that the model reads, in tokens; sizes and
-    kinds of its blocks; whether the output uses the embedding's table, transposed, rather than a matrix of its own;
-    whether the output adds a bias to the logits; whether what enters the first block is normalised, as in BLOOM.
+    Args:
+        vocab_size: the number of tokens in the vocabulary.
+        context_len: the longest text that the model reads, in tokens.
+        stack: sizes and kinds of its blocks.
+        tied_embedding: whether the output uses the embedding's table, transposed, rather than a matrix of its own.
+        output_bias: whether the output adds a bias to the logits.
+        embedding_norm: whether what enters the first block is normalised, as in BLOOM.
 
-    **Example**: what training takes is known before there is a model.
+    Example:
+        What training takes is known before there is a model.
 
-    >>> config = pf.DecoderConfig(vocab_size=65, context_len=64, stack=pf.StackConfig(d_model=32, num_layers=2))
-    >>> f"{pf.training_flops(config, num_tokens=1_000_000):.0e} operations"
-    '2e+11 operations'
+        >>> config = pf.DecoderConfig(vocab_size=65, context_len=64, stack=pf.StackConfig(d_model=32, num_layers=2))
+        >>> f"{pf.training_flops(config, num_tokens=1_000_000):.0e} operations"
+        '2e+11 operations'
     """
 
     vocab_size: Positive
@@ -54,15 +59,17 @@ class Decoder(eqx.Module):
 
     Implements `eq-decoder-model`; Radford et al. (2019), section 2.3; Vaswani et al. (2017), section 3.1.
 
-    **Differs from the papers**: the last matrix of every sublayer starts smaller, as in GPT-2's code; with sinusoidal
-    positions, token vectors are multiplied by the root of `d_model`, as in Vaswani et al., section 3.4.
+    Differs from the papers:
+        The last matrix of every sublayer starts smaller, as in GPT-2's code; with sinusoidal positions, token vectors
+        are multiplied by the root of `d_model`, as in Vaswani et al., section 3.4.
 
-    **Example**: at each of three tokens, a logit for each of the 65 tokens that may come next.
+    Example:
+        At each of three tokens, a logit for each of the 65 tokens that may come next.
 
-    >>> config = pf.DecoderConfig(65, 16, stack=pf.StackConfig(d_model=8, num_layers=1, num_heads=2))
-    >>> decoder = pf.Decoder(config, key=jax.random.key(0))
-    >>> decoder(jnp.asarray([7, 2, 9])).shape
-    (3, 65)
+        >>> config = pf.DecoderConfig(65, 16, stack=pf.StackConfig(d_model=8, num_layers=1, num_heads=2))
+        >>> decoder = pf.Decoder(config, key=jax.random.key(0))
+        >>> decoder(jnp.asarray([7, 2, 9])).shape
+        (3, 65)
     """
 
     embedding: TokenEmbedding

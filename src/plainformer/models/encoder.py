@@ -25,14 +25,13 @@ from plainformer.tokens.tokens import UNIT_VARIANCE, Linear, TokenEmbedding
 class EncoderConfig:
     r"""All that makes an encoder what it is, but for its learned numbers.
 
-    **Arguments**
-
-    - `context_len`: the longest text that the model reads, in tokens, without a class token.
-    - `vocab_size`: number of tokens in the vocabulary, for texts; or else
-    - `d_in`: the number of features of each token that comes in as a row of numbers, such as a patch of an image.
-    - `num_segments`: the number of segments, such as question and answer; 0 for none.
-    - `use_class_token`: whether a learned row is put in front of every text, to gather what the whole of it says.
-    - `embedding_norm`: whether what enters the first block is normalised, as in BERT.
+    Args:
+        context_len: the longest text that the model reads, in tokens, without a class token.
+        vocab_size: number of tokens in the vocabulary, for texts; or else `d_in` is given.
+        d_in: the number of features of each token that comes in as a row of numbers, such as a patch of an image.
+        num_segments: the number of segments, such as question and answer; 0 for none.
+        use_class_token: whether a learned row is put in front of every text, to gather what the whole of it says.
+        embedding_norm: whether what enters the first block is normalised, as in BERT.
     """
 
     context_len: Positive
@@ -135,16 +134,17 @@ class Encoder(AbstractEncoder):
 
     Implements `eq-encoder-model`; Vaswani et al. (2017), section 3.1; Devlin et al. (2019), section 3.
 
-    **Differs from the papers**: with sinusoidal positions, vectors of the vocabulary are multiplied by the root of
-    `d_model`, as in `Decoder`; a class token is a vector of its own rather than an entry of the vocabulary, which can
-    do the same.
+    Differs from the papers:
+        With sinusoidal positions, vectors of the vocabulary are multiplied by the root of `d_model`, as in `Decoder`; a
+        class token is a vector of its own rather than an entry of the vocabulary, which can do the same.
 
-    **Example**: three tokens come in as ids, and each goes out as a vector that knows of the others.
+    Example:
+        Three tokens come in as ids, and each goes out as a vector that knows of the others.
 
-    >>> stack = pf.StackConfig(d_model=8, num_layers=1, num_heads=2)
-    >>> config = pf.EncoderConfig(vocab_size=65, context_len=16, stack=stack)
-    >>> pf.Encoder(config, key=jax.random.key(0))(jnp.asarray([7, 2, 9])).shape
-    (3, 8)
+        >>> stack = pf.StackConfig(d_model=8, num_layers=1, num_heads=2)
+        >>> config = pf.EncoderConfig(vocab_size=65, context_len=16, stack=stack)
+        >>> pf.Encoder(config, key=jax.random.key(0))(jnp.asarray([7, 2, 9])).shape
+        (3, 8)
     """
 
     embedding: TokenEmbedding
@@ -180,8 +180,10 @@ class RowEncoder(AbstractEncoder):
 
     Implements `eq-encoder-model`, with a linear map for an embedding; Dosovitskiy et al. (2021), equation 1.
 
-    **Arguments** a configuration with `d_in`; `grid`, how many patches an image is high and wide, for two-dimensional
-    positions; random key.
+    Args:
+        config: a configuration with `d_in`.
+        grid: how many patches an image is high and wide, for two-dimensional positions.
+        key: random key.
     """
 
     embedding: Linear

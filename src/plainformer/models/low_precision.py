@@ -29,8 +29,9 @@ class SmallLinear(eqx.Module):
 
     Implements `eq-efficiency-small-linear`. It is for writing, not for training: rounding has no slope.
 
-    **Arguments** the layer; `stored_in`, how its weights are kept: `"bfloat16"` for two bytes a number, `"int8"` for
-    one.
+    Args:
+        layer: the `Linear` whose weights these are.
+        stored_in: how its weights are kept: `"bfloat16"` for two bytes a number, `"int8"` for one.
     """
 
     stored: Array
@@ -65,13 +66,14 @@ def in_few_bytes(model: Decoder, stored_in: StoredIn) -> Decoder:
     Every `Linear` becomes a `SmallLinear`. The table of the embedding is looked up as it is; if it makes the logits,
     too, the output gets a small copy of its own. Norms and positions, a few numbers, stay.
 
-    **Example**: a quarter of the bytes in the blocks' matrices.
+    Example:
+        A quarter of the bytes in the blocks' matrices.
 
-    >>> decoder, _ = pf.load_pretrained("decoder")
-    >>> from plainformer.models.low_precision import in_few_bytes
-    >>> small = in_few_bytes(decoder, "int8")
-    >>> decoder.stack.blocks[0].feed_forward.up.weight.nbytes, small.stack.blocks[0].feed_forward.up.stored.nbytes
-    (176128, 44032)
+        >>> decoder, _ = pf.load_pretrained("decoder")
+        >>> from plainformer.models.low_precision import in_few_bytes
+        >>> small = in_few_bytes(decoder, "int8")
+        >>> decoder.stack.blocks[0].feed_forward.up.weight.nbytes, small.stack.blocks[0].feed_forward.up.stored.nbytes
+        (176128, 44032)
     """
     if model.output is None:
         output = eqx.tree_at(lambda layer: layer.weight, _shape_of_output(model), model.embedding.weight.T)

@@ -49,18 +49,19 @@ def mask_tokens(
     Implements `eq-encoder-masking`; Devlin et al. (2019), section 3.1: of the selected tokens, 80 % become the mask
     token, 10 % a token drawn at random, and 10 % stay what they are.
 
-    **Arguments**
+    Args:
+        is_maskable: `True` where a token may be selected; `False` for padding.
+        mask_token: the id that stands for a hidden token.
+        first_ordinary: ids below this one are special: never selected, and never drawn at random.
+        fraction: the probability with which a token that may be selected is selected, each on its own.
 
-    - `is_maskable`: `True` where a token may be selected; `False` for padding.
-    - `mask_token`: the id that stands for a hidden token.
-    - `first_ordinary`: ids below this one are special: never selected, and never drawn at random.
-    - `fraction`: the probability with which a token that may be selected is selected, each on its own.
+    Returns:
+        The tokens, with the selected ones changed, int32; and `is_selected`, `True` where the model has to guess what
+        the token was, also if it stayed.
 
-    **Returns** the tokens, with the selected ones changed, int32; and `is_selected`, `True` where the model has to
-    guess what the token was, also if it stayed.
-
-    **Differs from the paper**, whose 15 % are a fixed share of each text, rounded, and here a probability: a short text
-    may have no selected token, or several.
+    Differs from the paper:
+        Its 15 % are a fixed share of each text, rounded, and here a probability: a short text may have no selected
+        token, or several.
     """
     for name, token in {"mask_token": mask_token, "first_ordinary": first_ordinary}.items():
         ids_in_range(np.asarray(token), vocab_size, name, hint="")
@@ -102,8 +103,9 @@ class MaskedLanguageModel(EncoderHead):
     Implements `eq-encoder-mlm-head`; Devlin et al. (2019), section 3.1, task 1; the head as in their code. It ends in
     the transposed table of the encoder's embedding, which is thereby used twice.
 
-    **Differs from the paper** where the configuration does: the head has the encoder's activation, without the
-    gate where there is one, its norm, and biases if `use_bias`.
+    Differs from the paper:
+        It differs where the configuration does: the head has the encoder's activation, without the gate where there is
+        one, its norm, and biases if `use_bias`.
     """
 
     encoder: Encoder
@@ -197,7 +199,8 @@ class EncoderClassifier(EncoderHead):
     Implements `eq-encoder-classifier`; Devlin et al. (2019), section 3.2. To start from an encoder that was trained on
     something else: `eqx.tree_at(lambda model: model.encoder, classifier, encoder)`.
 
-    **Differs from the paper's code** without a `pooler`, which is one more layer with a hyperbolic tangent.
+    Differs from the paper:
+        Its code has a `pooler`, which is one more layer with a hyperbolic tangent, and can be left out here.
     """
 
     encoder: Encoder | RowEncoder

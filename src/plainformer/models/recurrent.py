@@ -21,7 +21,10 @@ class ElmanCell(eqx.Module):
     Implements `eq-relations-rnn`; Elman (1990). The map from state to state starts orthogonal, so that it keeps
     lengths.
 
-    **Arguments** width of a token; of the state; random key for the two matrices.
+    Args:
+        d_model: width of a token.
+        d_state: width of the state.
+        key: random key for the two matrices.
     """
 
     input_weight: Float[Array, "d_model d_state"]
@@ -46,8 +49,10 @@ class ElmanCell(eqx.Module):
 class RecurrentConfig:
     """The size of a recurrent language model, and which of the three cells it has.
 
-    **Arguments** the number of tokens in the vocabulary; the width of tokens and state; `"rnn"` for `ElmanCell`,
-    `"lstm"` or `"gru"` for Equinox's cells of these names.
+    Args:
+        vocab_size: the number of tokens in the vocabulary.
+        d_state: the width of tokens and state.
+        cell: `"rnn"` for `ElmanCell`, `"lstm"` or `"gru"` for Equinox's cells of these names.
     """
 
     vocab_size: Positive
@@ -64,8 +69,9 @@ class RecurrentModel(eqx.Module):
     Implements `eq-relations-rnn`, Elman (1990); `eq-relations-lstm`, Hochreiter and Schmidhuber (1997) with the gate of
     Gers et al. (2000) that forgets; or `eq-relations-gru`, Cho et al. (2014).
 
-    **Differs from the papers** in that the gate that keeps starts with a bias of one (Jozefowicz et al., 2015), and
-    that the GRU resets after the product with the state's matrix, which has a bias of its own there.
+    Differs from the papers:
+        The gate that keeps starts with a bias of one (Jozefowicz et al., 2015), and the GRU resets after the product
+        with the state's matrix, which has a bias of its own there.
     """
 
     embedding: TokenEmbedding

@@ -25,15 +25,14 @@ from plainformer.tokens.tokens import Linear, TokenEmbedding, linear
 class Seq2SeqConfig:
     r"""All that makes an encoder–decoder what it is, but for its learned numbers.
 
-    **Arguments**
-
-    - `vocab_size`: number of tokens in the vocabulary of the target, and of the source unless it has its own.
-    - `context_len`, `source_len`: the longest target, start token included, and the longest source, in tokens.
-    - `start_token`, `stop_token`: the ids that every target begins and ends with; they may be one and the same.
-    - `source_vocab_size`: number of tokens in the source's own vocabulary; `None` for one vocabulary and one table of
-      embeddings for both.
-    - `encoder`, `decoder`: sizes and kinds of the blocks of both halves, of one `d_model`.
-    - `tied_embedding`: whether the output uses the target's table, transposed, rather than a matrix of its own.
+    Args:
+        vocab_size: number of tokens in the vocabulary of the target, and of the source unless it has its own.
+        context_len, source_len: the longest target, start token included, and the longest source, in tokens.
+        start_token, stop_token: the ids that every target begins and ends with; they may be one and the same.
+        source_vocab_size: number of tokens in the source's own vocabulary; `None` for one vocabulary and one table of
+            embeddings for both.
+        encoder, decoder: sizes and kinds of the blocks of both halves, of one `d_model`.
+        tied_embedding: whether the output uses the target's table, transposed, rather than a matrix of its own.
     """
 
     vocab_size: Positive
@@ -69,16 +68,18 @@ class Seq2Seq(eqx.Module):
 
     `embedding`, of the target's tokens, is `None` if they share the encoder's.
 
-    **Differs from the paper**: the last matrix of every sublayer of the decoder starts smaller, as in `Decoder`;
-    vectors of tokens are multiplied by the root of `d_model` with sinusoidal positions only.
+    Differs from the paper:
+        The last matrix of every sublayer of the decoder starts smaller, as in `Decoder`; vectors of tokens are
+        multiplied by the root of `d_model` with sinusoidal positions only.
 
-    **Example**: source and target have three tokens each; there are logits at each token of the target.
+    Example:
+        Source and target have three tokens each; there are logits at each token of the target.
 
-    >>> stack = pf.StackConfig(d_model=8, num_layers=1, num_heads=2)
-    >>> config = pf.Seq2SeqConfig(65, 16, 16, start_token=0, stop_token=1, encoder=stack, decoder=stack)
-    >>> model = pf.Seq2Seq(config, key=jax.random.key(0))
-    >>> model(source=jnp.asarray([7, 2, 9]), target=jnp.asarray([0, 5, 4])).shape
-    (3, 65)
+        >>> stack = pf.StackConfig(d_model=8, num_layers=1, num_heads=2)
+        >>> config = pf.Seq2SeqConfig(65, 16, 16, start_token=0, stop_token=1, encoder=stack, decoder=stack)
+        >>> model = pf.Seq2Seq(config, key=jax.random.key(0))
+        >>> model(source=jnp.asarray([7, 2, 9]), target=jnp.asarray([0, 5, 4])).shape
+        (3, 65)
     """
 
     encoder: Encoder
@@ -170,13 +171,14 @@ class Seq2Seq(eqx.Module):
         source needs a prompt, which begins with the start token, and writing ends at the stop token if it is among
         `stop_tokens`. Several sources are padded by `pf.data.pad_texts`. `pf.translate` does all of this.
 
-        **Example**: the date of `pf.translate`.
+        Example:
+            The date of `pf.translate`.
 
-        >>> model, tokenizer = pf.load_pretrained("seq2seq")
-        >>> conditioned = model.condition_on(jnp.asarray(tokenizer.encode("17 July 1987")))
-        >>> start, stop = model.config.start_token, model.config.stop_token
-        >>> pf.generate(conditioned, [start], 11, temperature=0.0, stop_tokens=[stop], tokenizer=tokenizer).text
-        '1987-07-17'
+            >>> model, tokenizer = pf.load_pretrained("seq2seq")
+            >>> conditioned = model.condition_on(jnp.asarray(tokenizer.encode("17 July 1987")))
+            >>> start, stop = model.config.start_token, model.config.stop_token
+            >>> pf.generate(conditioned, [start], 11, temperature=0.0, stop_tokens=[stop], tokenizer=tokenizer).text
+            '1987-07-17'
         """
         source, is_source = jnp.atleast_2d(source), None if is_source is None else jnp.atleast_2d(is_source)
         check_length("source", source.shape[-1], self.config.source_len, "source_len")

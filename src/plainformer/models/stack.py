@@ -19,11 +19,15 @@ from plainformer.seeing import named, see
 class Stack(eqx.Module):
     r"""Blocks one after the other, the position scheme that they share, and a norm at the end.
 
-    **Arguments** a configuration; a position scheme; `keys`, one per block; `cross_attention`, whether the blocks read
-    a context; `small_start`, whether the last matrix of every sublayer starts smaller, as in GPT-2's code: by the root
-    of the number of sublayers, so that what they add to a token has the size of one summand together.
-
     With post-norm every block ends in a norm already, and `final_norm` is `None`.
+
+    Args:
+        config: a configuration.
+        scheme: a position scheme.
+        keys: one per block.
+        cross_attention: whether the blocks read a context.
+        small_start: whether the last matrix of every sublayer starts smaller, as in GPT-2's code: by the root of the
+            number of sublayers, so that what they add to a token has the size of one summand together.
     """
 
     scheme: PositionScheme

@@ -21,24 +21,28 @@ def load_pretrained(name: str) -> tuple[Any, Any]:
     It is read from the repository's folder `models`: that which the package is installed from, or else one at hand with
     the same file. Otherwise it is downloaded, once, from the very commit that pip took the package from.
 
-    **Arguments** `name`: `"decoder"`, which writes Python's documentation; `"encoder"`, which guesses hidden letters of
-    names; `"seq2seq"`, `"seq2seq_1"`, `"seq2seq_2"`, which translate dates and differ by their seeds; `"date_decoder"`,
-    which does so without an encoder; `"numbers"`, which puts German numbers into English; `"things_decoder"`,
-    which writes the names of one thing in many languages, and `"things_encoder"`, which guesses hidden letters of them;
-    `"dynamics"`, twenty models that follow a turning body, and `"dynamics_hidden"` and `"dynamics_told"`, bodies of
-    several shapes; `"vision"`, which reads digits; `"vision_crossing"`, which reads the one digit of nine that two bars
-    point to.
+    Args:
+        name: `"decoder"`, which writes Python's documentation; `"encoder"`, which guesses hidden letters of names;
+            `"seq2seq"`, `"seq2seq_1"`, `"seq2seq_2"`, which translate dates and differ by their seeds;
+            `"date_decoder"`, which does so without an encoder; `"numbers"`, which puts German numbers into English;
+            `"things_decoder"`, which writes the names of one thing in many languages, and `"things_encoder"`, which
+            guesses hidden letters of them; `"dynamics"`, twenty models that follow a turning body, and
+            `"dynamics_hidden"` and `"dynamics_told"`, bodies of several shapes; `"vision"`, which reads digits;
+            `"vision_crossing"`, which reads the one digit of nine that two bars point to.
 
-    **Returns** the model and its tokenizer, which is `None` for those of images and trajectories.
+    Returns:
+        The model and its tokenizer, which is `None` for those of images and trajectories.
 
-    **Raises** `ValueError` if there is no model of this name; `FileNotFoundError` if the file is not at hand and cannot
-    be downloaded.
+    Raises:
+        ValueError: if there is no model of this name.
+        FileNotFoundError: if the file is not at hand and cannot be downloaded.
 
-    **Example**: the decoder is small, and its tokens are characters.
+    Example:
+        The decoder is small, and its tokens are characters.
 
-    >>> decoder, tokenizer = pf.load_pretrained("decoder")
-    >>> f"{pf.count_parameters(decoder):,} parameters, {len(tokenizer)} tokens"
-    '804,096 parameters, 97 tokens'
+        >>> decoder, tokenizer = pf.load_pretrained("decoder")
+        >>> f"{pf.count_parameters(decoder):,} parameters, {len(tokenizer)} tokens"
+        '804,096 parameters, 97 tokens'
     """
     from safetensors import safe_open
 

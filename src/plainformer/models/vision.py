@@ -26,8 +26,13 @@ def patch_kernel(
     Implements `eq-vision-patch-convolution`; Dosovitskiy et al. (2021), section 3.1. The convolution steps by a whole
     patch, so that windows do not overlap; like all convolutions of neural networks, it does not flip its kernel.
 
-    **Arguments** `embedding`, such as `ViT(…).encoder.embedding`; the side of a square patch, or its `(height, width)`,
-    in pixels; numbers in each pixel. **Returns** the kernel, in `lax`'s words `"HWIO"`; the bias stays as it is.
+    Args:
+        embedding: such as `ViT(…).encoder.embedding`.
+        patch_size: the side of a square patch, or its `(height, width)`, in pixels.
+        channels: numbers in each pixel.
+
+    Returns:
+        The kernel, in `lax`'s words `"HWIO"`; the bias stays as it is.
     """
     height, width = two_sides("patch_size", patch_size)
     hint = f"A patch of {height} x {width} pixels with {channels} channels has {height * width * channels} features."
@@ -40,10 +45,14 @@ def patch_kernel(
 class ViTConfig:
     r"""All that makes a vision transformer what it is, but for its learned numbers.
 
-    **Arguments** `image_size` and `patch_size`, one side if square, or `(height, width)`, in pixels, kept as a pair;
-    `channels`, 1 for grey, 3 for red, green and blue; `stack`, whose `position_scheme` may be `"sinusoidal_2d"`;
-    `pooling`, `"class"` to judge by a class token in front of the patches, `"mean"` by the mean of all patches.
-    **Raises** `ValueError` if patches do not tile the image.
+    Args:
+        image_size, patch_size: one side if square, or `(height, width)`, in pixels, kept as a pair.
+        channels: 1 for grey, 3 for red, green and blue.
+        stack: its `position_scheme` may be `"sinusoidal_2d"`.
+        pooling: `"class"` to judge by a class token in front of the patches, `"mean"` by the mean of all patches.
+
+    Raises:
+        ValueError: if patches do not tile the image.
     """
 
     image_size: int | Sequence[int]
@@ -80,15 +89,17 @@ class ViT(eqx.Module):
 
     Implements `eq-vision-model`; Dosovitskiy et al. (2021), section 3.1, equations 1 to 4.
 
-    **Differs from the paper**: the class token can be done without (`pooling="mean"`), and so can learned positions.
-    Two-dimensional codes have no place for the class token, which gets none.
+    Differs from the paper:
+        The class token can be done without (`pooling="mean"`), and so can learned positions. Two-dimensional codes have
+        no place for the class token, which gets none.
 
-    **Example**: a grey image of 4 by 8 pixels goes in, as two patches, and a logit for each of ten classes comes out.
+    Example:
+        A grey image of 4 by 8 pixels goes in, as two patches, and a logit for each of ten classes comes out.
 
-    >>> stack = pf.StackConfig(d_model=8, num_layers=1, num_heads=2)
-    >>> config = pf.ViTConfig(image_size=(4, 8), patch_size=4, num_classes=10, stack=stack)
-    >>> pf.ViT(config, key=jax.random.key(0))(jnp.zeros((4, 8, 1))).shape
-    (10,)
+        >>> stack = pf.StackConfig(d_model=8, num_layers=1, num_heads=2)
+        >>> config = pf.ViTConfig(image_size=(4, 8), patch_size=4, num_classes=10, stack=stack)
+        >>> pf.ViT(config, key=jax.random.key(0))(jnp.zeros((4, 8, 1))).shape
+        (10,)
     """
 
     encoder: RowEncoder
