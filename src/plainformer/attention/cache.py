@@ -20,17 +20,20 @@ class KeyValueCache(eqx.Module):
 
     Implements `eq-generation-cache`; Shazeer (2019), section 2.4, where keys and values are argument and result, too.
 
-    **Arguments** number of key and value heads; `capacity`, for how many tokens of each text there is room; width of a
-    key and of a value; `batch`, the axes in front, `(3,)` for three texts that are read side by side, equally many
-    tokens at a time; `dtype` of keys and values, `None` for JAX's default, float32; `sliding`, whether a token that
-    finds the cache full takes the place of the oldest, so that the last `capacity` tokens are kept; tokens that do not
-    fit in any more are read one at a time.
+    `keys` have a column per slot, so that the product with a query needs no transposed copy of them, and `values` a
+    row. Stored are `key_columns` and `value_rows`, with texts and heads on one axis: XLA writes a slot of these in
+    place, where with two axes it copied the whole cache for every token, which took as long as all else. `positions`
+    say where in its text the token of each slot stands, or -1 for a slot that nobody may attend to, empty or padding.
+    `length` slots of each text are filled.
 
-    **Attributes** `keys` have a column per slot, so that the product with a query needs no transposed copy of them, and
-    `values` a row. Stored are `key_columns` and `value_rows`, with texts and heads on one axis: XLA writes a slot of
-    these in place, where with two axes it copied the whole cache for every token, which took as long as all else.
-    `positions` say where in its text the token of each slot stands, or -1 for a slot that nobody may attend to, empty
-    or padding. `length` slots of each text are filled.
+    Args:
+        num_kv_heads: number of key and value heads.
+        capacity: for how many tokens of each text there is room.
+        d_k, d_v: width of a key and of a value.
+        batch: the axes in front, `(3,)` for three texts that are read side by side, equally many tokens at a time.
+        dtype: of keys and values; `None` for JAX's default, float32.
+        sliding: whether a token that finds the cache full takes the place of the oldest, so that the last `capacity`
+            tokens are kept; tokens that do not fit in any more are read one at a time.
     """
 
     key_columns: Float[Array, "texts_heads d_k capacity"]
@@ -193,8 +196,14 @@ def attend_to_cache(
 
     Implements `eq-generation-cached-attention`.
 
-    **Arguments** the queries, already turned if the scheme turns them; the cache; where the queries stand in their
-    texts, -1 for padding; a position scheme, for its bias. **Returns** what each head returns.
+    Args:
+        queries: already turned if the scheme turns them.
+        cache: what holds the keys and values.
+        positions: where the queries stand in their texts, -1 for padding.
+        scheme: a position scheme, for its bias.
+
+    Returns:
+        What each head returns.
     """
     # A bias of -inf hides a slot as a mask does. It saves what `attend` does besides for a mask, to keep out a NaN:
     # clearing what no query sees would copy the whole cache for every token.

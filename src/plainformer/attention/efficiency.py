@@ -62,15 +62,20 @@ def blockwise_attention(
     it takes grows with the length, not with its square, backward, too, where the scores are computed anew. Blocks of
     which every place is hidden are left out.
 
-    **Arguments** as for `attend`, but for: `mask`, which may be a rule; `scheme`, whose bias is added to the scores,
-    a block at a time, in place of a `bias`; `block_size`, how many queries and how many keys a block has: the larger,
-    the more memory, and up to about 512, the faster.
+    Arguments as for `attend`, but for those below.
 
-    **Example**: three tokens, in blocks of two.
+    Args:
+        mask: a table as for `attend`, or a rule.
+        scheme: a position scheme, whose bias is added to the scores, a block at a time, in place of a `bias`.
+        block_size: how many queries and how many keys a block has: the larger, the more memory, and up to about 512,
+            the faster.
 
-    >>> x = jnp.eye(3)
-    >>> jnp.allclose(pf.attention.blockwise_attention(x, x, x, block_size=2), pf.attend(x, x, x))
-    Array(True, dtype=bool)
+    Example:
+        Three tokens, in blocks of two.
+
+        >>> x = jnp.eye(3)
+        >>> jnp.allclose(pf.attention.blockwise_attention(x, x, x, block_size=2), pf.attend(x, x, x))
+        Array(True, dtype=bool)
     """
     check_each(Positive, q_seq=queries.shape[-2], kv_seq=keys.shape[-2], d_k=queries.shape[-1])
     scale = queries.shape[-1] ** -0.5 if scale is None else scale
@@ -190,7 +195,8 @@ def from_blocks(blocks: Float[Array, "blocks *batch size d"], seq: int) -> Float
 class Blockwise(AttentionKernel):
     r"""Softmax attention, a block of the scores at a time: the same result in less memory, by `blockwise_attention`.
 
-    **Arguments** `block_size`, as for `blockwise_attention`.
+    Args:
+        block_size: as for `blockwise_attention`.
     """
 
     has_scores = True

@@ -72,11 +72,12 @@ def linear_attention(
     state for all queries. With it, `block_size` tokens at a time attend to each other by their products, and by the
     state to all that came before.
 
-    **Example**: what `linear_weights` says, without them.
+    Example:
+        What `linear_weights` says, without them.
 
-    >>> x, mask = jnp.eye(3), pf.attention.Mask(causal=True)
-    >>> jnp.allclose(pf.attention.linear_attention(x, x, x, mask), pf.attention.linear_weights(x, x, mask) @ x)
-    Array(True, dtype=bool)
+        >>> x, mask = jnp.eye(3), pf.attention.Mask(causal=True)
+        >>> jnp.allclose(pf.attention.linear_attention(x, x, x, mask), pf.attention.linear_weights(x, x, mask) @ x)
+        Array(True, dtype=bool)
     """
     _check_rule(mask)
     queries, keys = positive_features(queries), mask.without_unseen(positive_features(keys))

@@ -12,15 +12,18 @@ class Mask(eqx.Module):
 
     Implements `eq-efficiency-rule`. A table for 16,384 tokens has 268 million entries; a rule takes no memory.
 
-    **Arguments** `is_token`, `False` for keys that are padding, `None` if there is none; `causal`, whether a token sees
-    only itself and what came before it; `allowed`, a table, `True` where a query may attend to a key.
+    Args:
+        is_token: `False` for keys that are padding; `None` if there is none.
+        causal: whether a token sees only itself and what came before it.
+        allowed: a table, `True` where a query may attend to a key.
 
-    **Example**: the rule, asked for three queries and two keys.
+    Example:
+        The rule, asked for three queries and two keys.
 
-    >>> print(pf.attention.Mask(causal=True).table(3, 2))
-    [[ True False]
-     [ True  True]
-     [ True  True]]
+        >>> print(pf.attention.Mask(causal=True).table(3, 2))
+        [[ True False]
+         [ True  True]
+         [ True  True]]
     """
 
     is_token: Bool[Array, "*batch kv_seq"] | None

@@ -31,8 +31,11 @@ def multi_head_concat(
 
     Implements `eq-multi-head-concat`; Vaswani et al. (2017), section 3.2.2.
 
-    **Arguments** one vector per token; a matrix of queries, of keys and of values per head; the output matrix, cut into
-    the rows that meet each head; a mask as for `attend`, the same for every head.
+    Args:
+        x: one vector per token.
+        query_weights, key_weights, value_weights: a matrix of queries, of keys and of values per head.
+        output_weights: the output matrix, cut into the rows that meet each head.
+        mask: as for `attend`, the same for every head.
     """
     outputs = _head_outputs(x, query_weights, key_weights, value_weights, mask)
     return jnp.concatenate(outputs, axis=-1) @ jnp.concatenate(list(output_weights), axis=0)
@@ -52,7 +55,7 @@ def multi_head_sum(
     Implements `eq-multi-head-sum`; Turner (2023), section 2.1, with his matrix for head h factored into a value and
     an output matrix; Elhage et al. (2021).
 
-    **Arguments** as for `multi_head_concat`, whose result it equals up to rounding.
+    Arguments as for `multi_head_concat`, whose result it equals up to rounding.
     """
     outputs = _head_outputs(x, query_weights, key_weights, value_weights, mask)
     return sum(output @ weight for output, weight in zip(outputs, output_weights, strict=True))
@@ -94,27 +97,29 @@ class MultiHeadAttention(eqx.Module):
     heads it is grouped-query attention, `eq-multi-head-grouped`; Ainslie et al. (2023); with a single one,
     multi-query attention; Shazeer (2019).
 
-    **Arguments**
+    Args:
+        d_model: width of a token, in and out.
+        num_heads: number of query heads.
+        num_kv_heads: number of key and value heads, a divisor of `num_heads`; `None` for as many.
+        d_k, d_v: width of a key and of a value in one head; `None` for `d_model / num_heads`.
+        use_bias: whether each of the four maps adds a bias, which starts at zero.
+        kernel: what makes the heads of queries, keys and values: `Softmax()`, or of chapter 11 `Blockwise()`, with the
+            same result, or `LinearKernel()`.
+        query_norm, key_norm: what every query and every key goes through before positions turn them, such as
+            `RMSNorm(d_k)`, as in Qwen3 (Yang et al., 2025, section 2); nothing by default.
+        key: random key for the weight matrices (Glorot normal).
 
-    - `d_model`: width of a token, in and out; `num_heads`: number of query heads.
-    - `num_kv_heads`: number of key and value heads, a divisor of `num_heads`; `None` for as many.
-    - `d_k`, `d_v`: width of a key and of a value in one head; `None` for `d_model / num_heads`.
-    - `use_bias`: whether each of the four maps adds a bias, which starts at zero.
-    - `kernel`: what makes the heads of queries, keys and values: `Softmax()`, or of chapter 11 `Blockwise()`, with the
-      same result, or `LinearKernel()`.
-    - `query_norm`, `key_norm`: what every query and every key goes through before positions turn them, such as
-      `RMSNorm(d_k)`, as in Qwen3 (Yang et al., 2025, section 2); nothing by default.
-    - `key`: random key for the weight matrices (Glorot normal).
+    Differs from the paper:
+        Only in layout: the matrices of all heads stand side by side in one, so that one product makes the queries of
+        all of them.
 
-    **Differs from the paper** only in layout: the matrices of all heads stand side by side in one, so that one
-    product makes the queries of all of them.
+    Example:
+        Three tokens come in and go out, and each of the two heads looks at them in its own way.
 
-    **Example**: three tokens come in and go out, and each of the two heads looks at them in its own way.
-
-    >>> attention = pf.MultiHeadAttention(8, num_heads=2, key=jax.random.key(0))
-    >>> x, mask = jnp.ones((3, 8)), pf.causal_mask(3)
-    >>> attention(x, mask).shape, attention.attention_weights(x, mask).shape
-    ((3, 8), (2, 3, 3))
+        >>> attention = pf.MultiHeadAttention(8, num_heads=2, key=jax.random.key(0))
+        >>> x, mask = jnp.ones((3, 8)), pf.causal_mask(3)
+        >>> attention(x, mask).shape, attention.attention_weights(x, mask).shape
+        ((3, 8), (2, 3, 3))
     """
 
     query: Linear

@@ -41,7 +41,11 @@ def kernel_smooth(
 
     Implements `eq-relations-nadaraya-watson`; Nadaraya (1964), equation 1; Watson (1964), section 3.
 
-    **Arguments** places to estimate at; places where a value is known; these values; how far a key reaches.
+    Args:
+        queries: places to estimate at.
+        keys: places where a value is known.
+        values: these values.
+        width: how far a key reaches.
     """
     return weighted_average(kernel_weights(queries, keys, width), values)
 
@@ -70,7 +74,8 @@ def convolve_by_weights(
 
     Implements `eq-relations-convolution`. As in the libraries for neural networks, the kernel is not turned over.
 
-    **Raises** `ValueError` if the kernel has no middle, or is larger than the image.
+    Raises:
+        ValueError: if the kernel has no middle, or is larger than the image.
     """
     height, width, channels = image.shape
     offsets = kernel_offsets(kernel)
@@ -114,9 +119,12 @@ def convolution_layer(
     returns the convolution in the first `d_out` columns, and zeros in the others. All heads share keys and values. A
     head whose target lies beyond the edge reads the nearest pixel of the image.
 
-    **Arguments** the kernel; the width of the heads' Gaussian kernels, in pixels.
+    Args:
+        kernel: that of the convolution.
+        width: the width of the heads' Gaussian kernels, in pixels.
 
-    **Raises** `ValueError` if the kernel has no middle, or more output features than a token is wide.
+    Raises:
+        ValueError: if the kernel has no middle, or more output features than a token is wide.
     """
     *_, channels, d_out = kernel.shape
     d_model, offsets = channels + 4, kernel_offsets(kernel)
@@ -163,7 +171,8 @@ def pass_messages(
     scaled dot products as scores. It is `attend` with `neighbour_mask(adjacency)`, but forms no score without an edge,
     so that its cost grows with the number of edges. The graph is known before compiling.
 
-    **Returns** zeros for a node that no edge leads to.
+    Returns:
+        One vector per node; zeros for a node that no edge leads to.
     """
     receivers, senders = jnp.nonzero(neighbour_mask(adjacency))
     num_nodes = len(queries)
@@ -211,10 +220,14 @@ def euler_path(
 
     Implements `eq-relations-euler`; Chen et al. (2018), equation 1.
 
-    **Arguments** from a point to its velocity there, an array of the same shape; where to start; how long to go on; in
-    how many equal steps.
+    Args:
+        velocity: from a point to its velocity there, an array of the same shape.
+        x: where to start.
+        time: how long to go on.
+        num_steps: in how many equal steps.
 
-    **Returns** all points that are visited, the first one included.
+    Returns:
+        All points that are visited, the first one included.
     """
 
     def step(x, _):

@@ -13,9 +13,11 @@ def attention_rollout(weights: Float[Array, "*batch layers heads rows rows"]) ->
     Implements `eq-vision-rollout`; Abnar and Zuidema (2020), section 3.2, equation 1. In each layer half of a token is
     taken to be what the residual carries on, and half what the mean of all heads reads.
 
-    **Arguments** attention weights, first layer first, such as `ViT.attention_weights` returns.
+    Args:
+        weights: attention weights, first layer first, such as `ViT.attention_weights` returns.
 
-    **Returns** a matrix from tokens of the last layer to those that came in; each row sums to one.
+    Returns:
+        A matrix from tokens of the last layer to those that came in; each row sums to one.
     """
     rollout = identity = jnp.eye(weights.shape[-1], dtype=weights.dtype)
     for layer in jnp.moveaxis(weights.mean(axis=-3), -3, 0):
@@ -31,13 +33,16 @@ def class_attention(
 
     Implements `eq-vision-class-attention`; Caron et al. (2021), section 4.2.2.
 
-    **Arguments** `weights`, in which the first row and column belong to the class token, such as `attention_rollout` or
-    `ViT.attention_weights` returns; `grid`, how many patches the image is high and wide, such as `ViTConfig.grid`.
+    Args:
+        weights: attention weights in which the first row and column belong to the class token, such as
+            `attention_rollout` or `ViT.attention_weights` returns.
+        grid: how many patches the image is high and wide, such as `ViTConfig.grid`.
 
-    **Returns** one number per patch. What the class token keeps for itself is left out, so that they sum to less than
-    one.
+    Returns:
+        One number per patch. What the class token keeps for itself is left out, so that they sum to less than one.
 
-    **Raises** `ValueError` if there is not one row for each patch and one for the class token.
+    Raises:
+        ValueError: if there is not one row for each patch and one for the class token.
     """
     if not isinstance(grid, tuple | list) or len(grid) != 2:
         raise TypeError(f"grid is {grid!r}; expected a pair, (height, width), such as ViTConfig.grid.")

@@ -89,13 +89,14 @@ def softmax(
     Implements `eq-self-attention-softmax`; Bridle (1990). The mask is as for `attend`: the weight of a hidden key is
     exactly zero. A row of finite scores with nothing to attend to is all zeros, and so are its gradients.
 
-    **Example**: scores are logarithms of proportions; and a causal mask leaves the first token nothing but itself.
+    Example:
+        Scores are logarithms of proportions; and a causal mask leaves the first token nothing but itself.
 
-    >>> print(pf.softmax(jnp.log(jnp.asarray([[1.0, 3.0]]))).round(2))
-    [[0.25 0.75]]
-    >>> print(pf.softmax(jnp.zeros((2, 2)), pf.causal_mask(2)))
-    [[1.  0. ]
-     [0.5 0.5]]
+        >>> print(pf.softmax(jnp.log(jnp.asarray([[1.0, 3.0]]))).round(2))
+        [[0.25 0.75]]
+        >>> print(pf.softmax(jnp.zeros((2, 2)), pf.causal_mask(2)))
+        [[1.  0. ]
+         [0.5 0.5]]
     """
     scores, dtype = at_least_float32(scores), scores.dtype  # a sum of many 16-bit numbers may overflow
     if mask is not None:
@@ -138,24 +139,27 @@ def attend(
 
     Implements `eq-self-attention-attend`; Vaswani et al. (2017), equation 1.
 
-    **Arguments**
+    Args:
+        queries: what each output looks for.
+        keys: what each token offers to be found by.
+        values: what it passes on.
+        mask: `True` where the query may attend to the key; `None` hides nothing.
+        scale: the factor on the dot products; `None` for one over the root of d_k.
+        bias: what is added to the scaled scores (chapter 05); `None` for nothing.
 
-    - `queries`: what each output looks for; `keys`: what each token offers to be found by; `values`: what it passes on.
-    - `mask`: `True` where the query may attend to the key; `None` hides nothing.
-    - `scale`: the factor on the dot products; `None` for one over the root of d_k.
-    - `bias`: what is added to the scaled scores (chapter 05); `None` for nothing.
+    Returns:
+        One vector per query; zeros for a query that may attend to nothing. What is hidden from every query (padding)
+        has no influence even if it is NaN; a NaN hidden from some queries only reaches them all the same, since zero
+        times NaN is NaN.
 
-    **Returns** one vector per query; zeros for a query that may attend to nothing. What is hidden from every query
-    (padding) has no influence even if it is NaN; a NaN hidden from some queries only reaches them all the same, since
-    zero times NaN is NaN.
+    Example:
+        A query that both keys answer equally well gets the mean of their values; one that is far closer to the second
+        key gets its value.
 
-    **Example**: a query that both keys answer equally well gets the mean of their values; one that is far closer to the
-    second key gets its value.
-
-    >>> queries, keys = jnp.asarray([[1.0, 1.0], [0.0, 99.0]]), jnp.eye(2)
-    >>> print(pf.attend(queries, keys, values=jnp.asarray([[10.0], [20.0]])))
-    [[15.]
-     [20.]]
+        >>> queries, keys = jnp.asarray([[1.0, 1.0], [0.0, 99.0]]), jnp.eye(2)
+        >>> print(pf.attend(queries, keys, values=jnp.asarray([[10.0], [20.0]])))
+        [[15.]
+         [20.]]
     """
     keys, values = without_unseen(keys, mask), without_unseen(values, mask)
     weights = softmax(scaled_scores(queries, keys, scale=scale, bias=bias), mask)
@@ -190,12 +194,11 @@ def causal_mask(seq_len: Positive) -> Bool[Array, "seq seq"]:
 
     Implements `eq-self-attention-causal`; Vaswani et al. (2017), section 3.2.3. `True` on and below the diagonal.
 
-    **Example**
-
-    >>> print(pf.causal_mask(3))
-    [[ True False False]
-     [ True  True False]
-     [ True  True  True]]
+    Example:
+        >>> print(pf.causal_mask(3))
+        [[ True False False]
+         [ True  True False]
+         [ True  True  True]]
     """
     return jnp.tril(jnp.ones((seq_len, seq_len), bool))
 
@@ -209,11 +212,12 @@ def padding_mask(
     Implements `eq-self-attention-padding`. Combine it with another mask by `&`. There are as many queries as keys,
     unless `q_seq` says otherwise.
 
-    **Example**: the last of three tokens is padding, so that no query sees it.
+    Example:
+        The last of three tokens is padding, so that no query sees it.
 
-    >>> print(pf.padding_mask(jnp.asarray([True, True, False]), q_seq=2))
-    [[ True  True False]
-     [ True  True False]]
+        >>> print(pf.padding_mask(jnp.asarray([True, True, False]), q_seq=2))
+        [[ True  True False]
+         [ True  True False]]
     """
     kv_seq = is_token.shape[-1]
     q_seq = kv_seq if q_seq is None else q_seq
@@ -225,8 +229,11 @@ class SelfAttention(eqx.Module):
 
     Implements `eq-self-attention-layer`; Vaswani et al. (2017), section 3.2; Turner (2023), section 2.1.
 
-    **Arguments** width of a token; of queries and keys; of values and output, `None` for `d_model`; random key for the
-    three weight matrices (Glorot normal).
+    Args:
+        d_model: width of a token.
+        d_k: width of queries and keys.
+        d_v: width of values and output; `None` for `d_model`.
+        key: random key for the three weight matrices (Glorot normal).
     """
 
     query_weight: Float[Array, "d_model d_k"]
