@@ -143,14 +143,17 @@ class Block(Wiring):
 
     Implements `eq-blocks-block`; Vaswani et al. (2017), section 3.1, with `"post"`; Xiong et al. (2020), with `"pre"`.
 
-    **Arguments** the block's parts, which `make_block` makes of a configuration: `attention`, `feed_forward` and their
-    norms; `norm_placement` and `dropout_rate`, as for `StackConfig`.
+    Args:
+        attention_norm, attention, feed_forward_norm, feed_forward: the block's parts, two sublayers and their norms,
+            which `make_block` makes of a configuration.
+        norm_placement, dropout_rate: as for `StackConfig`.
 
-    **Example**: a block keeps the shape of what it reads, so that blocks can be stacked.
+    Example:
+        A block keeps the shape of what it reads, so that blocks can be stacked.
 
-    >>> block = pf.make_block(pf.StackConfig(d_model=8, num_heads=2), key=jax.random.key(0))
-    >>> block(jnp.ones((3, 8)), pf.causal_mask(3)).shape
-    (3, 8)
+        >>> block = pf.make_block(pf.StackConfig(d_model=8, num_heads=2), key=jax.random.key(0))
+        >>> block(jnp.ones((3, 8)), pf.causal_mask(3)).shape
+        (3, 8)
     """
 
     @checked

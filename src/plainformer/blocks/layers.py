@@ -46,14 +46,19 @@ class LayerNorm(eqx.Module):
 
     Implements `eq-blocks-layer-norm`; Ba et al. (2016), equation 4.
 
-    **Arguments** the width of a token; `eps`, as for `standardise`; `use_bias`, whether there is a shift. The scale
-    starts at ones, the bias at zeros.
+    The scale starts at ones, the bias at zeros.
 
-    **Example**: how large a token's vector is makes no difference.
+    Args:
+        d_model: width of a token.
+        eps: as for `standardise`.
+        use_bias: whether there is a shift.
 
-    >>> print(pf.LayerNorm(2)(jnp.asarray([[1.0, 3.0], [10.0, 30.0]])).round(2))
-    [[-1.  1.]
-     [-1.  1.]]
+    Example:
+        How large a token's vector is makes no difference.
+
+        >>> print(pf.LayerNorm(2)(jnp.asarray([[1.0, 3.0], [10.0, 30.0]])).round(2))
+        [[-1.  1.]
+         [-1.  1.]]
     """
 
     scale: Float[Array, " d_model"]
@@ -78,7 +83,8 @@ class RMSNorm(eqx.Module):
 
     Implements `eq-blocks-rms-norm`; Zhang and Sennrich (2019), equation 4.
 
-    **Differs from the paper** by `eps`, which is added to the mean square, under the root.
+    Differs from the paper:
+        By `eps`, which is added to the mean square, under the root.
     """
 
     scale: Float[Array, " d_model"]
@@ -106,9 +112,12 @@ class FeedForward(eqx.Module):
     Implements `eq-blocks-feed-forward`; Vaswani et al. (2017), equation 2. The activations are `eq-blocks-relu`,
     `eq-blocks-gelu`, `eq-blocks-gelu-tanh` and `eq-blocks-silu`; Hendrycks and Gimpel (2016).
 
-    **Arguments** the widths of a token and of the layer in between; the activation, where `"gelu"` is exact,
-    `"gelu_tanh"` its approximation and `"quick_gelu"` a coarser one (CLIP; Hendrycks and Gimpel, section 2), and
-    `"squared_relu"` is So et al. (2021), section 4; `use_bias`, whether each of the two maps adds a bias.
+    Args:
+        d_model: width of a token.
+        d_ff: width of the layer in between.
+        activation: `"gelu"` is exact, `"gelu_tanh"` its approximation and `"quick_gelu"` a coarser one (CLIP; Hendrycks
+            and Gimpel, section 2), and `"squared_relu"` is So et al. (2021), section 4.
+        use_bias: whether each of the two maps adds a bias.
     """
 
     up: Linear
