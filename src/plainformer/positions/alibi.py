@@ -29,7 +29,8 @@ class AlibiPositions(PositionScheme):
 
     Implements `eq-positions-alibi`; Press et al. (2022), section 3. `num_heads` are those of queries.
 
-    **Differs from the paper**, which has causal attention only: keys after the query are punished like those before it.
+    Differs from the paper:
+        The paper has causal attention only; here keys after the query are punished like those before it.
     """
 
     can_slide = True

@@ -18,8 +18,12 @@ def sinusoidal_positions_2d(
     Implements `eq-vision-sinusoid-2d`; Beyer et al. (2022), section 2, in the order of columns of Vaswani et al.
     (2017), section 3.5.
 
-    **Arguments** how many patches the grid is high and wide; width of a token, a multiple of 4: the row has one half of
-    it, the column the other, both in pairs. **Returns** one code per patch, in reading order.
+    Args:
+        grid_height, grid_width: how many patches the grid is high and wide.
+        d_model: width of a token, a multiple of 4: the row has one half of it, the column the other, both in pairs.
+
+    Returns:
+        One code per patch, in reading order.
     """
     if d_model % 4:
         raise ValueError(
@@ -35,7 +39,9 @@ class GridPositions(PositionScheme):
 
     Implements `eq-vision-sinusoid-2d`; without learned numbers.
 
-    **Arguments** as for `sinusoidal_positions_2d`; `class_token` says whether there is one.
+    Args:
+        grid_height, grid_width, d_model: as for `sinusoidal_positions_2d`.
+        class_token: whether there is one.
     """
 
     grid_height: int = eqx.field(static=True)

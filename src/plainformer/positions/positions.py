@@ -167,8 +167,10 @@ class LearnedPositions(PositionScheme):
 
     Implements `eq-positions-learned`, and by it `eq-positions-embed`; Gehring et al. (2017), section 3.1.
 
-    **Arguments** for how many positions there is a vector; width of a token; random key for the table (normal, standard
-    deviation 0.02).
+    Args:
+        max_len: for how many positions there is a vector.
+        d_model: width of a token.
+        key: random key for the table (normal, standard deviation 0.02).
     """
 
     table: Float[Array, "max_len d_model"]

@@ -22,15 +22,15 @@ def relative_buckets(
 
     Implements `eq-positions-buckets`; Raffel et al. (2020), section 2.1.
 
-    **Arguments**
+    Args:
+        offsets: position of the key minus position of the query.
+        num_buckets: a multiple of 4, or of 2 if `causal`.
+        max_distance: from this distance on, all share the last bucket; more than half of the buckets of a direction.
+        causal: whether keys lie in the past only. If not, half of the buckets are for keys that come after the query.
 
-    - `offsets`: position of the key minus position of the query.
-    - `num_buckets`: a multiple of 4, or of 2 if `causal`.
-    - `max_distance`: from this distance on, all share the last bucket; more than half of the buckets of a direction.
-    - `causal`: whether keys lie in the past only. If not, half of the buckets are for keys that come after the query.
-
-    **Returns** the bucket of each pair, from 0 to `num_buckets - 1`, int32. How far each bucket reaches, the paper
-    leaves to its code.
+    Returns:
+        The bucket of each pair, from 0 to `num_buckets - 1`, int32. How far each bucket reaches, the paper leaves to
+        its code.
     """
     bucket_of_distance = _bucket_of_distance(num_buckets, max_distance, causal)
     offsets = offsets.astype(int)
@@ -63,8 +63,10 @@ class RelativePositions(PositionScheme):
 
     Implements `eq-positions-relative`; Raffel et al. (2020), section 2.1.
 
-    **Arguments** `num_heads`, of queries; all else as for `relative_buckets`; random key for the table (normal,
-    standard deviation 0.02).
+    Args:
+        num_heads: number of query heads.
+        num_buckets, max_distance, causal: as for `relative_buckets`.
+        key: random key for the table (normal, standard deviation 0.02).
     """
 
     can_slide = True

@@ -22,9 +22,9 @@ def rotate_pairs(
     Implements `eq-positions-rotary`; Su et al. (2021), equations 14 and 15. The dot product of a turned query and a
     turned key depends on the difference of their positions alone: `eq-positions-rotary-offset`.
 
-    **Differs from the paper** in which columns form a pair: column i and column i + d_k / 2, as in GPT-NeoX and in
-    Hugging Face's Llama, where the paper takes columns 2i and 2i + 1. Columns of learned matrices have no order, so it
-    is the same model.
+    Differs from the paper:
+        In which columns form a pair: column i and column i + d_k / 2, as in GPT-NeoX and in Hugging Face's Llama, where
+        the paper takes columns 2i and 2i + 1. Columns of learned matrices have no order, so it is the same model.
     """
     check_each(Even, d_k=rows.shape[-1])
     angles = clock_angles(positions, rows.shape[-1], base)
@@ -38,16 +38,19 @@ class RotaryPositions(PositionScheme):
 
     Implements `eq-positions-rotary`; Su et al. (2021), section 3.2.2.
 
-    **Arguments** the base, as for `rotate_pairs`; which `fraction` of the columns, counted from the first, is turned:
-    a quarter in GPT-NeoX (Black et al., 2022, section 2.1.1).
+    Args:
+        base: as for `rotate_pairs`.
+        fraction: which part of the columns, counted from the first, is turned: a quarter in GPT-NeoX (Black et al.,
+            2022, section 2.1.1).
 
-    **Example**: three tokens with equal vectors; the products of the turned ones tell how far apart the tokens stand.
+    Example:
+        Three tokens with equal vectors; the products of the turned ones tell how far apart the tokens stand.
 
-    >>> turned = pf.RotaryPositions().rotate(jnp.ones((3, 2)))
-    >>> print((turned @ turned.mT).round())
-    [[ 2.  1. -1.]
-     [ 1.  2.  1.]
-     [-1.  1.  2.]]
+        >>> turned = pf.RotaryPositions().rotate(jnp.ones((3, 2)))
+        >>> print((turned @ turned.mT).round())
+        [[ 2.  1. -1.]
+         [ 1.  2.  1.]
+         [-1.  1.  2.]]
     """
 
     can_slide = True

@@ -25,16 +25,19 @@ def sinusoidal_positions(
     Implements `eq-positions-sinusoid`; Vaswani et al. (2017), section 3.5. Columns 2i and 2i + 1, counted from 0, hold
     the sine and the cosine of the angle of clock i.
 
-    **Arguments** positions, such as `jnp.arange(seq_len)`; width of a token; `base`, by how much the last clock would
-    be slower than the first, if there were infinitely many.
+    Args:
+        positions: whole numbers, such as `jnp.arange(seq_len)`.
+        d_model: width of a token.
+        base: by how much the last clock would be slower than the first, if there were infinitely many.
 
-    **Example**: three positions by two clocks; the first turns by one radian a position, the second by a hundredth.
+    Example:
+        Three positions by two clocks; the first turns by one radian a position, the second by a hundredth.
 
-    >>> with jnp.printoptions(precision=2, suppress=True):
-    ...     print(pf.sinusoidal_positions(jnp.arange(3), d_model=4))
-    [[ 0.    1.    0.    1.  ]
-     [ 0.84  0.54  0.01  1.  ]
-     [ 0.91 -0.42  0.02  1.  ]]
+        >>> with jnp.printoptions(precision=2, suppress=True):
+        ...     print(pf.sinusoidal_positions(jnp.arange(3), d_model=4))
+        [[ 0.    1.    0.    1.  ]
+         [ 0.84  0.54  0.01  1.  ]
+         [ 0.91 -0.42  0.02  1.  ]]
     """
     angles = clock_angles(positions, d_model, base)
     pairs = jnp.stack([jnp.sin(angles), jnp.cos(angles)], axis=-1)
