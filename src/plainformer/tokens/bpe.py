@@ -33,16 +33,21 @@ class BytePairEncoder:
     Made by `BytePairEncoder.train`, `load`, `from_gpt2` or `from_hugging_face`, or from its parts. Has `tokens` (the
     bytes of each token, by id), `merges`, `vocabulary`, `special` (name to id), `pattern` and `whole_pieces`.
 
-    **Arguments** `vocabulary`: token, written in `byte_alphabet`, to id, special ones included; `merges`: pairs of
-    tokens, first learned first; `special`: which names in the vocabulary stand for no text: no text becomes one, unless
-    `encode` is told so by name; `pattern`: how text is cut into pieces, as `pre_tokenise` has it; `whole_pieces`: a
-    piece that is a token as it stands becomes that token, whatever the merges make of it, as Llama 3 does it.
+    Args:
+        vocabulary: token, written in `byte_alphabet`, to id, special ones included.
+        merges: pairs of tokens, first learned first.
+        special: which names in the vocabulary stand for no text: no text becomes one, unless `encode` is told so by
+            name.
+        pattern: how text is cut into pieces, as `pre_tokenise` has it.
+        whole_pieces: whether a piece that is a token as it stands becomes that token, whatever the merges make of it,
+            as Llama 3 does it.
 
-    **Example**: four merges, and what is frequent has become a single token.
+    Example:
+        Four merges, and what is frequent has become a single token.
 
-    >>> encoder = pf.BytePairEncoder.train("the cat, the hat, the bat", vocab_size=260)
-    >>> [encoder.decode([number]) for number in encoder.encode("the rat")]
-    ['the', ' ', 'r', 'at']
+        >>> encoder = pf.BytePairEncoder.train("the cat, the hat, the bat", vocab_size=260)
+        >>> [encoder.decode([number]) for number in encoder.encode("the rat")]
+        ['the', ' ', 'r', 'at']
     """
 
     @checked
@@ -195,11 +200,12 @@ class BytePairEncoder:
         The last character is held back until the next one begins, since what comes may belong to it: further bytes, an
         accent, the rest of a flag or of a family.
 
-        **Example**: an emoji of eleven bytes, which came one by one.
+        Example:
+            An emoji of eleven bytes, which came one by one.
 
-        >>> encoder = pf.BytePairEncoder.train("ok", vocab_size=256)
-        >>> list(encoder.decode_stream(encoder.encode("ok 👩‍👧!")))
-        ['o', 'k', ' ', '👩\u200d👧', '!']
+            >>> encoder = pf.BytePairEncoder.train("ok", vocab_size=256)
+            >>> list(encoder.decode_stream(encoder.encode("ok 👩‍👧!")))
+            ['o', 'k', ' ', '👩\u200d👧', '!']
         """
         return whole_graphemes(whole_characters(self.tokens[number] for number in one_by_one(ids, len(self))))
 
@@ -255,7 +261,10 @@ class BytePairEncoder:
         """Read GPT-2's two files, usually `vocab.json` and `merges.txt`, or any in their format.
 
         `special` has the special tokens in the vocabulary: `<|endoftext|>`, if it is there, unless others are given.
-        **Raises** `ValueError` if a file is corrupt or the two do not belong together; `FileNotFoundError`.
+
+        Raises:
+            ValueError: if a file is corrupt or the two do not belong together.
+            FileNotFoundError: if one of them does not exist.
         """
         parts = parts_of_gpt2(vocab_path, merges_path, special)
         try:
@@ -271,8 +280,9 @@ class BytePairEncoder:
         The two differ in a text that spells the name of a special token: theirs makes that token of it unless its
         `encode_special_tokens` is true, ours only where it is allowed. What theirs adds around a text is not read.
 
-        **Raises** `ValueError` if the file asks for what would make other ids of a text, such as a normalizer;
-        `FileNotFoundError`.
+        Raises:
+            ValueError: if the file asks for what would make other ids of a text, such as a normalizer.
+            FileNotFoundError: if it does not exist.
         """
         content = read_json(path)
         try:

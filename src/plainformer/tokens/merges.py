@@ -68,7 +68,10 @@ def pre_tokenise(text: str, pattern: str = GPT2_PATTERN) -> list[str]:
     Another `pattern` is a regular expression of which each match is a piece, and so is what lies between two: digits in
     threes are `r"\p{N}{1,3}|\p{L}+|[^\p{L}\p{N}]+"`. It may be made of characters, sets, classes such as `\p{L}` and
     `\s`, groups, `|`, `(?i:…)`, repetitions and looks ahead: what other libraries read in the same way, and what never
-    asks for the text before a piece. **Raises** `ValueError` for anything else.
+    asks for the text before a piece.
+
+    Raises:
+        ValueError: for any other pattern.
     """
     either, _ = _compiled(pattern)
     pieces = [match[0] for match in either.finditer(text)]
@@ -118,14 +121,15 @@ def merge_pair(piece: Sequence[int], pair: Pair, new_id: int) -> list[int]:
 def learn_merges(pieces: Pieces, num_merges: int, *, first_id: int = 256, min_count: int = 1) -> list[Pair]:
     r"""Merge the most frequent pair into a new token, again and again, and return the pairs: n makes `first_id + n`.
 
-    Implements `eq-tokens-best-pair`; Sennrich et al. (2016), section 3.2, algorithm 1. **Ties**: among pairs that are
+    Implements `eq-tokens-best-pair`; Sennrich et al. (2016), section 3.2, algorithm 1. Ties: among pairs that are
     equally frequent the one with the smaller left id wins, and then the one with the smaller right id. Ids of bytes
     follow `byte_alphabet`, and each merge takes the next free id. Hugging Face's `tokenizers` has the same rule.
 
     Merging stops when the best pair occurs less often than `min_count`. The `first_id` is above all ids in the pieces.
 
-    **Differs from the paper** in its bookkeeping alone: only pieces that hold the merged pair are counted again, each
-    of them whole. So a text without spaces, which is a single piece, is slow.
+    Differs from the paper:
+        In its bookkeeping alone: only pieces that hold the merged pair are counted again, each of them whole. So a text
+        without spaces, which is a single piece, is slow.
     """
     largest = max((number for piece in pieces for number in piece), default=-1)
     if largest >= first_id:

@@ -20,13 +20,14 @@ def image_to_patches(
     and then down; so are the pixels of a patch, and each pixel's channels stay together. `patch_size` is the side of a
     square patch, or its `(height, width)`, in pixels; `ValueError` if such patches do not tile the image.
 
-    **Example**: the pixels of a grey image, numbered in reading order; each row is a patch of two by two.
+    Example:
+        The pixels of a grey image, numbered in reading order; each row is a patch of two by two.
 
-    >>> print(pf.image_to_patches(jnp.arange(16).reshape(4, 4, 1), 2))
-    [[ 0  1  4  5]
-     [ 2  3  6  7]
-     [ 8  9 12 13]
-     [10 11 14 15]]
+        >>> print(pf.image_to_patches(jnp.arange(16).reshape(4, 4, 1), 2))
+        [[ 0  1  4  5]
+         [ 2  3  6  7]
+         [ 8  9 12 13]
+         [10 11 14 15]]
     """
     *batch, height, width, channels = image.shape
     (patch_height, patch_width), (grid_height, grid_width) = tiling(height, width, patch_size)

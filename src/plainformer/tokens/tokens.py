@@ -20,11 +20,10 @@ def one_hot(ids: Integer[Array, "*batch seq"], vocab_size: Positive) -> Float[Ar
 
     Implements `eq-tokens-one-hot`.
 
-    **Example**
-
-    >>> print(pf.one_hot(jnp.asarray([2, 0]), vocab_size=3))
-    [[0. 0. 1.]
-     [1. 0. 0.]]
+    Example:
+        >>> print(pf.one_hot(jnp.asarray([2, 0]), vocab_size=3))
+        [[0. 0. 1.]
+         [1. 0. 0.]]
     """
     ids = ids_in_range(ids, vocab_size).astype(jnp.int32)
     return (ids[..., None] == jnp.arange(vocab_size)).astype(jnp.float32)
@@ -39,8 +38,10 @@ def embed(
     Implements `eq-tokens-look-up` and, without ever forming a one-hot matrix, `eq-tokens-one-hot-product`; Bengio et
     al. (2003), section 2.
 
-    **Raises** `ValueError` if an id is out of range, which plain indexing would silently clip to the last row. Compiled
-    functions raise when they run: `EquinoxRuntimeError` under `eqx.filter_jit`, `JaxRuntimeError` under `jax.jit`.
+    Raises:
+        ValueError: if an id is out of range, which plain indexing would silently clip to the last row.
+        EquinoxRuntimeError: the same in a function compiled by `eqx.filter_jit`, when it runs.
+        JaxRuntimeError: the same in a function compiled by `jax.jit`, when it runs.
     """
     return table[ids_in_range(ids, table.shape[0]).astype(jnp.int32)]
 

@@ -16,17 +16,18 @@ class Vocabulary:
     order of their code points, so that the same tokens always get the same ids. Text never turns into a special
     token, even if it spells one's name: put `vocabulary.special["<start>"]` among the ids yourself.
 
-    **Arguments** `tokens`, the ordinary ones, in any order, repeated or not; `special`, names of tokens that stand for
-    no text, such as `"<start>"`; `unknown`, the one of them that stands for every token not in the vocabulary, `None`
-    to raise instead; `separator`, what stands between two tokens: a space for words, nothing for characters.
+    Args:
+        tokens: the ordinary ones, in any order, repeated or not.
+        special: names of tokens that stand for no text, such as `"<start>"`.
+        unknown: the one of them that stands for every token not in the vocabulary; `None` to raise instead.
+        separator: what stands between two tokens: a space for words, nothing for characters.
 
-    **Example**
-
-    >>> vocabulary = pf.Vocabulary(["to", "be", "or", "not"], separator=" ")
-    >>> vocabulary.encode("to be or not to be")
-    [3, 0, 2, 1, 3, 0]
-    >>> vocabulary.decode([1, 0])
-    'not be'
+    Example:
+        >>> vocabulary = pf.Vocabulary(["to", "be", "or", "not"], separator=" ")
+        >>> vocabulary.encode("to be or not to be")
+        [3, 0, 2, 1, 3, 0]
+        >>> vocabulary.decode([1, 0])
+        'not be'
     """
 
     def __init__(
