@@ -120,8 +120,9 @@ def checked(function: Function) -> Function:
     that size. What a function of arrays calls in turn is not checked again; what the reader's own code calls
     is, wherever that code runs. NumPy's arrays become JAX's, its numbers Python's.
 
-    **Raises** `ValueError` for another shape or value, `TypeError` for another kind of numbers or of object, each with
-    the likely cause.
+    Raises:
+        ValueError: for another shape or value, with the likely cause.
+        TypeError: for another kind of numbers or of object, with the likely cause.
     """
 
     @functools.cache  # at the first call, not on import
@@ -360,8 +361,9 @@ def _likely_cause(name: str, shape: tuple[int, ...], axes: list[str], sizes: dic
 def refuse(array, bad, name: str, expected: str):
     """Return `array`, or raise if an entry of `bad` is true: at once, or when a compiled function runs.
 
-    **Raises** `ValueError` that names the first bad place and its value; in a compiled function, `EquinoxRuntimeError`
-    that can only say what was expected.
+    Raises:
+        ValueError: if an entry of `bad` is true; it names the first bad place and its value.
+        EquinoxRuntimeError: the same in a compiled function; it can only say what was expected.
     """
     if isinstance(bad, jax.core.Tracer) or isinstance(array, jax.core.Tracer):
         return eqx.error_if(array, bad, f"An entry of {name} is not allowed; expected {expected}")
@@ -392,8 +394,11 @@ def ids_in_range(ids, size: int | None, name: str = "ids", *, of: str = "tokens"
 def check_axes(name: str, array, hint: str = "", **axes: int | tuple[int, ...] | None) -> None:
     """Raise unless `array` has the named axes, in this order, each of the given size; `None` for any.
 
-    For what an annotation cannot say. **Raises** `ValueError` with the `hint`, or else the likely cause; `TypeError`
-    if it is not an array at all.
+    For what an annotation cannot say.
+
+    Raises:
+        ValueError: if the axes are others; it gives the `hint`, or else the likely cause.
+        TypeError: if it is not an array at all.
     """
     sizes = {axis.strip("*"): size for axis, size in axes.items() if size is not None}
     _measure(name, array, list(axes), sizes, hint=hint)
@@ -402,7 +407,9 @@ def check_axes(name: str, array, hint: str = "", **axes: int | tuple[int, ...] |
 def says_where(config_class: type[Config]) -> type[Config]:
     """Let a dataclass say of an unknown keyword where such a field is: `DecoderConfig(d_model=…)`, in its `stack`.
 
-    **Raises** `TypeError` that names the fields meant, of this class or of those within, or else those that there are.
+    Raises:
+        TypeError: for an unknown keyword; it names the fields meant, of this class or of those within, or else those
+            that there are.
     """
     make = config_class.__init__
     own = [field.name for field in dataclasses.fields(cast(Any, config_class))]

@@ -6,7 +6,8 @@ ROOMS = ("tokens", "attention", "seeing", "blocks", "positions", "models", "gene
 def contents(package: dict) -> str:
     """Name what a package offers, room by room: what it has of a room at its own top, then what the room has besides.
 
-    **Arguments** the names of the package, as `globals()` has them there, with all `ROOMS` imported.
+    Args:
+        package: the names of the package, as `globals()` has them there, with all `ROOMS` imported.
     """
     lines: list[str] = []
     for room in ROOMS:

@@ -39,13 +39,18 @@ RUNS: dict[str, tuple] = {
 def decoder(model: Decoder, tokenizer: Vocabulary, figure: DecoderFigure = "writing"):
     r"""Show a decoder at work in a notebook, on texts that are typed into the figure.
 
-    **Arguments** a decoder that reads characters; the vocabulary of characters that it learned with; the figure:
-    `"writing"`, of chapter 07, or one of chapter 06: `"machine"`, every step from the text to the next letter,
-    `"heads"`, every head's attention, `"lens"`, what the stream says at each depth, `"surprise"`.
+    Args:
+        model: a decoder that reads characters.
+        tokenizer: the vocabulary of characters that it learned with.
+        figure: `"writing"`, of chapter 07, or one of chapter 06: `"machine"`, every step from the text to the next
+            letter, `"heads"`, every head's attention, `"lens"`, what the stream says at each depth, `"surprise"`.
 
-    **Returns** a widget, which Jupyter, JupyterLab, VS Code and Colab show as it stands at the end of a cell.
+    Returns:
+        A widget, which Jupyter, JupyterLab, VS Code and Colab show as it stands at the end of a cell.
 
-    **Raises** `ModuleNotFoundError` if anywidget is not installed; `ValueError` for a model that the page cannot run.
+    Raises:
+        ModuleNotFoundError: if anywidget is not installed.
+        ValueError: for a model that the page cannot run.
     """
     stems = {"writing": "sampling", "heads": "decoder_heads"}
     return _of_model(stems.get(figure, figure), model, tokenizer)
@@ -72,9 +77,12 @@ def seq2seq(model: Seq2Seq, tokenizer: Vocabulary):
 def vit(model: ViT, ink: PositiveFloat = 2.0):
     """Show what a vision transformer makes of a drawn image (chapter 10); result and errors as of `decoder`.
 
-    **Arguments** a model that reads grey images, in which paper is 0; what a pixel is that is all ink: 2, as the book's
-    models have learned it, or, for a model that was trained on images from 0 to 1, 1. Images of 8 x 8 pixels are made
-    as those of scikit-learn are; on any others one draws as they are.
+    Images of 8 x 8 pixels are made as those of scikit-learn are; on any others one draws as they are.
+
+    Args:
+        model: a model that reads grey images, in which paper is 0.
+        ink: what a pixel is that is all ink: 2, as the book's models have learned it, or, for a model that was trained
+            on images from 0 to 1, 1.
     """
     if model.config.channels != 1:
         raise ValueError(f"The model reads images with channels={model.config.channels}; expected grey ones, of 1.")
@@ -85,9 +93,12 @@ def vit(model: ViT, ink: PositiveFloat = 2.0):
 def attention(weights: Float[Array | np.ndarray, "*layers heads q_seq kv_seq"], tokens: list[str] | str | None = None):
     r"""Show attention weights of your own: every head as a heat map, and one of them large, with arcs.
 
-    **Arguments** weights with an axis of heads, and perhaps one of layers before it, such as
-    `model.attention_weights(tokens)` returns; the tokens' texts, a list or, for characters, a string.
-    **Returns** and **raises** as `decoder`.
+    Result and errors as of `decoder`.
+
+    Args:
+        weights: attention weights with an axis of heads, and perhaps one of layers before it, such as
+            `model.attention_weights(tokens)` returns.
+        tokens: the tokens' texts, a list or, for characters, a string.
     """
     if weights.ndim not in (3, 4) or weights.shape[-2] != weights.shape[-1]:
         expected = "(layers, heads, seq, seq) or (heads, seq, seq)"

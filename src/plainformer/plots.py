@@ -29,22 +29,23 @@ def attention_map(
 ):
     r"""Draw attention weights as a heat map: one row per query, one column per key.
 
-    **Arguments**
+    Args:
+        weights: `(q_seq, kv_seq)`, each between 0 and 1.
+        rows, columns: a label for each query and for each key, a string being one for each character; `columns`
+            defaults to `rows` if they are as many. Spaces at the ends of a label are shown as ␣, line ends as \n.
+        ax: the matplotlib axes to draw into; `None` makes a figure.
+        numbers: whether each cell shows its weight; `None` for yes if there are at most 8 columns.
 
-    - `weights`: `(q_seq, kv_seq)`, each between 0 and 1.
-    - `rows`, `columns`: a label for each query and for each key, a string being one for each character; `columns`
-      defaults to `rows` if they are as many. Spaces at the ends of a label are shown as ␣, line ends as \n.
-    - `ax`: the matplotlib axes to draw into; `None` makes a figure.
-    - `numbers`: whether each cell shows its weight; `None` for yes if there are at most 8 columns.
+    Returns:
+        The matplotlib axes.
 
-    **Returns** the matplotlib axes.
+    Example:
+        With a causal mask and equal scores.
 
-    **Example**: with a causal mask and equal scores.
-
-    >>> weights = pf.softmax(jnp.zeros((3, 3)), pf.causal_mask(3))
-    >>> ax = pf.plots.attention_map(weights, ["the", "cat", "sat"], title="Equal scores")
-    >>> [label.get_text() for label in ax.get_yticklabels()]
-    ['the', 'cat', 'sat']
+        >>> weights = pf.softmax(jnp.zeros((3, 3)), pf.causal_mask(3))
+        >>> ax = pf.plots.attention_map(weights, ["the", "cat", "sat"], title="Equal scores")
+        >>> [label.get_text() for label in ax.get_yticklabels()]
+        ['the', 'cat', 'sat']
     """
     weights = _weights(weights, DRAW_ONE, q_seq=None, kv_seq=None)
     rows, columns = _both_sides(weights, rows, columns)
@@ -69,13 +70,13 @@ def head_grid(weights, rows: Sequence[str] | None = None, columns: Sequence[str]
 
     Layers and heads are counted from 0, so that the map called layer 2, head 1 shows `weights[2, 1]`.
 
-    **Arguments**
+    Args:
+        weights: of one text, `(layers, heads, q_seq, kv_seq)`, such as `Decoder.attention_weights` returns, or
+            `(heads, q_seq, kv_seq)`.
+        rows, columns: labels as for `attention_map`; a class token has one, too.
 
-    - `weights`: of one text, `(layers, heads, q_seq, kv_seq)`, such as `Decoder.attention_weights` returns, or
-      `(heads, q_seq, kv_seq)`.
-    - `rows`, `columns`: labels as for `attention_map`; a class token has one, too.
-
-    **Returns** an array of matplotlib axes, `(layers, heads)` or `(heads,)`.
+    Returns:
+        An array of matplotlib axes, `(layers, heads)` or `(heads,)`.
     """
     import matplotlib.pyplot as plt
 
@@ -110,13 +111,13 @@ def attention_arcs(weights, tokens: Sequence[str] | None = None, *, threshold: R
     An arc above the line leads from a query back to an earlier key, one below it from a query on to a later key, and a
     dot is what a token attends to itself.
 
-    **Arguments**
+    Args:
+        weights: `(seq, seq)`, a row per query, each between 0 and 1.
+        tokens: a label for each, as for `attention_map`.
+        threshold: weights up to this one are left out.
 
-    - `weights`: `(seq, seq)`, a row per query, each between 0 and 1.
-    - `tokens`: a label for each, as for `attention_map`.
-    - `threshold`: weights up to this one are left out.
-
-    **Returns** the matplotlib axes.
+    Returns:
+        The matplotlib axes.
     """
     from matplotlib.patches import Arc
 
@@ -145,14 +146,14 @@ def logit_lens(logits, ids, tokenizer, *, ax=None, title: str = ""):
     The last block's row is what the model does say; for a decoder it is the next token. From nostalgebraist (2020),
     "interpreting GPT: the logit lens".
 
-    **Arguments**
+    Args:
+        logits: of one text and each depth, `(depths, seq, vocab_size)` or a list of matrices, such as
+            `[decoder.logits(x) for x in decoder.residual_stream(ids)]`: what enters the first block comes first.
+        ids: the tokens that were read, `(seq,)`.
+        tokenizer: what the model learned with, such as `load_pretrained` returns.
 
-    - `logits`: of one text and each depth, `(depths, seq, vocab_size)` or a list of matrices, such as
-      `[decoder.logits(x) for x in decoder.residual_stream(ids)]`: what enters the first block comes first.
-    - `ids`: the tokens that were read, `(seq,)`.
-    - `tokenizer`: what the model learned with, such as `load_pretrained` returns.
-
-    **Returns** the matplotlib axes.
+    Returns:
+        The matplotlib axes.
     """
     if not hasattr(tokenizer, "decode"):
         raise TypeError(f"tokenizer is of type {type(tokenizer).__name__}; expected what the text was encoded with.")
@@ -185,17 +186,18 @@ def loss_curve(metrics, columns: Sequence[str] | None = None, *, ax=None, label:
     A number that was measured only now and then has a dot at each step where it was. Where it was not finite, and
     training ended, a dotted line stands.
 
-    **Arguments**
+    Args:
+        metrics: what `fit` returned, its list of metrics, or the path of a `metrics.csv` or of its folder.
+        columns: the names of what to draw; `None` for `loss` and, where it was measured, `validation_loss`.
+        ax: the matplotlib axes to draw into, such as those of another run; `None` makes a figure.
+        label: what the run is called in the legend.
 
-    - `metrics`: what `fit` returned, its list of metrics, or the path of a `metrics.csv` or of its folder.
-    - `columns`: the names of what to draw; `None` for `loss` and, where it was measured, `validation_loss`.
-    - `ax`: the matplotlib axes to draw into, such as those of another run; `None` makes a figure.
-    - `label`: what the run is called in the legend.
+    Returns:
+        The matplotlib axes.
 
-    **Returns** the matplotlib axes.
-
-    **Raises** `ValueError` if there are no steps yet, if a column is missing or empty, or if a file is damaged;
-    `FileNotFoundError` if there is none.
+    Raises:
+        ValueError: if there are no steps yet, if a column is missing or empty, or if a file is damaged.
+        FileNotFoundError: if there is no such file.
     """
     rows = _read_metrics(metrics)
     if columns is None:
@@ -227,14 +229,14 @@ def loss_curve(metrics, columns: Sequence[str] | None = None, *, ax=None, label:
 def confusion_matrix(targets, predictions, names: Sequence[str] | None = None, *, ax=None, title: str = ""):
     r"""Draw how often a classifier took an example of one class, its row, for one of another class, its column.
 
-    **Arguments**
+    Args:
+        targets: the true class of each example, a whole number from 0, `(examples,)`.
+        predictions: the class that the model chose, `(examples,)`, or its logits, `(examples, classes)`, such as
+            `EncoderClassifier` and `ViT` return.
+        names: a label for each class; `None` for numbers.
 
-    - `targets`: the true class of each example, a whole number from 0, `(examples,)`.
-    - `predictions`: the class that the model chose, `(examples,)`, or its logits, `(examples, classes)`, such as
-      `EncoderClassifier` and `ViT` return.
-    - `names`: a label for each class; `None` for numbers.
-
-    **Returns** the matplotlib axes.
+    Returns:
+        The matplotlib axes.
     """
     from sklearn.metrics import ConfusionMatrixDisplay
 

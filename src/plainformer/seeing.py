@@ -44,14 +44,15 @@ def see(name: str, value):
 
     Every named array of a model passes through here. Nobody looks but within `look`: then nothing is done.
 
-    **Example**: a network of one's own shows what it has inside.
+    Example:
+        A network of one's own shows what it has inside.
 
-    >>> def network(x):
-    ...     hidden = pf.see("hidden", jnp.maximum(x, 0))
-    ...     return hidden.sum()
-    >>> out, seen = pf.look(network, jnp.asarray([-1.0, 2.0, 3.0]))
-    >>> print(out, seen["hidden"])
-    5.0 [0. 2. 3.]
+        >>> def network(x):
+        ...     hidden = pf.see("hidden", jnp.maximum(x, 0))
+        ...     return hidden.sum()
+        >>> out, seen = pf.look(network, jnp.asarray([-1.0, 2.0, 3.0]))
+        >>> print(out, seen["hidden"])
+        5.0 [0. 2. 3.]
     """
     looking = _looking.get()
     return value if looking is None else looking.see(name, value)
@@ -85,26 +86,34 @@ def look(model: Callable, *inputs, replace: dict | None = None, **options) -> tu
     The names are places in the model: `"stack.blocks.2.attention.weights"` are the attention weights of its third
     block, `"stack.blocks.2.output"` the residual stream after it. The figures of the book have the same names.
 
-    **Arguments** a model, or one of its methods; its inputs and options; `replace`, what shall stand in for arrays, by
-    name: an array, or a function that makes it of the one that was computed. All that follows is computed from it, as
-    in activation patching. It works under `jit`, `grad` and `vmap` if these are put around the look.
+    A look works under `jit`, `grad` and `vmap` if these are put around it.
 
-    **Returns** the output, and a dictionary of arrays by name, in the order in which they were computed.
+    Args:
+        model: a model, or one of its methods.
+        *inputs: what it is given.
+        replace: what shall stand in for arrays, by name: an array, or a function that makes it of the one that was
+            computed. All that follows is computed from it, as in activation patching.
+        **options: what it is given by name.
 
-    **Raises** `ValueError` if a name of `replace` is none, if what stands in has another shape or dtype, or if the
-    model itself is compiled.
+    Returns:
+        The output, and a dictionary of arrays by name, in the order in which they were computed.
 
-    **Example**: silence the first head of a block.
+    Raises:
+        ValueError: if a name of `replace` is none, if what stands in has another shape or dtype, or if the model itself
+            is compiled.
 
-    >>> config = pf.DecoderConfig(65, 16, stack=pf.StackConfig(d_model=8, num_layers=1, num_heads=2))
-    >>> decoder, tokens = pf.Decoder(config, key=jax.random.key(0)), jnp.asarray([7, 2, 9])
-    >>> logits, seen = pf.look(decoder, tokens)
-    >>> seen["stack.blocks.0.attention.weights"].shape
-    (2, 3, 3)
-    >>> silenced = {"stack.blocks.0.attention.heads": lambda heads: heads.at[0].set(0)}
-    >>> other, _ = pf.look(decoder, tokens, replace=silenced)
-    >>> bool(jnp.allclose(logits, other))
-    False
+    Example:
+        Silence the first head of a block.
+
+        >>> config = pf.DecoderConfig(65, 16, stack=pf.StackConfig(d_model=8, num_layers=1, num_heads=2))
+        >>> decoder, tokens = pf.Decoder(config, key=jax.random.key(0)), jnp.asarray([7, 2, 9])
+        >>> logits, seen = pf.look(decoder, tokens)
+        >>> seen["stack.blocks.0.attention.weights"].shape
+        (2, 3, 3)
+        >>> silenced = {"stack.blocks.0.attention.heads": lambda heads: heads.at[0].set(0)}
+        >>> other, _ = pf.look(decoder, tokens, replace=silenced)
+        >>> bool(jnp.allclose(logits, other))
+        False
     """
     check_each(Callable, model=model)
     check_each(dict | None, replace=replace)
