@@ -33,7 +33,10 @@ def with_arrays(tree, arrays: dict):
     """Return the tree with other arrays, by the names that `named_arrays` gives them; what is no array stays.
 
     So weights from elsewhere come into a model: `with_arrays(model, {"embedding.weight": array, …})`. Floats may have
-    another number of bits. **Raises** `ValueError` that names unknown, missing and misshapen ones.
+    another number of bits.
+
+    Raises:
+        ValueError: naming unknown, missing and misshapen ones.
     """
     if wrong := misfits(tree, arrays):
         raise ValueError(f"The arrays do not fit: {wrong}.")

@@ -39,7 +39,8 @@ class MetricsTable:
 def log_to_tensorboard(directory: Location) -> Callable[[dict, int], None]:
     r"""Return a callback that writes a step's metrics where TensorBoard finds them: `tensorboard --logdir DIRECTORY`.
 
-    **Raises** `ImportError` if the package tensorboard is not installed.
+    Raises:
+        ImportError: if the package tensorboard is not installed.
     """
     try:
         from tensorboard.summary import Writer
@@ -59,8 +60,11 @@ def log_to_tensorboard(directory: Location) -> Callable[[dict, int], None]:
 def log_to_wandb(**settings) -> Callable[[dict, int], None]:
     r"""Return a callback that logs a step's metrics in a new run of Weights & Biases.
 
-    **Arguments** as for `wandb.init`, such as `project="plainformer"` or `mode="offline"`. **Raises** `ImportError` if
-    the package wandb is not installed.
+    Args:
+        **settings: as for `wandb.init`, such as `project="plainformer"` or `mode="offline"`.
+
+    Raises:
+        ImportError: if the package wandb is not installed.
     """
     try:
         import wandb

@@ -25,14 +25,18 @@ class DamagedCheckpoint(ValueError):
 def save_checkpoint(directory: Location, step: Natural, state, metadata: dict, *, max_to_keep: Positive = 3) -> Path:
     r"""Save the state of a training run, whole or not at all, and delete all checkpoints but those of the most steps.
 
-    **Arguments**
+    Args:
+        directory: where the checkpoints of this run lie, such as `000250.safetensors`; made if missing.
+        step: how many steps the state has behind it.
+        state: a tree of arrays.
+        metadata: what else to keep with it, such as configurations and losses; whatever JSON can hold.
+        max_to_keep: how many checkpoints stay. What is no checkpoint stays anyway.
 
-    - `directory`: where the checkpoints of this run lie, such as `000250.safetensors`; made if missing.
-    - `step`: how many steps the state, a tree of arrays, has behind it.
-    - `metadata`: what else to keep with it, such as configurations and losses; whatever JSON can hold.
-    - `max_to_keep`: how many checkpoints stay. What is no checkpoint stays anyway.
+    Returns:
+        Its path.
 
-    **Returns** its path. **Raises** `OSError` if it cannot be written, or is there: older ones stay as they are.
+    Raises:
+        OSError: if it cannot be written, or is there: older ones stay as they are.
     """
     header, target = {"metadata": to_json(metadata)}, Path(directory).absolute()
     path = target / file_name(step)
@@ -64,15 +68,20 @@ def list_checkpoints(directory: Location) -> list[int]:
 def load_checkpoint(directory: Location, like, *, step: Natural | None = None) -> tuple[Any, dict, int]:
     r"""Load the state of a training run.
 
-    **Arguments**
+    Args:
+        like: a tree of the same structure and shapes, whose numbers do not matter; what is no array is taken from it.
+            What `fit` saves is like `(model, make_optimiser(config).init(model))`. Of a run with `trainable`, it saves
+            what is trained; the rest is taken from `like`, too, and has to be as it was in the model that `fit` began
+            with.
+        step: which checkpoint; `None` for the newest.
 
-    - `like`: a tree of the same structure and shapes, whose numbers do not matter; what is no array is taken from it.
-      What `fit` saves is like `(model, make_optimiser(config).init(model))`. Of a run with `trainable`, it saves what
-      is trained; the rest is taken from `like`, too, and has to be as it was in the model that `fit` began with.
-    - `step`: which checkpoint; `None` for the newest.
+    Returns:
+        The state, the metadata and the step.
 
-    **Returns** the state, the metadata and the step. **Raises** `FileNotFoundError` if there is none,
-    `DamagedCheckpoint`, a `ValueError`, if it is damaged; `ValueError` if it is of another model.
+    Raises:
+        FileNotFoundError: if there is none.
+        DamagedCheckpoint: a `ValueError`, if it is damaged.
+        ValueError: if it is of another model.
     """
     arrays, metadata, step = read_checkpoint(directory, step)
     arrays |= _not_trained(named_arrays(like), arrays, metadata)

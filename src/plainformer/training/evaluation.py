@@ -25,20 +25,20 @@ def mean_loss(model, loss_function: Callable, batches: Iterable, *, progress: bo
     program is compiled for each shape that occurs, and kept for the next call with the same `loss_function`; one that
     is made anew each time is compiled anew, and the programs of the last eight are kept.
 
-    **Arguments**
+    Args:
+        loss_function: any that `fit` takes and that is a mean over targets, such as `next_token_loss`,
+            `masked_token_loss`, `classification_loss` or `translation_loss`. It gets no key, so that dropout is off.
+        batches: such as `consecutive_batches` or `stream_windows` gives, or `map(batch_at, range(20))`.
+        progress: whether to show a bar.
 
-    - `loss_function`: any that `fit` takes and that is a mean over targets, such as `next_token_loss`,
-      `masked_token_loss`, `classification_loss` or `translation_loss`. It gets no key, so that dropout is off.
-    - `batches`: such as `consecutive_batches` or `stream_windows` gives, or `map(batch_at, range(20))`.
-    - `progress`: whether to show a bar.
+    Example:
+        A model that finds four tokens equally likely does as well as one that guesses blindly among four.
 
-    **Example**: a model that finds four tokens equally likely does as well as one that guesses blindly among four.
-
-    >>> model = lambda tokens, key: jnp.zeros((*tokens.shape, 4))
-    >>> batches = [pf.data.Windows(jnp.asarray([[0, 1, 2]]), jnp.asarray([[1, 2, 3]]))]
-    >>> loss = pf.training.mean_loss(model, pf.training.next_token_loss, batches)
-    >>> round(pf.training.perplexity(loss), 3)
-    4.0
+        >>> model = lambda tokens, key: jnp.zeros((*tokens.shape, 4))
+        >>> batches = [pf.data.Windows(jnp.asarray([[0, 1, 2]]), jnp.asarray([[1, 2, 3]]))]
+        >>> loss = pf.training.mean_loss(model, pf.training.next_token_loss, batches)
+        >>> round(pf.training.perplexity(loss), 3)
+        4.0
     """
     arrays, rest = eqx.partition((model, loss_function), eqx.is_array)
     leaves, structure = jax.tree.flatten(rest)
@@ -54,12 +54,13 @@ def accuracy(model: Callable, batches: Iterable, *, progress: bool = False) -> f
     encoder–decoders, the share of tokens, each guessed from the right tokens before or around it. Arguments as for
     `mean_loss`; the batches are those of the losses named there, such as `pf.data.LabelledBatch`.
 
-    **Example**: a model that expects the next number finds two of three targets.
+    Example:
+        A model that expects the next number finds two of three targets.
 
-    >>> model = lambda tokens: jax.nn.one_hot(tokens + 1, 4)
-    >>> batches = [pf.data.Windows(jnp.asarray([[0, 1, 2]]), jnp.asarray([[1, 2, 0]]))]
-    >>> round(pf.training.accuracy(model, batches), 3)
-    0.667
+        >>> model = lambda tokens: jax.nn.one_hot(tokens + 1, 4)
+        >>> batches = [pf.data.Windows(jnp.asarray([[0, 1, 2]]), jnp.asarray([[1, 2, 0]]))]
+        >>> round(pf.training.accuracy(model, batches), 3)
+        0.667
     """
     return _mean(lambda batch: _share_and_count(model, batch), batches, progress)
 
@@ -68,8 +69,12 @@ def accuracy(model: Callable, batches: Iterable, *, progress: bool = False) -> f
 def corpus_loss(model, windows: tuple, *, batch_size: Positive = 64) -> float:
     r"""Return the mean cross-entropy of a language model on a whole text, in nats per token.
 
-    **Arguments** the model; windows as `consecutive_windows` returns them; how many of them to read at a time. For a
-    text larger than memory: `mean_loss(model, next_token_loss, stream_windows(…))`.
+    For a text larger than memory: `mean_loss(model, next_token_loss, stream_windows(…))`.
+
+    Args:
+        model: from tokens to logits, such as a `Decoder`.
+        windows: as `consecutive_windows` returns them.
+        batch_size: how many of them to read at a time.
     """
     if not isinstance(windows, tuple | list) or len(windows) != 3:
         what = f"{len(windows)} arrays" if isinstance(windows, tuple | list) else f"a {type(windows).__name__}"
@@ -82,15 +87,19 @@ def corpus_loss(model, windows: tuple, *, batch_size: Positive = 64) -> float:
 def corpus_bleu(texts: Sequence, references: Sequence, *, tokenize: Cut = "13a", lowercase: bool = False) -> float:
     r"""Return BLEU, 0 to 100: how many of the words, and of runs of up to four words, are those of the references.
 
-    Papineni et al. (2002), computed by sacrebleu (Post, 2018) over all texts together. State `tokenize`, how texts are
-    cut into words, with the number: other cuts give others.
+    Papineni et al. (2002), computed by sacrebleu (Post, 2018) over all texts together. State `tokenize` with the
+    number: other cuts give others.
 
-    **Arguments** the texts, whole and as a reader would read them; for each its reference, or a list of several.
+    Args:
+        texts: whole and as a reader would read them.
+        references: for each text its reference, or a list of several.
+        tokenize: how texts are cut into words.
 
-    **Example**: all words are right, but few of the longer runs of words.
+    Example:
+        All words are right, but few of the longer runs of words.
 
-    >>> round(pf.training.corpus_bleu(["the mat sat on the cat"], ["the cat sat on the mat"]), 1)
-    42.7
+        >>> round(pf.training.corpus_bleu(["the mat sat on the cat"], ["the cat sat on the mat"]), 1)
+        42.7
     """
     import sacrebleu
 

@@ -60,57 +60,61 @@ def fit(
 ) -> FitResult[Model]:
     r"""Train a model.
 
-    **Arguments**
+    Args:
+        model: any `eqx.Module`.
+        loss_function: from model, batch and random key to a scalar, such as `next_token_loss`; or to a scalar and a
+            dictionary of further numbers, which join the metrics.
+        batches: from the number of steps done to the next batch, a tuple of arrays whose first axis is the batch, such
+            as `pf.data.LabelledBatch`; the same number must always give the same batch, as with `random_windows`. Or an
+            iterator of batches, of which no more are drawn than are used; a run that goes on draws those again that it
+            has been trained on, and one that has no more batches ends early, with a warning.
+        optimiser: one of optax, but for those that search along a line; `None` for `make_optimiser(config)`. A
+            checkpoint holds what it remembers, not what it is: hand over the same when a run goes on.
+        schedule: from the number of steps done to the learning rate; `None` for `learning_rate_schedule(config)`. With
+            an `optimiser`, which has its own, it is only written into the metrics; nor do `clip_norm`, `weight_decay`
+            and the betas of `config` reach such an optimiser, and they may be others when a run goes on.
+        trainable: from the place of an array in the model, such as `"stack.final_norm.scale"`, to whether it is
+            trained; `None` for all. What is not, is not saved in checkpoints either.
+        evaluate: from model to a loss on fixed data that the model is not trained on, or to a dictionary of numbers. It
+            comes after the last step, too; where an iterator of batches has ended early, after the callbacks.
+        callbacks: functions of a step's metrics and its number, called after every step, such as `log_to_tensorboard`
+            makes; they come after saving, so that an error of theirs costs no step that was to be saved.
+        directory: where to save checkpoints and `metrics.csv`. If it holds checkpoints of this very run, with the same
+            model, configuration and first batch, training goes on from the newest, and ends as if it had never been
+            interrupted, to the last bit on the same number of processor cores; the weights of `model` do not matter
+            then. If the newest is damaged, it goes on from the newest that is not, and warns. A larger `num_steps` lets
+            a run go on beyond its end, at the learning rate that the schedule has there, without a second warm-up:
+            `warmup_steps` that is `None` stays what it was when the run began. `None` saves nothing.
 
-    - `model`: any `eqx.Module`.
-    - `loss_function`: from model, batch and random key to a scalar, such as `next_token_loss`; or to a scalar and a
-      dictionary of further numbers, which join the metrics.
-    - `batches`: from the number of steps done to the next batch, a tuple of arrays whose first axis is the batch, such
-      as `pf.data.LabelledBatch`; the same number must always give the same batch, as with `random_windows`. Or an
-      iterator of batches, of which no more are drawn than are used; a run that goes on draws those again that it has
-      been trained on, and one that has no more batches ends early, with a warning.
-    - `optimiser`: one of optax, but for those that search along a line; `None` for `make_optimiser(config)`. A
-      checkpoint holds what it remembers, not what it is: hand over the same when a run goes on.
-    - `schedule`: from the number of steps done to the learning rate; `None` for `learning_rate_schedule(config)`. With
-      an `optimiser`, which has its own, it is only written into the metrics; nor do `clip_norm`, `weight_decay` and the
-      betas of `config` reach such an optimiser, and they may be others when a run goes on.
-    - `trainable`: from the place of an array in the model, such as `"stack.final_norm.scale"`, to
-      whether it is trained; `None` for all. What is not, is not saved in checkpoints either.
-    - `evaluate`: from model to a loss on fixed data that the model is not trained on, or to a dictionary of numbers.
-      It comes after the last step, too; where an iterator of batches has ended early, after the callbacks.
-    - `callbacks`: functions of a step's metrics and its number, called after every step, such as `log_to_tensorboard`
-      makes; they come after saving, so that an error of theirs costs no step that was to be saved.
-    - `directory`: where to save checkpoints and `metrics.csv`. If it holds checkpoints of this very run, with the same
-      model, configuration and first batch, training goes on from the newest, and ends as if it had never been
-      interrupted, to the last bit on the same number of processor cores; the weights of `model` do not matter then. If
-      the newest is damaged, it goes on from the newest that is not, and warns. A larger `num_steps` lets a run go on
-      beyond its end, at the learning rate that the schedule has there, without a second warm-up: `warmup_steps` that
-      is `None` stays what it was when the run began. `None` saves nothing.
+    Returns:
+        The trained model and the metrics of every step: `step` (steps done), `loss` (on its batch, before it),
+        `gradient_norm` (before clipping), `learning_rate` if a schedule says it and, where evaluated, `validation_loss`
+        (after it).
 
-    **Returns** the trained model and the metrics of every step: `step` (steps done), `loss` (on its batch, before it),
-    `gradient_norm` (before clipping), `learning_rate` if a schedule says it and, where evaluated, `validation_loss`
-    (after it).
+    Raises:
+        TrainingInterrupted: on Ctrl-C, after the step and after saving; a second Ctrl-C stops at once.
+        FloatingPointError: as soon as a loss or a gradient is NaN or infinite.
+        ValueError: if a checkpoint is of another run.
+        BlockingIOError: if another process trains into the directory.
+        OSError: if it cannot be written, found out before the first step.
 
-    **Raises** `TrainingInterrupted` on Ctrl-C, after the step and after saving; a second Ctrl-C stops at once.
-    `FloatingPointError` as soon as a loss or a gradient is NaN or infinite; `ValueError` if a checkpoint is of another
-    run; `BlockingIOError` if another process trains into the directory; `OSError` if it cannot be written, found out
-    before the first step.
+    Note:
+        On Linux training is faster with `MALLOC_TRIM_THRESHOLD_=4294967296 MALLOC_MMAP_THRESHOLD_=1073741824` in the
+        environment that Python starts in: memory that a step has freed stays for the next one. A step of an
+        encoder–decoder of width 128 took 110 ms of processor time with it, and 161 without.
 
-    **Speed** on Linux: with `MALLOC_TRIM_THRESHOLD_=4294967296 MALLOC_MMAP_THRESHOLD_=1073741824` in the environment
-    that Python starts in, memory that a step has freed stays for the next one. A step of an encoder–decoder of width
-    128 took 110 ms of processor time with it, and 161 without.
+    Example:
+        A small decoder learns a text by heart.
 
-    **Example**: a small decoder learns a text by heart.
-
-    >>> text = "to be or not to be, " * 9
-    >>> vocabulary = pf.Vocabulary(text)
-    >>> stack = pf.StackConfig(d_model=8, num_layers=1, num_heads=2)
-    >>> decoder = pf.Decoder(pf.DecoderConfig(len(vocabulary), 8, stack=stack), key=jax.random.key(0))
-    >>> batches = pf.data.random_windows(vocabulary.encode(text), seq_len=8, batch_size=4)
-    >>> config = pf.TrainingConfig(num_steps=100, learning_rate=0.01, warmup_steps=10)
-    >>> decoder, metrics = pf.fit(decoder, pf.training.next_token_loss, batches, config, progress=False)
-    >>> metrics[0]["loss"] > 2, metrics[-1]["loss"] < 1
-    (True, True)
+        >>> text = "to be or not to be, " * 9
+        >>> vocabulary = pf.Vocabulary(text)
+        >>> stack = pf.StackConfig(d_model=8, num_layers=1, num_heads=2)
+        >>> decoder = pf.Decoder(pf.DecoderConfig(len(vocabulary), 8, stack=stack), key=jax.random.key(0))
+        >>> batches = pf.data.random_windows(vocabulary.encode(text), seq_len=8, batch_size=4)
+        >>> config = pf.TrainingConfig(num_steps=100, learning_rate=0.01, warmup_steps=10)
+        >>> decoder, metrics = pf.fit(decoder, pf.training.next_token_loss, batches, config, progress=False)
+        >>> metrics[0]["loss"] > 2, metrics[-1]["loss"] < 1
+        (True, True)
     """
     from tqdm import tqdm  # not tqdm.auto, which warns in notebooks without widgets
 

@@ -29,22 +29,24 @@ def cross_entropy(
     the logits is `eq-primer-gradient`; with label smoothing `eq-seq2seq-label-smoothing`; Szegedy et al. (2016),
     section 7.
 
-    **Arguments**
+    Args:
+        targets: the token that did come, one per row of logits.
+        is_token: `True` where the target counts, `False` for padding; `None` for all.
+        label_smoothing: the share of each target that is spread evenly over the vocabulary.
 
-    - `targets`: the token that did come, one per row of logits.
-    - `is_token`: `True` where the target counts, `False` for padding; `None` for all.
-    - `label_smoothing`: the share of each target that is spread evenly over the vocabulary.
+    Returns:
+        The mean over what counts; 0 if nothing does. What is padding reaches neither the mean nor a gradient, whatever
+        its logits and targets hold.
 
-    **Returns** the mean over what counts; 0 if nothing does. What is padding reaches neither the mean nor a gradient,
-    whatever its logits and targets hold.
+    Raises:
+        ValueError: if a target that counts is out of range, which a compiled function finds when it runs.
 
-    **Raises** `ValueError` if a target that counts is out of range, which a compiled function finds when it runs.
+    Example:
+        Whoever finds four tokens equally likely is surprised by log 4, whichever comes.
 
-    **Example**: whoever finds four tokens equally likely is surprised by log 4, whichever comes.
-
-    >>> logits, targets = jnp.zeros((3, 4)), jnp.asarray([0, 2, 3])
-    >>> print(pf.cross_entropy(logits, targets).round(3), jnp.log(4).round(3))
-    1.386 1.386
+        >>> logits, targets = jnp.zeros((3, 4)), jnp.asarray([0, 2, 3])
+        >>> print(pf.cross_entropy(logits, targets).round(3), jnp.log(4).round(3))
+        1.386 1.386
     """
     is_token = jnp.ones(targets.shape, bool) if is_token is None else is_token
     hint = "To leave one out, use is_token."
@@ -68,8 +70,10 @@ def next_token_loss(
 
     Implements `eq-decoder-loss`; Radford et al. (2018), equation 1, as a mean.
 
-    **Arguments** a model from tokens to logits, such as a `Decoder`; what `random_windows` draws, or windows with
-    `is_token`, `False` where the target is padding; a random key for dropout, or `None`.
+    Args:
+        model: from tokens to logits, such as a `Decoder`.
+        batch: what `random_windows` draws, or windows with `is_token`, `False` where the target is padding.
+        key: a random key for dropout, or `None`.
     """
     check_kind(batch, Windows)
     return cross_entropy(model(batch.inputs, key=key), batch.targets, batch.counts)
@@ -79,8 +83,10 @@ def next_token_loss(
 def perplexity(nats_per_token: Nats) -> float:
     r"""Return the number of equally likely tokens among which a model might as well have chosen blindly.
 
-    Implements `eq-decoder-perplexity`; Jelinek et al. (1977). **Returns** infinity if it is too large for a float,
-    beyond 709 nats.
+    Implements `eq-decoder-perplexity`; Jelinek et al. (1977).
+
+    Returns:
+        That number; infinity if it is too large for a float, beyond 709 nats.
     """
     try:
         return math.exp(nats_per_token)

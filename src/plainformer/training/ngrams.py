@@ -31,13 +31,12 @@ class NgramModel:
     Implements `eq-decoder-kneser-ney`; Kneser and Ney (1995), in the interpolated form of Chen and Goodman (1999),
     section 3.
 
-    **Arguments**
-
-    - `tokens`: the ids of the text to count in, at least `order` of them.
-    - `order`: 1 for a unigram model, which looks at nothing; 2 for a bigram model, which looks at one token; and so on.
-    - `discount`: what is taken from every count and given to tokens never seen there; `None` for the modified form of
-      Chen and Goodman, in which counts of one, two, and three or more have discounts of their own at each length,
-      estimated from the text: `eq-decoder-modified-discounts`.
+    Args:
+        tokens: the ids of the text to count in, at least `order` of them.
+        order: 1 for a unigram model, which looks at nothing; 2 for a bigram model, which looks at one token; and so on.
+        discount: what is taken from every count and given to tokens never seen there; `None` for the modified form of
+            Chen and Goodman, in which counts of one, two, and three or more have discounts of their own at each length,
+            estimated from the text: `eq-decoder-modified-discounts`.
     """
 
     @checked

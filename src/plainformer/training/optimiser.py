@@ -30,31 +30,33 @@ ClipNorm = Annotated[float, Number(lambda limit: 0 < limit < math.inf, "finite a
 class TrainingConfig:
     r"""How to train: everything that decides the result, but for the model and the data.
 
-    **Arguments**
+    Args:
+        num_steps: how many times the weights are changed.
+        learning_rate: the largest, reached after `warmup_steps`; from there it falls along half a cosine:
+            `learning_rate_schedule`.
+        warmup_steps: how many steps the rise takes, fewer than `num_steps`; `None` for 100, or for half of `num_steps`
+            if that is less.
+        min_lr_ratio: to what share of `learning_rate` it falls at the end.
+        weight_decay: of all matrices, none of vectors (AdamW, Loshchilov and Hutter, 2019).
+        beta_1, beta_2: of Adam's two averages.
+        clip_norm: a gradient longer than this is shortened to it; `None` for no limit.
+        accumulation_steps: into how many equal parts a batch is cut, to save memory. Losses and gradients are those of
+            the whole batch: a part weighs as much as it has targets that count, by its `counts`; or as it has rows,
+            where a batch has no `counts`. Those of `pf.data`, such as `MaskedBatch`, have; for a loss of your own, let
+            the batch be a `NamedTuple` with an array `counts`, whose sum is how much the mean stands for.
+        precision: `"bfloat16"` to compute losses and gradients with weights rounded to 16 bits, while the weights that
+            are trained keep 32; this helps on accelerators, not on most processors.
+        seed: for dropout. Batches have a seed of their own.
+        evaluate_every, checkpoint_every: after how many steps; both happen after the last step, too.
+        max_to_keep: how many checkpoints stay.
 
-    - `num_steps`: how many times the weights are changed.
-    - `learning_rate`: the largest, reached after `warmup_steps`, which are fewer than `num_steps`; from there it falls
-      along half a cosine to `min_lr_ratio` of it at the end: `learning_rate_schedule`. `None` warms up for 100 steps,
-      or for half of `num_steps` if that is less.
-    - `weight_decay`: of all matrices, none of vectors; `beta_1`, `beta_2`: of Adam's two averages (AdamW, Loshchilov
-      and Hutter, 2019).
-    - `clip_norm`: a gradient longer than this is shortened to it; `None` for no limit.
-    - `accumulation_steps`: into how many equal parts a batch is cut, to save memory. Losses and gradients are those of
-      the whole batch: a part weighs as much as it has targets that count, by its `counts`; or as it has rows, where a
-      batch has no `counts`. Those of `pf.data`, such as `MaskedBatch`, have; for a loss of your own, let the batch be a
-      `NamedTuple` with an array `counts`, whose sum is how much the mean stands for.
-    - `precision`: `"bfloat16"` to compute losses and gradients with weights rounded to 16 bits, while the weights that
-      are trained keep 32; this helps on accelerators, not on most processors.
-    - `seed`: for dropout. Batches have a seed of their own.
-    - `evaluate_every`, `checkpoint_every`: after how many steps; both happen after the last step, too.
-    - `max_to_keep`: how many checkpoints stay.
+    Example:
+        The learning rate rises for ten steps, then falls.
 
-    **Example**: the learning rate rises for ten steps, then falls.
-
-    >>> config = pf.TrainingConfig(num_steps=100, learning_rate=0.01, warmup_steps=10)
-    >>> learning_rate = pf.training.learning_rate_schedule(config)
-    >>> [round(float(learning_rate(step)), 4) for step in (0, 10, 55, 100)]
-    [0.0009, 0.01, 0.0055, 0.001]
+        >>> config = pf.TrainingConfig(num_steps=100, learning_rate=0.01, warmup_steps=10)
+        >>> learning_rate = pf.training.learning_rate_schedule(config)
+        >>> [round(float(learning_rate(step)), 4) for step in (0, 10, 55, 100)]
+        [0.0009, 0.01, 0.0055, 0.001]
     """
 
     num_steps: Count

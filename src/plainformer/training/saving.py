@@ -24,19 +24,24 @@ def save_model(path: Location, model, tokenizer=None) -> None:
     in the header. `"decoder.json"` beside `"decoder.safetensors"` tells the configuration to people and to other
     programs; it is never read again. The same model gives the same bytes.
 
-    **Arguments** a path that ends in `.safetensors`; a module with a field `config`, a dataclass, such as a `Decoder`;
-    what made its token ids. **Raises** `ValueError` for a model that `load_model` could not build from its `config`,
-    such as one with adapters or in int8; `FileExistsError` if `"decoder.json"` is there and is not the configuration in
-    `"decoder.safetensors"`; `OSError` if the file cannot be written: the one that was there before stays.
+    Args:
+        path: one that ends in `.safetensors`.
+        model: a module with a field `config`, a dataclass, such as a `Decoder`.
+        tokenizer: what made its token ids.
 
-    **Example**
+    Raises:
+        ValueError: for a model that `load_model` could not build from its `config`, such as one with adapters or in
+            int8.
+        FileExistsError: if `"decoder.json"` is there and is not the configuration in `"decoder.safetensors"`.
+        OSError: if the file cannot be written: the one that was there before stays.
 
-    >>> config = pf.DecoderConfig(65, 16, stack=pf.StackConfig(d_model=8, num_layers=1, num_heads=2))
-    >>> decoder = pf.Decoder(config, key=jax.random.key(0))
-    >>> pf.save_model("decoder.safetensors", decoder, pf.Vocabulary("abc"))
-    >>> same, vocabulary = pf.load_model("decoder.safetensors", pf.Decoder)
-    >>> vocabulary.decode([2, 0, 1])
-    'cab'
+    Example:
+        >>> config = pf.DecoderConfig(65, 16, stack=pf.StackConfig(d_model=8, num_layers=1, num_heads=2))
+        >>> decoder = pf.Decoder(config, key=jax.random.key(0))
+        >>> pf.save_model("decoder.safetensors", decoder, pf.Vocabulary("abc"))
+        >>> same, vocabulary = pf.load_model("decoder.safetensors", pf.Decoder)
+        >>> vocabulary.decode([2, 0, 1])
+        'cab'
     """
     path = _check_path(path)
     content, text, beside = model_bytes(model, tokenizer), _config_text(model), path.with_suffix(".json")
@@ -119,19 +124,24 @@ def load_model(path: Location, model_class: type[Model], *, tokenizer: Literal[T
 def load_model(path: Location, model_class: type[Model], *, tokenizer: bool | None = None) -> Any:
     r"""Read back what `save_model` wrote.
 
-    **Arguments** the file; the class of its model, such as `Decoder`; `tokenizer`, whether to return the tokenizer,
-    too: `None` for yes if the file holds one.
+    Args:
+        path: the file.
+        model_class: the class of its model, such as `Decoder`.
+        tokenizer: whether to return the tokenizer, too: `None` for yes if the file holds one.
 
-    **Returns** the model, or the model and its tokenizer. The numbers have the dtypes that they were saved with;
-    float64 needs `jax_enable_x64`. **Raises** `ValueError` if the file is damaged, or holds no tokenizer where one is
-    asked for; `FileNotFoundError` if there is no file.
+    Returns:
+        The model, or the model and its tokenizer. The numbers have the dtypes that they were saved with; float64 needs
+        `jax_enable_x64`.
 
-    **Example**
+    Raises:
+        ValueError: if the file is damaged, or holds no tokenizer where one is asked for.
+        FileNotFoundError: if there is no file.
 
-    >>> config = pf.DecoderConfig(65, 16, stack=pf.StackConfig(d_model=8, num_layers=1, num_heads=2))
-    >>> pf.save_model("decoder.safetensors", pf.Decoder(config, key=jax.random.key(0)))
-    >>> pf.load_model("decoder.safetensors", pf.Decoder).config == config
-    True
+    Example:
+        >>> config = pf.DecoderConfig(65, 16, stack=pf.StackConfig(d_model=8, num_layers=1, num_heads=2))
+        >>> pf.save_model("decoder.safetensors", pf.Decoder(config, key=jax.random.key(0)))
+        >>> pf.load_model("decoder.safetensors", pf.Decoder).config == config
+        True
     """
     path = _check_path(path)
     if not isinstance(model_class, type):

@@ -24,8 +24,11 @@ def make_train_step(
     which take the place of the old ones in memory, and a dictionary of `loss`, `gradient_norm` (before clipping),
     `learning_rate` if a schedule says it, and what else the loss function measures.
 
-    **Arguments** as for `fit`; `static` is what of the model is not trained, the second part of
-    `eqx.partition(model, eqx.is_inexact_array)`, whose first are `params`.
+    Arguments as for `fit`.
+
+    Args:
+        static: what of the model is not trained, the second part of `eqx.partition(model, eqx.is_inexact_array)`, whose
+            first are `params`.
     """
     import optax
 
