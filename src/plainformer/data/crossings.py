@@ -31,14 +31,17 @@ def crossings(digits: Digits, num_images: Positive, seed: Natural = 0, asked: As
     leftmost cell of a row marks this row; all else is paper. Each of the nine places that `asked` allows is asked for
     equally often, on average: the three whose row and column have the same number, the six others, or all nine.
 
-    **Raises** `TypeError` if they are no `Digits`, `ValueError` if these are not of 8 x 8 pixels with one
-    channel, or there is not one label for each of at least one.
+    Raises:
+        TypeError: if they are no `Digits`.
+        ValueError: if these are not of 8 x 8 pixels with one channel, or there is not one label for each of at least
+            one.
 
-    **Example**: with these bars, the digit in the lower right corner would be the one of row 2 and column 2.
+    Example:
+        With these bars, the digit in the lower right corner would be the one of row 2 and column 2.
 
-    >>> pictures = pf.data.crossings(pf.data.digits().training, num_images=5, asked="on the diagonal")
-    >>> pictures.images.shape, bool((pictures.rows == pictures.columns).all())
-    ((5, 32, 32, 1), True)
+        >>> pictures = pf.data.crossings(pf.data.digits().training, num_images=5, asked="on the diagonal")
+        >>> pictures.images.shape, bool((pictures.rows == pictures.columns).all())
+        ((5, 32, 32, 1), True)
     """
     if not isinstance(digits, Digits):
         raise TypeError(f"digits is of type {type(digits).__name__}; expected Digits, such as pf.data.digits().test.")

@@ -57,8 +57,9 @@ def date_pairs(
     languages of `DATE_LANGUAGES` and `HELD_OUT_LANGUAGES` a text means one day, whichever language it is in; others
     may disagree, as Croatian and Polish do about "listopada".
 
-    **Raises** `ValueError` if Babel does not know a language, or none of its formats has the month as a word, if a
-    language or year occurs twice, or if the years have too few days.
+    Raises:
+        ValueError: if Babel does not know a language, or none of its formats has the month as a word, if a language or
+            year occurs twice, or if the years have too few days.
     """
     formats = {language: _formats_in_words(language, locale) for language, locale in locales(languages).items()}
     days = _days_of(years)

@@ -60,7 +60,9 @@ def replacing(path: Name) -> Iterator[BinaryIO]:
 
     So a crash or power cut leaves the old file or the new one. A file that is replaced hands on its mode. A symbolic
     link stays one: the file that it points to is written. Of several hard links, only this one leads to the new file.
-    **Raises** `OSError` that names `path`: `FileNotFoundError` for a missing folder, others if it cannot be written.
+
+    Raises:
+        OSError: naming `path`: `FileNotFoundError` for a missing folder, others if it cannot be written.
     """
     target = Path(os.path.realpath(path))
     if not target.parent.is_dir():
@@ -124,7 +126,9 @@ def spell_keys(content: dict) -> str:
 def download(url: str, sha256: str, name: str, hint: str = "") -> str:
     """Fetch a file once, and return its path, which ends in `name`, in the operating system's cache folder.
 
-    **Raises** `OSError` if it cannot be fetched, `ValueError` if its SHA-256, checked at each use, is another one.
+    Raises:
+        OSError: if it cannot be fetched.
+        ValueError: if its SHA-256, checked at each use, is another one.
     """
     import pooch
 

@@ -22,7 +22,10 @@ def load_labelled(path: str | os.PathLike) -> list[tuple[str, str]]:
     text and label, it names the columns, in either order. White space around a text or label is dropped, and so are
     blank lines.
 
-    **Raises** `FileNotFoundError`, `IsADirectoryError`, or `ValueError`, which names the last line of a bad row.
+    Raises:
+        FileNotFoundError: if there is no such file.
+        IsADirectoryError: if it is a folder.
+        ValueError: for a bad row, naming its last line.
     """
     suffix = os.path.splitext(path)[1].lower()
     if suffix not in (".csv", ".tsv"):
@@ -45,9 +48,11 @@ def load_labelled(path: str | os.PathLike) -> list[tuple[str, str]]:
 def label_ids(labels: Sequence[str], names: Sequence[str] | None = None) -> tuple[Int[Array, " n"], list[str]]:
     """Number the labels of the training data in sorted order, and those of other data by the `names` found there.
 
-    **Returns** the ids, and the names to give when other data are numbered: `names[ids[i]]` is `labels[i]`.
+    Returns:
+        The ids, and the names to give when other data are numbered: `names[ids[i]]` is `labels[i]`.
 
-    **Raises** `ValueError` if there is no label, or one is empty or not among given `names`.
+    Raises:
+        ValueError: if there is no label, or one is empty or not among given `names`.
     """
     check_names("labels", labels)
     if not len(labels):

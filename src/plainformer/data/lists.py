@@ -41,8 +41,10 @@ def check_once(name: str, things: Iterable) -> None:
 def check_token_ids(ids, vocab_size: int | None = None, name: str = "ids") -> list[int]:
     """Return token ids, a sequence or an array of one axis, as a list of Python integers; `name` is for messages.
 
-    **Raises** `ValueError` for a batch, or that names the first id that is not below `vocab_size`, or, without one,
-    that int32 does not hold; `TypeError` if ids are not whole numbers.
+    Raises:
+        ValueError: for a batch, or naming the first id that is not below `vocab_size`, or, without one, that int32 does
+            not hold.
+        TypeError: if ids are not whole numbers.
     """
     if isinstance(ids, str):
         raise TypeError(f"{name} is a string; expected token ids. Encode it first: vocabulary.encode(…).")

@@ -35,7 +35,8 @@ def names_by_language(languages: Sequence[str] = NAME_LANGUAGES) -> list[Labelle
     forms, by itself and within a date, such as Polish "październik" and "października". White space and versions are
     as in `date_pairs`. A text occurs at most once for each thing, but may occur for several and in several languages.
 
-    **Raises** `ValueError` if Babel does not know a language or one occurs twice.
+    Raises:
+        ValueError: if Babel does not know a language or one occurs twice.
     """
     names = []
     for language, locale in locales(languages).items():

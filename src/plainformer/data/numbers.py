@@ -31,7 +31,8 @@ class NumberSplits(NamedTuple):
 def number_words(numbers: Sequence[int], language: str = "en") -> list[str]:
     """Write whole numbers in words, as num2words has it: 21 is "twenty-one".
 
-    **Raises** `ValueError` if num2words does not know the language, or has no words for a number as large.
+    Raises:
+        ValueError: if num2words does not know the language, or has no words for a number as large.
     """
     import num2words
 
@@ -62,7 +63,8 @@ def number_splits(
     "vier" and "fünfzig" are, in other company. The `longer` ones have six digits, and none of the combinations. No
     number is in two parts.
 
-    **Raises** `ValueError` if num2words does not know the language, or there are not as many numbers.
+    Raises:
+        ValueError: if num2words does not know the language, or there are not as many numbers.
     """
     short, long = np.arange(100_000), np.arange(100_000, 1_000_000)
     is_new = _has_new_combination(short)

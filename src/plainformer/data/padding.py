@@ -23,7 +23,8 @@ def pad_texts(texts, length: Positive | None = None) -> PaddedTexts:
 
     The ids are 0 where there is no token. The id 0 may well be a token too: only `is_token` tells.
 
-    **Raises** `ValueError` if there is no text, one is empty or longer than a given `length`, or an id is out of range.
+    Raises:
+        ValueError: if there is no text, one is empty or longer than a given `length`, or an id is out of range.
     """
     check_list("texts", texts, "texts, each a list of token ids")
     rows = [_ids_of_text(place, ids) for place, ids in enumerate(texts)]

@@ -32,8 +32,11 @@ def load_parallel(source: str | os.PathLike, target: str | os.PathLike) -> list[
 
     White space around a sentence is dropped, and so are blank lines at the end of a file.
 
-    **Raises** `FileNotFoundError`, `IsADirectoryError`, or `ValueError` if a file is empty or not UTF-8, if a line is
-    blank, naming it, or if one file has more lines than the other.
+    Raises:
+        FileNotFoundError: if one is not there.
+        IsADirectoryError: if one is a folder.
+        ValueError: if a file is empty or not UTF-8, if a line is blank, naming it, or if one file has more lines than
+            the other.
     """
     return _paired(*((os.fspath(path), read_text(path)) for path in (source, target)))
 
@@ -45,7 +48,8 @@ def keep_short(pairs: Sequence, source_len: Positive, target_len: Positive) -> l
     The texts may be lists of token ids or strings; `len` says how long they are. For a model, leave one place of its
     `context_len` for the start token: `keep_short(pairs, config.source_len, config.context_len - 1)`.
 
-    **Raises** `ValueError` if no pair is left.
+    Raises:
+        ValueError: if no pair is left.
     """
     check_list("pairs", pairs, "pairs, each a source and a target")
     for place, pair in enumerate(pairs):
@@ -67,7 +71,9 @@ def multi30k(source: Language = "en", target: Language = "de") -> ParallelSplits
     German first. The archives are kept in the operating system's cache folder, checked by their SHA-256 whenever they
     are read, and never unpacked to disk.
 
-    **Raises** `OSError` if an archive cannot be downloaded; `ValueError` if what came is another file.
+    Raises:
+        OSError: if an archive cannot be downloaded.
+        ValueError: if what came is another file.
     """
     if source == target:
         raise ValueError(f"source and target are both {source!r}; expected 'en' and 'de', in the order you want.")

@@ -52,7 +52,8 @@ def implicit_midpoint(states, *, kappa=0.5, step: float = STEP, num_steps: int =
     Implements `eq-dynamics-midpoint`; Hairer, Lubich and Wanner (2006), section II.1. The middle of each step is found
     by repeating its equation until nothing changes but the last digits, in double precision.
 
-    **Raises** `ValueError` if it does not settle, as with a `step` too large for the speed of the body.
+    Raises:
+        ValueError: if it does not settle, as with a `step` too large for the speed of the body.
     """
     check_each(PositiveFloat, step=step)
     check_each(Count, num_steps=num_steps)
@@ -112,7 +113,8 @@ def following_windows(trajectories, length: int) -> tuple[np.ndarray, np.ndarray
 
     A window may begin at any point; the one that follows begins where it ends.
 
-    **Raises** `ValueError` if a trajectory holds NaN, or fewer than two windows.
+    Raises:
+        ValueError: if a trajectory holds NaN, or fewer than two windows.
     """
     check_each(Count, length=length)
     trajectories = np.asarray(trajectories)

@@ -20,12 +20,14 @@ def load_record(name: str) -> dict:
     It is found as `pf.load_pretrained` finds a model. The script that trained, and a card that says with which data and
     seeds, stand in the repository's folders `tools/models` and `models`.
 
-    **Arguments** `name`, such as `"blocks"` for `models/blocks.json`. **Raises** as `pf.load_pretrained` does.
+    Raises as `pf.load_pretrained` does.
 
-    **Example**
+    Args:
+        name: such as `"blocks"` for `models/blocks.json`.
 
-    >>> pf.data.load_record("recurrent")["rates"]["text"]["lstm"]
-    0.03
+    Example:
+        >>> pf.data.load_record("recurrent")["rates"]["text"]["lstm"]
+        0.03
     """
     return json.loads(stored_path(name, ".json").read_text(encoding="utf-8"))
 

@@ -20,7 +20,10 @@ def python_reference() -> str:
 
     It is what `help("for")` shows, topic after topic in the order of their names, nothing removed but white space
     around each topic. It differs a little between Python versions, so no number computed from it is the same
-    everywhere to the last digit. **Raises** `FileNotFoundError` if this Python was built without `pydoc_data`.
+    everywhere to the last digit.
+
+    Raises:
+        FileNotFoundError: if this Python was built without `pydoc_data`.
     """
     topics = _topics()
     return "\n\n".join(topics[name] for name in sorted(topics)) + "\n"
@@ -44,7 +47,11 @@ def tiny_shakespeare() -> tuple[str, str]:
     """Download Tiny Shakespeare once, 1.1 MB, and return the first 90 per cent, to train on, and the rest.
 
     They have 1,003,854 and 111,540 characters. The file is kept in the operating system's cache folder, and checked by
-    its SHA-256 whenever it is read. **Raises** `OSError` if it cannot be downloaded, `ValueError` if another came.
+    its SHA-256 whenever it is read.
+
+    Raises:
+        OSError: if it cannot be downloaded.
+        ValueError: if another came.
     """
     hint = "Try again, or use load_text() with a copy of your own; python_reference() needs no network."
     return split_text(load_text(download(TINY_SHAKESPEARE, TINY_SHAKESPEARE_SHA256, "tiny_shakespeare.txt", hint)))
@@ -62,7 +69,10 @@ def split_text(text: str, fraction: Fraction = 0.9) -> tuple[str, str]:
 def load_text(path: str | os.PathLike) -> str:
     """Read a UTF-8 file of your own; line ends stay as they are, a byte-order mark at the start is dropped.
 
-    **Raises** `FileNotFoundError`, `IsADirectoryError`, or `ValueError` if the file is empty or not UTF-8.
+    Raises:
+        FileNotFoundError: if there is no such file.
+        IsADirectoryError: if it is a folder.
+        ValueError: if the file is empty or not UTF-8.
     """
     text = read_text(path)
     if not text.strip():
@@ -77,7 +87,10 @@ def stream_text(path: str | os.PathLike, piece_size: Positive = 2**20) -> Iterat
     A piece has `piece_size` characters and what is left of the line, or that many once more if the line is longer.
     A tokenizer may encode the ends of two pieces otherwise than it would the whole text.
 
-    **Raises** `FileNotFoundError`, `IsADirectoryError`, or, when it comes to it, `ValueError` if it is not UTF-8.
+    Raises:
+        FileNotFoundError: if there is no such file.
+        IsADirectoryError: if it is a folder.
+        ValueError: when it comes to it, if the file is not UTF-8.
     """
     if Path(path).is_dir():
         raise IsADirectoryError(f"{path} is a folder; expected a file.")

@@ -24,7 +24,8 @@ def thing_splits(languages: Sequence[str] = NAME_LANGUAGES) -> ThingSplits:
     contains one of those held out, of four letters or more, in whatever case. A name that several languages share
     stands once in the list of its thing, and things with a single name are left out.
 
-    **Raises** `ValueError` if Babel does not know a language or one occurs twice.
+    Raises:
+        ValueError: if Babel does not know a language or one occurs twice.
     """
     names = names_by_language(languages)
     test = [name for name in names if zlib.crc32(name.concept.encode()) % 4 == 0]

@@ -22,12 +22,17 @@ def write_tokens(path: Name, ids: Iterable, vocab_size: Positive) -> np.memmap:
     The file is one of NumPy's own, `.npy`, of two bytes for each token if there are at most 65,536 in the vocabulary,
     or else four. It is written under another name and then renamed: a crash leaves the old file or the new one.
 
-    **Arguments** where to write; ids, or lists or arrays of them, such as
-    `(vocabulary.encode(piece) for piece in stream_text("text.txt"))`, or, for documents that windows shall not cross,
-    `([*vocabulary.encode(document), separator] for document in documents)`; the number of tokens in the vocabulary.
+    Args:
+        path: where to write.
+        ids: token ids, or lists or arrays of them, such as
+            `(vocabulary.encode(piece) for piece in stream_text("text.txt"))`, or, for documents that windows shall not
+            cross, `([*vocabulary.encode(document), separator] for document in documents)`.
+        vocab_size: the number of tokens in the vocabulary.
 
-    **Raises** `ValueError` or `TypeError`, naming the place, if an id is not one of the vocabulary's, or there is none;
-    `OSError` that names `path` if it cannot be written.
+    Raises:
+        ValueError: naming the place, if an id is not one of the vocabulary's; if there is no id.
+        TypeError: naming the place, if an id is no whole number.
+        OSError: naming `path`, if it cannot be written.
     """
     dtype, count = np.dtype(np.uint16 if vocab_size <= 2**16 else np.int32), 0
     with replacing(path) as file:
@@ -50,7 +55,10 @@ def write_tokens(path: Name, ids: Iterable, vocab_size: Positive) -> np.memmap:
 def open_tokens(path: Name) -> np.memmap:
     """Open a file of `write_tokens`, to be read where it is asked for: an array that `random_windows` takes as a text.
 
-    **Raises** `FileNotFoundError`, `IsADirectoryError`, or `ValueError` if it is no such file, or cut short.
+    Raises:
+        FileNotFoundError: if there is no such file.
+        IsADirectoryError: if it is a folder.
+        ValueError: if it is no such file, or cut short.
     """
     path = Path(path)
     if path.is_dir():

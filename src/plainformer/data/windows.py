@@ -40,17 +40,18 @@ def random_windows(
     memory may lie on the disk, as `open_tokens` or `np.memmap` gives it: only the windows drawn are read, and only
     their ids are checked.
 
-    **At the border** of two documents a window goes on into the next, whose tokens then attend to those of the one
+    At the border of two documents a window goes on into the next, whose tokens then attend to those of the one
     before. With a `separator`, the id of the token between documents, it ends there, and is padded: the function
     returns `PaddedWindows`.
 
-    **Example**: the targets are the inputs, one token later.
+    Example:
+        The targets are the inputs, one token later.
 
-    >>> batch_at = pf.data.random_windows(range(100), seq_len=4, batch_size=2)
-    >>> inputs, targets = batch_at(0)
-    >>> print(targets - inputs)
-    [[1 1 1 1]
-     [1 1 1 1]]
+        >>> batch_at = pf.data.random_windows(range(100), seq_len=4, batch_size=2)
+        >>> inputs, targets = batch_at(0)
+        >>> print(targets - inputs)
+        [[1 1 1 1]
+         [1 1 1 1]]
     """
     text = _long_enough(tokens, seq_len)
     places = np.arange(seq_len + 1)
@@ -73,7 +74,7 @@ def consecutive_windows(tokens, seq_len: Positive, *, separator: Natural | None 
     Arguments as for `random_windows`; `is_token` is `False` where a window is padded with zeros. All windows are in
     memory at once: see `stream_windows` for a text that is larger.
 
-    **At the border** of two documents a window goes on into the next, and only the last one is padded. With a
+    At the border of two documents a window goes on into the next, and only the last one is padded. With a
     `separator` each document is cut by itself, and the last window of each is padded.
     """
     return _padded(list(_side_by_side(_long_enough(tokens, seq_len), seq_len, separator)), seq_len)
@@ -85,7 +86,7 @@ def stream_windows(
 ) -> Iterator[PaddedWindows]:
     """Cut a text as `consecutive_windows` does, and read it batch by batch, so that it may be larger than memory.
 
-    The last batch is filled up with windows that do not count, so that all batches are of one shape. **At the border**
+    The last batch is filled up with windows that do not count, so that all batches are of one shape. At the border
     of two documents it does as `consecutive_windows`.
     """
     windows = _side_by_side(_long_enough(tokens, seq_len), seq_len, separator)
