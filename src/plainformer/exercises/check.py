@@ -24,17 +24,18 @@ class ExerciseError(AssertionError):
 def check(name: str, function: Callable) -> None:
     """Try the reader's function on small inputs, and name the mistake if there is one.
 
-    **Arguments**
+    Args:
+        name: the exercise, as the chapter gives it, such as `"attend"`.
+        function: the reader's function. It is called by position, with JAX arrays where the exercise has arrays, and
+            may return a JAX array, a NumPy array or a list of numbers.
 
-    - `name`: the exercise, as the chapter gives it, such as `"attend"`.
-    - `function`: the reader's function. It is called by position, with JAX arrays where the exercise has arrays, and
-      may return a JAX array, a NumPy array or a list of numbers.
+    Returns:
+        Nothing; prints one line if the function is right.
 
-    **Returns** nothing; prints one line if the function is right.
-
-    **Raises** `ExerciseError` if it is not. The message says what the function does instead, shows that on an input
-    small enough to check by hand, and asks a question. In a notebook the message is all that is shown, and in a script
-    no line of this package stands above it.
+    Raises:
+        ExerciseError: if it is not. The message says what the function does instead, shows that on an input small
+            enough to check by hand, and asks a question. In a notebook the message is all that is shown, and in a
+            script no line of this package stands above it.
     """
     __tracebackhide__ = True
     complaint = _complaint(name, function)

@@ -18,14 +18,13 @@ import numpy as np
 class Mistake:
     """What the reader did, a question that points the way, and the wrong steps that give the mistake away.
 
-    **Arguments**
-
-    - `diagnosis`: what the reader did, to follow the exercise's name and a colon.
-    - `hint`: a question that leads to the right step.
-    - `variants`: wrong steps by name, a dictionary for each way to make the mistake.
-    - `steps`: the same, where one dictionary is enough; a list holds what may stand in a step's place. A variant that
-      cannot be carried out, because shapes do not fit or there is no such key or index, stands for a function that
-      raises.
+    Args:
+        diagnosis: what the reader did, to follow the exercise's name and a colon.
+        hint: a question that leads to the right step.
+        *variants: wrong steps by name, a dictionary for each way to make the mistake.
+        **steps: the same, where one dictionary is enough; a list holds what may stand in a step's place. A variant that
+            cannot be carried out, because shapes do not fit or there is no such key or index, stands for a function
+            that raises.
     """
 
     def __init__(self, diagnosis: str, hint: str, *variants: dict[str, Callable], **steps: Callable | list[Callable]):
