@@ -70,7 +70,8 @@ def torch_optimiser(model, training: pf.TrainingConfig) -> torch.optim.Optimizer
 def those_that_run(runs: dict) -> tuple[dict[str, float], list[str]]:
     """Run each once: the seconds that the first call took of those that work, and a line about each that does not.
 
-    **Raises** `RuntimeError` unless the first of them, ours, works, and another beside it.
+    Raises:
+        RuntimeError: unless the first of them, ours, works, and another beside it.
     """
     first, lines = {}, []
     for name, run in runs.items():

@@ -11,8 +11,10 @@ from jaxtyping import Array, Float, PRNGKeyArray
 class ConvolutionalNetwork(eqx.Module):
     """Kernels of 3 x 3, each followed by ReLU and by the largest of every 2 x 2 places; then dense layers.
 
-    **Arguments** `image_size`, the side of its square images; `channels`, how many come out of each layer of kernels;
-    `hidden`, the widths of the dense layers in front of the last one, which gives ten logits.
+    Args:
+        image_size: the side of its square images.
+        channels: how many come out of each layer of kernels.
+        hidden: the widths of the dense layers in front of the last one, which gives ten logits.
     """
 
     kernels: list[Array]
