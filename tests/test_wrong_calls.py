@@ -39,7 +39,6 @@ NEEDS_A_NETWORK = {"data.multi30k"}
 PART = "a function or class of one's own may stand for a part"
 MAY_PASS = {
     **{("Block", f"{part}{norm}"): PART for part in ("attention", "feed_forward") for norm in ("", "_norm")},
-    ("Encoder", "grid"): "one side, of a square grid",
     ("BytePairEncoder.decode_stream", "ids"): "a string of bytes is a sequence of numbers",
 }
 
