@@ -16,6 +16,8 @@ import matplotlib.pyplot as plt
 import pytest
 from book import ROOT
 from book_meaning.equation_claims import docstrings
+from sphinx.ext.napoleon import Config, GoogleDocstring
+from wrong_calls import public_callables
 
 import plainformer as pf
 
@@ -59,6 +61,13 @@ def defined_in(file: str) -> set[str]:
     return {name for name in found if not name.startswith("_")}
 
 
+def fields_of(thing) -> set[str]:
+    """What may be given when this is called, and what a class holds."""
+    held = [vars(base).get("__annotations__", {}) for base in getattr(thing, "__mro__", ())]
+    called = thing.__init__ if isinstance(thing, type) else thing
+    return set(inspect.signature(called).parameters).union(*held)
+
+
 @pytest.mark.parametrize("name", EXAMPLES)
 def test_example_shows_what_comes_of_it(name, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)  # some save a file
@@ -74,8 +83,21 @@ def test_example_that_shows_something_else_is_found():
 @pytest.mark.parametrize("name", CALLED_FIRST.split())
 def test_what_is_called_first_has_an_example(name):
     thing = operator.attrgetter(name)(pf)
-    assert "\n\n**Example**" in inspect.getdoc(thing)
+    assert "\n\nExample:\n" in inspect.getdoc(thing)
     assert f"{thing.__module__}.{thing.__qualname__}" in EXAMPLES
+
+
+def test_sections_are_those_that_tools_read():
+    """Sphinx's own reader of Google's form finds what `Args` describes, and all of it is what is called."""
+    wrong, described = {}, 0
+    for name, thing in public_callables().items():
+        text = inspect.getdoc(thing) or ""
+        named = set(re.findall(r":param (?:\\\*)*(\w+):", str(GoogleDocstring(text, Config(napoleon_use_param=True)))))
+        described += len(named)
+        if named - fields_of(thing) or re.search(r"\*\*[A-Z]", text):
+            wrong[name] = named - fields_of(thing)
+    assert not wrong
+    assert described > 200
 
 
 def test_help_names_all_there_is_with_its_first_line():
