@@ -12,10 +12,11 @@ A chapter says in its front matter what a reader will have built by its end (`bu
 module of a room, but for names and modules that are the package's own.
 """
 
-from collections.abc import Iterator
+from collections.abc import abc
 from pathlib import Path
 from typing import ClassVar
 
+import Iterator
 import yaml
 from docutils import nodes
 from docutils.parsers.rst import directives
@@ -34,8 +35,9 @@ class Written(SphinxDirective):
         self.state.nested_parse(StringList(list(self.lines()), self.env.docname), self.content_offset, body)
         return body.children
 
+    @abc.abstractmethod
     def lines(self) -> Iterator[str]:
-        raise NotImplementedError
+        """Write the lines."""
 
 
 class ChapterTable(Written):

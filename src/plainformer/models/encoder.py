@@ -157,7 +157,10 @@ class Encoder(AbstractEncoder):
     @checked
     def __init__(self, config: EncoderConfig, *, key: PRNGKeyArray):
         if config.vocab_size is None:
-            raise ValueError("The configuration has d_in and no vocab_size; expected a vocabulary, or take RowEncoder.")
+            rows = "plainformer.models.encoder.RowEncoder"
+            raise ValueError(
+                f"The configuration has d_in and no vocab_size; expected a vocabulary. For rows take {rows}."
+            )
         embedding_key, *keys = _keys_of(config, key)
         self.config = config
         self.embedding = TokenEmbedding(config.vocab_size, config.stack.d_model, key=embedding_key)
@@ -196,7 +199,9 @@ class RowEncoder(AbstractEncoder):
     @checked
     def __init__(self, config: EncoderConfig, *, grid: tuple[int, int] | None = None, key: PRNGKeyArray):
         if config.d_in is None:
-            raise ValueError("The configuration has vocab_size and no d_in; expected a width of rows, or take Encoder.")
+            raise ValueError(
+                "The configuration has vocab_size and no d_in; expected a width of rows. For texts take Encoder."
+            )
         embedding_key, *keys = _keys_of(config, key)
         self.config, sizes = config, config.stack
         kinds: dict[str, Any] = {"use_bias": sizes.use_bias, "initialiser": UNIT_VARIANCE}
