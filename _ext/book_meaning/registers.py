@@ -12,11 +12,11 @@ A chapter says in its front matter what a reader will have built by its end (`bu
 module of a room, but for names and modules that are the package's own.
 """
 
-from collections.abc import abc
+import abc
+from collections.abc import Iterator
 from pathlib import Path
 from typing import ClassVar
 
-import Iterator
 import yaml
 from docutils import nodes
 from docutils.parsers.rst import directives
