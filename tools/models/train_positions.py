@@ -14,6 +14,7 @@ import numpy as np
 import optax
 
 import plainformer as pf
+from plainformer.blocks.blocks import Wiring
 
 ROOT = Path(__file__).resolve().parents[2]
 MODELS = ROOT / "models"
@@ -37,7 +38,7 @@ class LookBack(eqx.Module):
 
     letters: pf.TokenEmbedding
     scheme: pf.PositionScheme
-    block: pf.Block
+    block: Wiring
     readout: jax.Array
 
     def __init__(self, name: str, seed: int):
