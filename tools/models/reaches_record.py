@@ -1,0 +1,69 @@
+"""Measure how strongly the last output of a model depends on earlier inputs before any training; write it with a card.
+
+Nothing is trained. `reaches.json` holds the numbers of the four kinds of chapter 12, for three seeds.
+"""
+
+import json
+from pathlib import Path
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from train_recurrent import KINDS, SEEDS, SYMBOLS, copying, new_model, reach
+
+MODELS = Path(__file__).resolve().parents[2] / "models"
+LENGTH, SHOWN = 96, (1, 10, 40, 90)  # symbols that are read; steps back on the card
+TASK = copying(80)  # whose models are measured: they read at most this many symbols
+
+
+def symbols() -> jax.Array:
+    """What the models read: random symbols, the blank and the mark among them."""
+    return jnp.asarray(np.random.default_rng(0).integers(SYMBOLS + 2, size=LENGTH))
+
+
+def powers_of(kind, seed: int) -> list[float]:
+    """The power of ten of the reach of one model as it starts, for each number of steps back."""
+    sizes = np.asarray(reach(new_model(kind, TASK, seed), symbols()))
+    return [round(float(power), 3) + 0 for power in np.log10(sizes)]
+
+
+def results() -> dict:
+    """The numbers of all kinds and seeds."""
+    return {kind: [powers_of(kind, seed) for seed in SEEDS] for kind in KINDS}
+
+
+def card(found: dict) -> str:
+    """What was done, and what came out."""
+    lines = [f"| model | {' | '.join(f'{back} back' for back in SHOWN)} |", "|---" * (1 + len(SHOWN)) + "|"]
+    for kind, powers in found.items():
+        mean = np.mean(powers, axis=0)
+        lines.append(f"| {kind} | {' | '.join(f'{round(mean[back], 1) + 0:.1f}' for back in SHOWN)} |")
+    table = "\n".join(lines)
+    return f"""# How far gradients reach in chapter 12
+
+How strongly the last logits depend on the input so many steps back, in a decoder and three recurrent networks as they
+start. Nothing was trained. All numbers stand in `reaches.json`.
+
+- **Models.** Those of `recurrent.md` for copying over 80 blanks, with their first weights, seeds 0 to 2.
+- **Data.** {LENGTH} random symbols, each of {SYMBOLS + 2} as often as the others (`default_rng(0)`).
+- **Measure.** Size of the derivative of the last logits by an input row, relative to that by the last input row; kept
+  is its power of ten.
+- **Result.** Mean power of ten of three seeds:
+
+{table}
+
+- **Limits.** One size, one way of drawing first weights. After training it is otherwise; see `recurrent.md`. All
+  settings stand in `tools/models/reaches_record.py`; `make models` measures anew.
+- **Licence.** The numbers are under Apache-2.0, as the code.
+"""
+
+
+def write() -> None:
+    """Measure, and write the numbers with a card."""
+    found = results()
+    (MODELS / "reaches.json").write_text(json.dumps(found) + "\n", encoding="utf-8")
+    (MODELS / "reaches.md").write_text(card(found), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    write()
