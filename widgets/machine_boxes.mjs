@@ -68,7 +68,7 @@ const INSIDE = [
     rule: () => "merge(Y_{1}, …, Y_{H}) W^{(o)}: the heads side by side, mixed; this will be added", file: "attention/multi_head.py",
     code: () => "return self.output(merge_heads(heads))", link: ["03_multi_head.html#sec-multi-head-layout", "All heads in one product"] },
   added("add1", "+ attention, added to the stream", "after_attention", "X′ = X + MultiHead(Norm(X))",
-    "x = add(x, self.attention_norm, self._dropping(attend, keys[0]))"),
+    'x = see("after_attention", self.add(x, "attention_norm", "attention", attend, keys[0]))'),
   aNorm("norm2", "norm", "norm before the network", inBlock("feed_forward_norm.output"), "X′, normalised"),
   { key: "hidden", label: "hidden", name: "hidden layer", kind: "weights", values: inBlock("feed_forward.hidden"), axes: ["seq", "d_ff"],
     rule: ({ activation: name }) => (gated({ activation: name })
@@ -77,13 +77,13 @@ const INSIDE = [
   { key: "network", label: "output", name: "output of the network", kind: "weights", values: inBlock("feed_forward.output"), axes: ["seq", "d_model"],
     rule: () => "the hidden row times W_{2}; this will be added", file: "blocks/layers.py", code: networkCode, link: networkLink },
   added("add2", "+ network, added to the stream", "output", "X′ + FFN(Norm(X′))",
-    "return add(x, self.feed_forward_norm, self._dropping(self.feed_forward, keys[2]))"),
+    'return self.add(x, "feed_forward_norm", "feed_forward", self.feed_forward, keys[2])'),
 ];
 
 /** A block that is shut: what leaves it. */
 const SHUT = { key: "block", kind: "weights", values: inBlock("output"), axes: ["seq", "d_model"],
   rule: () => "X^{(ℓ)} = Block_{ℓ}(X^{(ℓ−1)}): what the stream holds when it leaves this block", file: "models/stack.py",
-  code: () => "stream.append(step(layer, block, stream[-1]))", link: ["04_blocks.html#sec-blocks-block", "The block"] };
+  code: () => "x = named(name, block)(x, mask, scheme=self.scheme_of_blocks, key=key, **reading)", link: ["04_blocks.html#sec-blocks-block", "The block"] };
 
 const AFTER = [
   aNorm("final", "final norm", "final norm", ofModel("stack.final_norm.output"), "X^{(L)}, normalised"),
@@ -94,7 +94,7 @@ const AFTER = [
     link: ["06_decoder.html#equation-eq-decoder-model", "The model"] },
   { key: "probabilities", label: "softmax", name: "softmax", kind: "marked", values: ofModel("probabilities"), limit: 1, axes: ["seq", "vocab_size"],
     rule: () => "p(w | s_{0}, …, s_{n}) = softmax(o_{n})_{w}: what comes next?", file: "generation/sampling.py",
-    code: () => "return jax.nn.softmax(kept)",
+    code: () => "return jax.nn.softmax(adjusted(at_least_float32(logits), min(temperature, FLOAT32_MAX), top_k, top_p))",
     link: ["07_generation.html#equation-eq-generation-temperature", "Temperature"] },
 ];
 
