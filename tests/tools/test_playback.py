@@ -224,23 +224,3 @@ def test_a_chapter_over_its_budget_names_its_five_dearest_cells(seconds):
     assert told[1] == f"{max(seconds):7.1f} s  cell 1: print(1)"
     assert len(told) == 2 + min(5, len(seconds))
     assert "cell 3" not in "".join(told)
-
-
-@pytest.mark.parametrize(
-    ("seconds", "said"),
-    [
-        ([8.0, 8.0, 8.0, 8.0, 8.0], ""),
-        (
-            [1.0, 8.1],
-            "9.1 s of processor time (expected at most 40), 8.1 in one cell (at most 8):\n    8.1 s  cell 2: two",
-        ),
-        (7 * [6.0], "42.0 s of processor time"),
-    ],
-)
-def test_a_chapter_over_its_budget_is_told_with_its_dearest_cells(seconds, said):
-    cells = [
-        new_code_cell(source) for source in ("one", "two", "three", "four", "five", "six", "seven")[: len(seconds)]
-    ]
-    told = recorded.over_budget(recorded.Recorded(cells, seconds))
-    assert (told == "") == (said == "")
-    assert told.startswith(said)

@@ -56,12 +56,12 @@ def dearest(chapter: Recorded) -> list[str]:
     ]
 
 
-def over_budget(chapter: Recorded) -> str:
+def over_budget(chapter: Recorded, cell: float = CELL, whole: float = CHAPTER) -> str:
     """Say by how much a chapter is over its budget, and name its five dearest cells; nothing if it is within."""
-    whole, cell = sum(chapter.seconds), max(chapter.seconds)
-    if whole <= CHAPTER and cell <= CELL:
+    took, longest = sum(chapter.seconds), max(chapter.seconds)
+    if took <= whole and longest <= cell:
         return ""
-    told = f"{whole:.1f} s of processor time (expected at most {CHAPTER}), {cell:.1f} in one cell (at most {CELL}):"
+    told = f"{took:.1f} s of processor time (expected at most {whole}), {longest:.1f} in one cell (at most {cell}):"
     advice = "make them smaller, or a recorded run, as CONTRIBUTING.md says"
     return "\n".join([told, *dearest(chapter)[:5], advice])
 
