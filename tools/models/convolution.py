@@ -17,18 +17,20 @@ class ConvolutionalNetwork(eqx.Module):
         hidden: the widths of the dense layers in front of the last one, which gives ten logits.
     """
 
-    kernels: list[Array]
-    dense: list[Array]
+    kernels: tuple[Array, ...]
+    dense: tuple[Array, ...]
 
     def __init__(self, image_size: int, channels: Sequence[int], hidden: Sequence[int] = (), *, key: PRNGKeyArray):
         widths = [(image_size >> len(channels)) ** 2 * channels[-1], *hidden, 10]
         keys = iter(jax.random.split(key, len(channels) + len(widths)))
         pairs = zip([1, *channels], channels, strict=False)
-        self.kernels = [jax.random.normal(next(keys), (3, 3, *pair)) * (2 / (9 * pair[0])) ** 0.5 for pair in pairs]
+        self.kernels = tuple(
+            jax.random.normal(next(keys), (3, 3, *pair)) * (2 / (9 * pair[0])) ** 0.5 for pair in pairs
+        )
         steps = pairwise(widths)
-        self.dense = [
+        self.dense = tuple(
             jax.random.normal(next(keys), step) * ((1 if step[1] == 10 else 2) / step[0]) ** 0.5 for step in steps
-        ]
+        )
 
     def __call__(
         self, images: Float[Array, "n size size 1"], *, key: PRNGKeyArray | None = None
