@@ -54,7 +54,7 @@ def find_public_name(app: Sphinx, env, node: nodes.Element, content: nodes.Node)
 def leave_types_plain(app: Sphinx, env, node: nodes.Element, content: nodes.Node):
     """Show the name of a type that another package documents, without a link and without a complaint."""
     foreign = not node.get("reftarget", "").startswith(PACKAGE)
-    if node.get("refdomain") == "py" and node.get("reftype") in {"class", "obj"} and foreign:
+    if node.get("refdomain") == "py" and node.get("reftype") in {"class", "exc", "obj"} and foreign:
         return content
     return None
 
