@@ -33,7 +33,7 @@ def test_a_stored_model_predicts_as_recorded(recorded):
     models, test = pf.load_pretrained("dynamics")[0], rigid_bodies().test
     truth = implicit_midpoint(test.states[:, drifts_record.WINDOW - 1], num_steps=drifts_record.LONG)[:, 1:]
     found, expected = drifts_record.measured(models.one("standard", 0), test, truth), recorded["kinds"]["standard"][0]
-    for column in ("window", "distance_100", "length_100"):
+    for column in ("window", "error_100", "length_100"):
         assert found["row"][column] == pytest.approx(expected["row"][column], rel=0.1), column
     assert found["middle"] == pytest.approx(expected["middle"], rel=0.05)
     np.testing.assert_allclose(found["ends"], expected["ends"], atol=0.01)
@@ -45,7 +45,8 @@ def test_opponents_are_as_recorded(recorded):
     test = rigid_bodies().test
     truth = implicit_midpoint(test.states[:, drifts_record.WINDOW - 1], num_steps=drifts_record.LONG)[:, 1:]
     for name, row in drifts_record.opponents(test, truth).items():
-        for column in ("window", "distance_100", "distance_1000"):
+        assert (row["window"] is None) == (name == "midpoint rule")
+        for column in ("error_100", "error_1000", "length_1000"):
             assert row[column] == pytest.approx(recorded["opponents"][name][column], rel=0.01), (name, column)
 
 
@@ -59,13 +60,13 @@ def test_the_chapter_says_what_was_recorded(recorded):
     (chapter,) = (MODELS.parent / "chapters").glob("*_dynamics.md")
     text = " ".join(chapter.read_text(encoding="utf-8").split())
     windows, lengths = means(recorded, "window"), means(recorded, "length_1000")
-    distances = means(recorded, "distance_1000")
+    distances = means(recorded, "error_1000")
     assert f"misses the window by {windows['standard']:.3f}" in text
     assert f"the error is {windows['skip']:.3f}" in text
     assert f"{np.median([one['apart'] for one in recorded['kinds']['skip']]):.3f} of 0.101" in text
     least, *_, most = sorted(distances[kind] for kind in ("volume_preserving", "network", "standard"))
     assert f"off by {least:.2f} to {most:.2f}" in text
-    assert f"the {recorded['opponents']['nothing moves']['distance_1000']:.2f} of what never moves" in text
+    assert f"the {recorded['opponents']['nothing moves']['error_1000']:.2f} of what never moves" in text
     assert f"drifts by {lengths['volume_preserving']:.2f} in a thousand steps" in text
     assert f"by {lengths['standard']:.2f} in the standard one" in text
     *_, fourth, fifth = sorted(one["row"]["length_1000"] for one in recorded["kinds"]["standard"])

@@ -3,39 +3,25 @@
 Nothing is trained. `drifts.json` holds the numbers of every model, and the trajectories that a figure shows.
 """
 
-import json
-from pathlib import Path
-
 import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
-from train_dynamics import KINDS, LONG, RUNS, WINDOW, WORDS, tested, windows_of
+from records import write_record
+from train_dynamics import KINDS, LONG, RUNS, WINDOW, WORDS, deviations, row_of, tested, windows_of
 
 import plainformer as pf
-from plainformer.data.rigid_body import energy, implicit_midpoint, rigid_bodies
+from plainformer.data.rigid_body import implicit_midpoint, rigid_bodies
 from plainformer.models.dynamics import rollout, window_loss
 
-MODELS = Path(__file__).resolve().parents[2] / "models"
 SHOWN, SHOWN_POINTS = (10, 76), 300  # the test trajectories of the figure, and how far they are followed
 ENDS = 300  # points after which it is asked whether a body that began off the sphere has come back
 OFF = 0.98, 1.02  # lengths at which it began
 PER_POINT = 10  # points between two of a stored curve
-COLUMNS = "window", "distance_100", "distance_1000", "length_100", "length_1000", "energy_100", "energy_1000"
 
 
-def compared(points, true) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Distance from the truth, at most 2, and the change of each invariant: for each trajectory and point."""
-    points = np.clip(np.nan_to_num(np.asarray(points, np.float64), nan=1e6), -1e6, 1e6)
-    energies = energy(points) - energy(true[:, :1])
-    lengths = (points**2).sum(axis=2) - 1
-    return np.minimum(np.linalg.norm(points - true, axis=2), 2), np.abs(lengths), np.abs(energies)
-
-
-def row_of(error: float, distance, length, energies) -> dict[str, float]:
-    """What the table shows of one model: means of distances, medians of the largest changes."""
-    largest = [np.median(each[:, :n].max(axis=1)) for each in (length, energies) for n in (100, LONG)]
-    row = [error, distance[:, :100].mean(), distance.mean(), *largest]
-    return {column: float(f"{number:.3g}") for column, number in zip(COLUMNS, row, strict=True)}
+def rounded(row: dict[str, float]) -> dict[str, float]:
+    """A row of the table, in three digits."""
+    return {column: float(f"{number:.3g}") for column, number in row.items()}
 
 
 @eqx.filter_jit
@@ -56,13 +42,13 @@ def of_windows(model, before, after):
 def measured(model, test, truth) -> dict:
     """All that is measured of one model."""
     starts = jnp.asarray(test.states[:, :WINDOW], jnp.float32)
-    points = compared(followed(model, starts), truth)
+    found = deviations(followed(model, starts), truth, test.kappa)
     error, apart, middle = map(float, of_windows(model, *windows_of(test, False)))
     ends = [np.linalg.norm(np.nan_to_num(followed(model, off * starts)[::4, ENDS - 1], nan=1e6), axis=1) for off in OFF]
-    found = {"row": row_of(error, *points), "apart": round(apart, 4), "middle": round(middle, 5)}
-    found["ends"] = [float(f"{np.median(each):.4g}") for each in ends]
-    found["curve"] = [float(f"{change:.3g}") for change in np.median(points[1], axis=0)[PER_POINT - 1 :: PER_POINT]]
-    return found
+    record = {"row": rounded(row_of(error, *found)), "apart": round(apart, 4), "middle": round(middle, 5)}
+    record["ends"] = [float(f"{np.median(each):.4g}") for each in ends]
+    record["curve"] = [float(f"{change:.3g}") for change in np.median(found[1], axis=0)[PER_POINT - 1 :: PER_POINT]]
+    return record
 
 
 def shown(model, test) -> list:
@@ -71,15 +57,15 @@ def shown(model, test) -> list:
     return np.asarray(followed(model, starts), np.float64)[:, :SHOWN_POINTS].round(3).tolist()
 
 
-def opponents(test, truth) -> dict[str, dict[str, float]]:
-    """The rows of what never moves, and of the midpoint rule beside a solution in steps four times smaller."""
+def opponents(test, truth) -> dict[str, dict]:
+    """The rows of what never moves, and of the midpoint rule, which has no windows, beside four times smaller steps."""
     before, after = windows_of(test, False)
     still = np.broadcast_to(test.states[:, WINDOW - 1 : WINDOW], truth.shape)
     error = float(((before[:, -1:] - after) ** 2).mean() ** 0.5)
     fine = implicit_midpoint(test.states[:, WINDOW - 1], step=0.05, num_steps=4 * LONG)[:, 4::4]
     return {
-        "nothing moves": row_of(error, *compared(still, truth)),
-        "midpoint rule": row_of(0.0, *compared(truth, fine)),
+        "nothing moves": rounded(row_of(error, *deviations(still, truth, test.kappa))),
+        "midpoint rule": rounded(row_of(np.nan, *deviations(truth, fine, test.kappa))) | {"window": None},
     }
 
 
@@ -141,8 +127,7 @@ the window errors for bodies of several shapes.
 def write() -> None:
     """Measure, and write the numbers with a card."""
     found = results()
-    (MODELS / "drifts.json").write_text(json.dumps(found) + "\n", encoding="utf-8")
-    (MODELS / "drifts.md").write_text(card(found), encoding="utf-8")
+    write_record("drifts", found, card(found))
 
 
 if __name__ == "__main__":

@@ -3,18 +3,16 @@
 `make models` runs it, after the training. `holes.json` holds the numbers.
 """
 
-import json
-from pathlib import Path
-
 import equinox as eqx
 import numpy as np
 import train_encoder
+from records import write_record
+from things_lines import LENGTH, as_text, questions
 from train_encoder_lines import one_letter_of_each
 
 import plainformer as pf
 
-MODELS = Path(__file__).resolve().parents[2] / "models"
-EVERY, NUM_LINES, LENGTH = 4, 200, 64  # of the names every fourth; lines of names of one thing, and their letters
+EVERY, NUM_LINES = 4, 1000  # of the names every fourth; lines of names of one thing
 
 Lines = list[tuple[str, int]]
 
@@ -32,20 +30,6 @@ def of_names(splits, number: int | None = None) -> dict[str, list[float]]:
         "5-gram": train_encoder.surprise_by_counting(splits.training, asked),
     }
     return {name: [round(float(nats), 3) for nats in each] for name, each in found.items()}
-
-
-def lines_with_a_hole(things: dict[str, list[str]], number: int) -> Lines:
-    """Lines with names of one thing, of 64 letters at most, and a place in each."""
-    rng = np.random.default_rng(0)
-    lists, found = [names for names in things.values() if len(names) >= 4], []
-    for n in range(number):
-        names = lists[n % len(lists)]
-        line = [names[place] for place in rng.permutation(len(names))]
-        while len(", ".join(line)) > LENGTH:
-            line.pop()
-        text = ", ".join(line)
-        found.append((text, int(rng.choice([place for place, letter in enumerate(text) if letter.isalpha()]))))
-    return found
 
 
 def same_letter_elsewhere(lines: Lines) -> np.ndarray:
@@ -68,7 +52,7 @@ def weights_at_the_holes(model, alphabet, lines: Lines) -> np.ndarray:
 def of_things(things, number: int = NUM_LINES) -> dict:
     """The head that looks most, on lines of training, at the hidden letter in other names; and how much on others."""
     model, alphabet = pf.load_pretrained("things_encoder")
-    learnt, asked = (lines_with_a_hole(part, number) for part in things)
+    learnt, asked = ([as_text(*each) for each in questions(part, number)] for part in things)
     same = same_letter_elsewhere(learnt)
     looks = (weights_at_the_holes(model, alphabet, learnt) * same[:, None, None]).sum(axis=3)
     looks = looks[same.any(axis=1)].mean(axis=0)
@@ -97,10 +81,11 @@ runs; the numbers stand in `holes.json`.
 - **Names.** One letter of each of {len(names["encoder"])} names, every fourth of the test of
   `plainformer.data.name_splits()`, is hidden. `encoder` has a mean surprise of {np.mean(names["encoder"]):.2f} nats, a
   5-gram model of whole names, counted on what the encoder learned from, {np.mean(names["5-gram"]):.2f}.
-- **Names of one thing.** Of {NUM_LINES} lines with names of things held out of `plainformer.data.thing_splits()`, each
-  with one letter hidden, {things["lines"]} have this letter in another name, too. There head {things["head"] + 1} of
-  block {things["layer"] + 1} of `things_encoder` has {things["weight"]:.2f} of its weight; spread evenly it would be
-  {things["even"]:.2f}. The head is the one that looks most at such places in {NUM_LINES} lines of training.
+- **Names of one thing.** Of {NUM_LINES:,} lines with names of things held out of `plainformer.data.thing_splits()`,
+  each with one letter hidden, {things["lines"]} have this letter in another name, too. There head
+  {things["head"] + 1} of block {things["layer"] + 1} of `things_encoder` has {things["weight"]:.2f} of its weight;
+  spread evenly it would be {things["even"]:.2f}. The head is the one that looks most at such places in
+  {NUM_LINES:,} lines of training.
 - **Limits.** One seed of each model, one draw of letters. Other versions of Babel have other names.
 - **Licence.** The numbers are under Apache-2.0, as the code; the names are of the CLDR, through Babel.
 """
@@ -109,8 +94,7 @@ runs; the numbers stand in `holes.json`.
 def write() -> None:
     """Write the numbers with a card."""
     found = {"names": of_names(pf.data.name_splits()), "things": of_things(pf.data.thing_splits())}
-    (MODELS / "holes.json").write_text(json.dumps(found) + "\n", encoding="utf-8")
-    (MODELS / "holes.md").write_text(card(found), encoding="utf-8")
+    write_record("holes", found, card(found))
 
 
 if __name__ == "__main__":

@@ -3,15 +3,12 @@
 Nothing is trained. `reaches.json` holds the numbers of the four kinds of chapter 12, for three seeds.
 """
 
-import json
-from pathlib import Path
-
 import jax
 import jax.numpy as jnp
 import numpy as np
+from records import write_record
 from train_recurrent import KINDS, SEEDS, SYMBOLS, copying, new_model, reach
 
-MODELS = Path(__file__).resolve().parents[2] / "models"
 LENGTH, SHOWN = 96, (1, 10, 40, 90)  # symbols that are read; steps back on the card
 TASK = copying(80)  # whose models are measured: they read at most this many symbols
 
@@ -61,8 +58,7 @@ start. Nothing was trained. All numbers stand in `reaches.json`.
 def write() -> None:
     """Measure, and write the numbers with a card."""
     found = results()
-    (MODELS / "reaches.json").write_text(json.dumps(found) + "\n", encoding="utf-8")
-    (MODELS / "reaches.md").write_text(card(found), encoding="utf-8")
+    write_record("reaches", found, card(found))
 
 
 if __name__ == "__main__":

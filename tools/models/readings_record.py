@@ -4,7 +4,6 @@
 """
 
 import itertools
-import json
 import sys
 from pathlib import Path
 
@@ -12,11 +11,11 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
+from records import write_record
 
 import plainformer as pf
 
 ROOT = Path(__file__).resolve().parents[2]
-MODELS = ROOT / "models"
 STRIDE, PASSAGE, NUM_WORDS, WORD = 32, 60, 100, 10
 # In the line "word, word": letters 1 to 9 of the second word, each of which wants the one after it in the first.
 READING = np.arange(WORD + 3, 2 * WORD + 2)
@@ -142,8 +141,7 @@ runs; the numbers stand in `readings.json`.
 def write() -> None:
     """Write the numbers with a card."""
     found = readings()
-    (MODELS / "readings.json").write_text(json.dumps(found) + "\n", encoding="utf-8")
-    (MODELS / "readings.md").write_text(card(found), encoding="utf-8")
+    write_record("readings", found, card(found))
 
 
 if __name__ == "__main__":

@@ -6,7 +6,8 @@
 import json
 from pathlib import Path
 
-from train_blocks import BATCH_SIZE, MODELS, PER_POINT, ROOT, SEQ_LEN
+from records import MODELS
+from train_blocks import BATCH_SIZE, PER_POINT, ROOT, SEQ_LEN
 
 NUMBERS = ROOT / "widgets" / "runs.json"
 NAMES = {"placement": "placement", "learning_rate": "rate", "warmup_steps": "warmup", "is_small": "isSmall"}

@@ -53,3 +53,8 @@ def questions(things: dict[str, list[str]], number: int, seed: int = 0) -> list[
         if len(line) >= 4:
             found.append((line, name, int(rng.integers(len(line[name])))))
     return found
+
+
+def as_text(line: list[str], name: int, place: int) -> tuple[str, int]:
+    """The names of a question as one text, and the place of the hidden letter in it."""
+    return ", ".join(line), len(", ".join([*line[:name], ""])) + place

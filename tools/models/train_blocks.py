@@ -15,11 +15,11 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import optax
+from records import write_record
 
 import plainformer as pf
 
 ROOT = Path(__file__).resolve().parents[2]
-MODELS = ROOT / "models"
 STACK = pf.StackConfig(d_model=32, num_heads=4, activation="relu")
 DEPTH, VOCAB_SIZE = 12, 256
 NUM_STEPS, BATCH_SIZE, SEQ_LEN, SEEDS = 1000, 8, 24, (0, 1, 2)
@@ -246,9 +246,7 @@ def train() -> None:
         "counted": counted,
         "fewer_blocks": fewer_blocks(training),
     }
-    (MODELS / "blocks.json").write_text(json.dumps(results) + "\n", encoding="utf-8")
-    written = card(results, len(training), len(validation))
-    (MODELS / "blocks.md").write_text(written, encoding="utf-8")
+    write_record("blocks", results, card(results, len(training), len(validation)))
 
 
 if __name__ == "__main__":

@@ -4,9 +4,7 @@ No weights are kept: the answers to the test digits are the result. `digits.json
 """
 
 import dataclasses
-import json
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import choose_vision
@@ -14,12 +12,12 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
+from records import write_record
 from train_vision import bright
 
 import plainformer as pf
 from plainformer.data.digits import Digits
 
-MODELS = Path(__file__).resolve().parents[2] / "models"
 SEEDS = (0, 1, 2)
 HOW = dataclasses.replace(choose_vision.HOW, learning_rate=8e-3, weight_decay=0.5)
 CONVOLUTIONAL = dataclasses.replace(HOW, learning_rate=4e-3, weight_decay=0.1)
@@ -156,8 +154,7 @@ weights are kept: the answers are the result, and stand in `digits.json`, one si
 def train() -> None:
     """Train all networks, and write their answers with a card."""
     found = results()
-    (MODELS / "digits.json").write_text(json.dumps(found) + "\n", encoding="utf-8")
-    (MODELS / "digits.md").write_text(card(found), encoding="utf-8")
+    write_record("digits", found, card(found))
 
 
 if __name__ == "__main__":

@@ -3,18 +3,16 @@
 No weights are kept: the counts are the result. `drafts.json` holds them, and what fewer bytes cost the decoder.
 """
 
-import json
 import sys
-from pathlib import Path
 
 import jax
 import numpy as np
+from records import write_record
 
 import plainformer as pf
 from plainformer.generation import speculative_generate
 from plainformer.models.low_precision import in_few_bytes
 
-MODELS = Path(__file__).resolve().parents[2] / "models"
 STACK = pf.StackConfig(d_model=32, num_layers=1, num_heads=2)
 STEPS, SEEDS = (120, 500, 2000), (0, 1, 2)
 SEQ_LEN, BATCH_SIZE, LEARNING_RATE = 128, 16, 1e-2
@@ -131,8 +129,7 @@ kept: the numbers are the result, and stand in `drafts.json`.
 def train() -> None:
     """Train the drafts, let them guess, and write what was counted with a card."""
     found = results()
-    (MODELS / "drafts.json").write_text(json.dumps(found) + "\n", encoding="utf-8")
-    (MODELS / "drafts.md").write_text(card(found), encoding="utf-8")
+    write_record("drafts", found, card(found))
 
 
 if __name__ == "__main__":

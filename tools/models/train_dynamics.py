@@ -117,30 +117,39 @@ def with_shape_kept(model):
     return lambda window: model(window).at[..., 3:].set(window[..., 3:])
 
 
-def measured(model, trajectories: Trajectories, is_told: bool) -> dict[str, float]:
+COLUMNS = ("window", "error_100", "error_1000", "length_100", "length_1000", "energy_100", "energy_1000")
+
+
+def deviations(points, true, kappa) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Distance from the true points, at most 2, and change of length and energy: for each trajectory and point."""
+    points = np.clip(np.nan_to_num(np.asarray(points, np.float64), nan=1e6), -1e6, 1e6)
+    distance = np.minimum(np.linalg.norm(points - true, axis=2), 2)
+    length = np.abs((points**2).sum(axis=2) - 1)
+    return distance, length, np.abs(energy(points, kappa[:, None]) - energy(true[:, :1], kappa[:, None]))
+
+
+def row_of(window: float, distance, length, energies) -> dict[str, float]:
     """How far a model is off after one window and along its rollouts, and how far its invariants drift.
 
     `window`: root of the mean square over the numbers of all next windows. `error_n`: distance from the true point, at
     most 2, mean of the first n points of all trajectories. `length_n` and `energy_n`: the largest change of an
     invariant along n points, median of the trajectories, since one that is lost would decide a mean.
     """
+    largest = [np.median(each[:, :n].max(axis=1)) for each in (length, energies) for n in (100, LONG)]
+    row = [window, distance[:, :100].mean(), distance.mean(), *largest]
+    return {column: float(number) for column, number in zip(COLUMNS, row, strict=True)}
+
+
+def measured(model, trajectories: Trajectories, is_told: bool) -> dict[str, float]:
+    """The row of a model, for trajectories that it has not learned from."""
     before, after = windows_of(trajectories, is_told)
-    found = {"window": float(jnp.sqrt(((model(before) - after)[..., :3] ** 2).mean()))}
+    window = jnp.sqrt(((model(before) - after)[..., :3] ** 2).mean())
     kept = with_shape_kept(model) if is_told else model
     start = points_of(trajectories, is_told)[:, :WINDOW]
     run = eqx.filter_jit(lambda window: rollout(kept, window, -(-LONG // WINDOW)))
-    points = np.asarray(run(jnp.asarray(start, jnp.float32)), np.float64)[:, :LONG, :3]
-    points = np.clip(np.nan_to_num(points, nan=1e6), -1e6, 1e6)
-    kappa = trajectories.kappa
-    true = implicit_midpoint(start[:, -1, :3], kappa=kappa, num_steps=LONG)[:, 1:]
-    distance = np.minimum(np.linalg.norm(points - true, axis=2), 2)
-    length = np.abs((points**2).sum(axis=2) - 1)
-    energies = np.abs(energy(points, kappa[:, None]) - energy(true[:, :1], kappa[:, None]))
-    for steps in (100, LONG):
-        found[f"error_{steps}"] = float(distance[:, :steps].mean())
-        found[f"length_{steps}"] = float(np.median(length[:, :steps].max(axis=1)))
-        found[f"energy_{steps}"] = float(np.median(energies[:, :steps].max(axis=1)))
-    return found
+    points = run(jnp.asarray(start, jnp.float32))[:, :LONG, :3]
+    true = implicit_midpoint(start[:, -1, :3], kappa=trajectories.kappa, num_steps=LONG)[:, 1:]
+    return row_of(float(window), *deviations(points, true, trajectories.kappa))
 
 
 WORDS = {
@@ -149,7 +158,6 @@ WORDS = {
     "standard": "standard transformer",
     "skip": "standard, with the first skip",
 }
-COLUMNS = ("window", "error_100", "error_1000", "length_100", "length_1000", "energy_100", "energy_1000")
 
 
 def results_of(models: TrajectoryModels, trajectories: Trajectories) -> dict[str, list[dict[str, float]]]:

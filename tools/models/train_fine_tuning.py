@@ -4,14 +4,13 @@ No weights are kept: the accuracies are the result. `fine_tuning.json` holds the
 """
 
 import itertools
-import json
-from pathlib import Path
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
 import optax
+from records import write_record
 from sklearn.decomposition import PCA
 from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.linear_model import LogisticRegression
@@ -21,7 +20,6 @@ from train_encoder import ENCODER, encode
 import plainformer as pf
 from plainformer.data.names import LabelledName
 
-MODELS = Path(__file__).resolve().parents[2] / "models"
 LENGTH, BATCH_SIZE, SEEDS = 20, 40, (0, 1, 2)
 NUM_STEPS = {5: 60, 20: 80, 100: 160}  # by the number of labelled names of each language
 RATES = {"pre-trained": dict.fromkeys(NUM_STEPS, 3e-3), "from scratch": {5: 3e-3, 20: 1e-2, 100: 1e-2}}
@@ -195,8 +193,7 @@ models of seed 2 with 100 labels of each language.
 def train() -> None:
     """Fine-tune all models, and write what they reached with a card."""
     found = results()
-    (MODELS / "fine_tuning.json").write_text(json.dumps(found, ensure_ascii=False) + "\n", encoding="utf-8")
-    (MODELS / "fine_tuning.md").write_text(card(found), encoding="utf-8")
+    write_record("fine_tuning", found, card(found))
 
 
 if __name__ == "__main__":

@@ -4,17 +4,16 @@ No weights are kept: losses and samples are the result. `first_decoder.json` hol
 """
 
 import dataclasses
-import json
 import sys
 from pathlib import Path
 
 import jax
+from records import write_record
 from train_decoder import VOCABULARY
 
 import plainformer as pf
 
 ROOT = Path(__file__).resolve().parents[2]
-MODELS = ROOT / "models"
 PROMPT = "The "
 SMALL = pf.DecoderConfig(
     vocab_size=len(VOCABULARY),
@@ -183,8 +182,7 @@ def train() -> None:
         "cases": {name: case(name, training, validation) for name in CASES},
         "small": small(training, validation),
     }
-    (MODELS / "first_decoder.json").write_text(json.dumps(results) + "\n", encoding="utf-8")
-    (MODELS / "first_decoder.md").write_text(card(results), encoding="utf-8")
+    write_record("first_decoder", results, card(results))
 
 
 if __name__ == "__main__":

@@ -12,12 +12,12 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import optax
+from records import write_record
 
 import plainformer as pf
 from plainformer.blocks.blocks import Wiring
 
 ROOT = Path(__file__).resolve().parents[2]
-MODELS = ROOT / "models"
 WIDTH, HEADS, SHORT, LONG, BACK = 32, 4, 32, 128, 3
 STEPS, BATCH, NUM_TEXTS, SEEDS = 200, 8, 100, (0, 1, 2)
 LOOKED_AT, ASKS_FROM = ("sinusoidal", "rotary", "relative"), 100
@@ -188,8 +188,7 @@ def train() -> None:
         "commonest": round(float(np.bincount(texts.ravel()).max() / texts.size), 4),
         "runs": [run(name, seed, to_learn, texts) for name in SCHEMES for seed in SEEDS],
     }
-    (MODELS / "positions.json").write_text(json.dumps(results) + "\n", encoding="utf-8")
-    (MODELS / "positions.md").write_text(card(results), encoding="utf-8")
+    write_record("positions", results, card(results))
 
 
 if __name__ == "__main__":

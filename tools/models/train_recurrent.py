@@ -15,13 +15,13 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
+from records import write_record
 from train_decoder import VOCABULARY
 
 import plainformer as pf
 from plainformer.models.recurrent import RecurrentConfig, RecurrentModel
 
 ROOT = Path(__file__).resolve().parents[2]
-MODELS = ROOT / "models"
 Kind = Literal["decoder", "rnn", "lstm", "gru"]
 KINDS: tuple[Kind, ...] = ("decoder", "rnn", "lstm", "gru")
 SEEDS = (0, 1, 2)
@@ -377,8 +377,7 @@ kept: the numbers are the result, and stand in `recurrent.json`.
 def train() -> None:
     """Train all models, and write what they reached with a card."""
     found = results() | {"python": f"{sys.version_info.major}.{sys.version_info.minor}"}
-    (MODELS / "recurrent.json").write_text(json.dumps(found) + "\n", encoding="utf-8")
-    (MODELS / "recurrent.md").write_text(card(found), encoding="utf-8")
+    write_record("recurrent", found, card(found))
 
 
 if __name__ == "__main__":

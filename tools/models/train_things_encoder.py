@@ -10,7 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 import things_by_counting as counting
 from slips import slips_found, with_slips
-from things_lines import BATCH_SIZE, BLOCKS, LENGTH, SEEDS, TRAINING, VOCABULARY, lines_at, questions
+from things_lines import BATCH_SIZE, BLOCKS, LENGTH, SEEDS, TRAINING, VOCABULARY, as_text, lines_at, questions
 
 import plainformer as pf
 
@@ -50,8 +50,7 @@ def train_encoder(things: dict[str, list[str]], seed: int, training: pf.Training
 
 def surprises(model: pf.MaskedLanguageModel, asked, alone: bool = False) -> tuple[np.ndarray, np.ndarray]:
     """At each question the surprise, in nats, and whether the letter was guessed; `alone` without the other names."""
-    texts = [line[name] if alone else ", ".join(line) for line, name, _ in asked]
-    places = np.array([n if alone else len(", ".join([*line[:name], ""])) + n for line, name, n in asked])
+    texts, places = zip(*((line[name], n) if alone else as_text(line, name, n) for line, name, n in asked), strict=True)
     tokens, is_token = pf.data.pad_texts([VOCABULARY.encode(text) for text in texts], LENGTH)
     rows = np.arange(len(asked))
     right = np.asarray(tokens)[rows, places]

@@ -3,16 +3,13 @@
 Nothing is trained. `translations.json` holds every text that differs from what is expected, by its place in its part.
 """
 
-import json
 from collections.abc import Sequence
-from pathlib import Path
 
 import numpy as np
+from records import write_record
 from train_seq2seq import NAMES, Pair, translated
 
 import plainformer as pf
-
-MODELS = Path(__file__).resolve().parents[2] / "models"
 
 
 def wrong(model, vocabulary: pf.Vocabulary, pairs: Sequence[Pair]) -> dict[str, str]:
@@ -66,8 +63,7 @@ are wrong stand in `translations.json`, each by the place of its pair in its par
 def train() -> None:
     """Let the models translate, and keep their mistakes with a card."""
     found = results()
-    (MODELS / "translations.json").write_text(json.dumps(found) + "\n", encoding="utf-8")
-    (MODELS / "translations.md").write_text(card(found), encoding="utf-8")
+    write_record("translations", found, card(found))
 
 
 if __name__ == "__main__":

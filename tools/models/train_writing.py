@@ -3,19 +3,17 @@
 Nothing is trained. `writing.json` holds the texts, with the surprise of the decoder and of a 5-gram model.
 """
 
-import json
 import math
 import sys
-from pathlib import Path
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
+from records import write_record
 
 import plainformer as pf
 
-MODELS = Path(__file__).resolve().parents[2] / "models"
 START, LENGTH, BEAM, KEYS = 24, 100, 8, (0, 1, 2)  # letters given and written; width of the beam; random keys
 SETTINGS: dict[str, dict] = {
     "greedy": {"temperature": 0},
@@ -205,8 +203,7 @@ trained. All stand in `writing.json`.
 def train() -> None:
     """Let the decoder write, and keep what it wrote with a card."""
     found = results()
-    (MODELS / "writing.json").write_text(json.dumps(found, ensure_ascii=False) + "\n", encoding="utf-8")
-    (MODELS / "writing.md").write_text(card(found), encoding="utf-8")
+    write_record("writing", found, card(found))
 
 
 if __name__ == "__main__":
