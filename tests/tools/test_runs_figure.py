@@ -4,7 +4,8 @@ import json
 
 import numpy as np
 import runs_figure
-from train_blocks import MODELS, NUM_STEPS, SEEDS, SETTINGS
+from records import MODELS
+from train_blocks import NUM_STEPS, SEEDS, SETTINGS
 
 REPLAYED = json.loads(runs_figure.NUMBERS.read_text("utf-8"))
 
