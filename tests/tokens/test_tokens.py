@@ -8,7 +8,17 @@ import pytest
 from hypothesis import given, settings, strategies as st
 from jax.test_util import check_grads
 
-from plainformer.tokens.tokens import Linear, TokenEmbedding, cosine_similarity, embed, linear, one_hot
+from plainformer.tokens.tokens import (
+    Linear,
+    TokenEmbedding,
+    cosine_similarity,
+    embed,
+    glorot_normal,
+    linear,
+    normal,
+    one_hot,
+    unit_variance,
+)
 
 TABLE = np.random.default_rng(0).normal(size=(11, 6)).astype(np.float32)
 
@@ -177,6 +187,26 @@ def test_linear_layer_starts_with_a_bias_of_zeros_and_the_matrix_it_was_told(key
     np.testing.assert_array_equal(layer(jnp.ones((3, 5))), np.full((3, 12), 5))
     std = float(Linear(100, 300, key=key).weight.std())
     assert abs(std - (2 / 400) ** 0.5) < 0.001  # Glorot normal
+
+
+@pytest.mark.parametrize("shape", [(1, 2), (7, 33), (65, 64), (96, 344)])
+def test_first_weights_are_those_of_jax(shape, key):
+    of_jax = jax.nn.initializers
+    np.testing.assert_array_equal(normal(key, shape), jax.random.normal(key, shape))
+    np.testing.assert_array_equal(glorot_normal(key, shape), of_jax.glorot_normal()(key, shape))
+    np.testing.assert_array_equal(glorot_normal(key, (3, *shape)), of_jax.glorot_normal(batch_axis=0)(key, (3, *shape)))
+    expected = of_jax.variance_scaling(1.0, "fan_in", "normal")(key, shape)
+    np.testing.assert_array_equal(unit_variance(key, shape), expected)
+
+
+def test_first_weights_of_many_shapes_are_drawn_by_one_program(key, monkeypatch):
+    drawn, original = set(), jax.random.normal
+    monkeypatch.setattr("jax.random.normal", lambda key, shape: drawn.add(shape) or original(key, shape))
+    for shape in [(7,), (7, 9), (64, 64), (3, 4, 5)]:
+        assert normal(key, shape).shape == shape
+    assert drawn == {(4096,)}
+    assert normal(key, (1025, 1025)).shape == (1025, 1025)
+    assert drawn == {(4096,), (1025 * 1025,)}  # beyond a million nothing is drawn in vain
 
 
 @pytest.mark.equation("eq-tokens-linear")

@@ -13,7 +13,7 @@ from plainformer.attention.self_attention import attend
 from plainformer.checks import Positive, check_each, checked
 from plainformer.positions.positions import NO_POSITIONS, PositionScheme, rotate_by
 from plainformer.seeing import look, see
-from plainformer.tokens.tokens import Linear
+from plainformer.tokens.tokens import Linear, glorot_normal
 
 IDENTITY = eqx.nn.Identity()
 
@@ -282,9 +282,8 @@ def check_groups(num_heads: int, num_kv_heads: int | None) -> None:
 
 def _glorot_heads(num_heads: int):
     """An initialiser of matrices side by side, each started as if it stood alone."""
-    of_one_head = jax.nn.initializers.glorot_normal(batch_axis=0)
 
     def initialise(key: PRNGKeyArray, shape: tuple[int, int]) -> Float[Array, "d_in d_out"]:
-        return merge_heads(of_one_head(key, (num_heads, shape[0], shape[1] // num_heads)))
+        return merge_heads(glorot_normal(key, (num_heads, shape[0], shape[1] // num_heads)))
 
     return initialise

@@ -11,7 +11,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, PRNGKeyArray
 
 from plainformer.checks import Finite, Natural, Positive, check_each, checked
-from plainformer.tokens.tokens import GLOROT
+from plainformer.tokens.tokens import glorot_normal
 
 
 @checked
@@ -244,9 +244,9 @@ class SelfAttention(eqx.Module):
     def __init__(self, d_model: Positive, d_k: Positive, d_v: Positive | None = None, *, key: PRNGKeyArray):
         d_v = d_model if d_v is None else d_v
         query_key, key_key, value_key = jax.random.split(key, 3)
-        self.query_weight = GLOROT(query_key, (d_model, d_k))
-        self.key_weight = GLOROT(key_key, (d_model, d_k))
-        self.value_weight = GLOROT(value_key, (d_model, d_v))
+        self.query_weight = glorot_normal(query_key, (d_model, d_k))
+        self.key_weight = glorot_normal(key_key, (d_model, d_k))
+        self.value_weight = glorot_normal(value_key, (d_model, d_v))
 
     @checked
     def __call__(

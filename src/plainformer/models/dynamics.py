@@ -11,6 +11,7 @@ from jaxtyping import Array, Float, PRNGKeyArray
 
 from plainformer.attention.self_attention import softmax
 from plainformer.checks import Number, Positive, check_batch, check_fields, checked, says_where
+from plainformer.tokens.tokens import normal
 
 Several = Annotated[int, Number(lambda n: 2 <= n < 2**30, "at least 2: one number alone can read no other", whole=True)]
 
@@ -43,7 +44,7 @@ def above_diagonal(entries: Float[Array, " pairs"], size: int) -> Float[Array, "
 
 def _drawn(key, *shape: int) -> Array:
     """First weights, which leave a layer near the identity."""
-    return 0.3 * jax.random.normal(key, shape)
+    return 0.3 * normal(key, shape)
 
 
 class BilinearAttention(eqx.Module):

@@ -17,7 +17,7 @@ from plainformer.models.stack import Stack
 from plainformer.positions.positions import add_positions, embed_by
 from plainformer.seeing import look, named
 from plainformer.tokens.patches import two_sides
-from plainformer.tokens.tokens import UNIT_VARIANCE, Linear, TokenEmbedding
+from plainformer.tokens.tokens import Linear, TokenEmbedding, normal, unit_variance
 
 
 @says_where
@@ -204,7 +204,7 @@ class RowEncoder(AbstractEncoder):
             )
         embedding_key, *keys = _keys_of(config, key)
         self.config, sizes = config, config.stack
-        kinds: dict[str, Any] = {"use_bias": sizes.use_bias, "initialiser": UNIT_VARIANCE}
+        kinds: dict[str, Any] = {"use_bias": sizes.use_bias, "initialiser": unit_variance}
         self.embedding = Linear(config.d_in, sizes.d_model, **kinds, key=embedding_key)
         grid = None if grid is None else two_sides("grid", grid)
         self.class_token, self.segment_embedding, self.embedding_norm, self.stack = _make_parts(config, grid, keys)
@@ -242,7 +242,7 @@ def _make_parts(config: EncoderConfig, grid: tuple[int, int] | None, keys):
     """The class token, the table of segments, the norm of what enters, and the stack."""
     class_key, segment_key, scheme_key, *block_keys = keys
     sizes, has_class_token, num_segments = config.stack, config.use_class_token, config.num_segments
-    class_token = 0.02 * jax.random.normal(class_key, (sizes.d_model,)) if has_class_token else None
+    class_token = 0.02 * normal(class_key, (sizes.d_model,)) if has_class_token else None
     segment_embedding = TokenEmbedding(num_segments, sizes.d_model, key=segment_key) if num_segments else None
     norm, max_len = make_norm(sizes) if config.embedding_norm else None, config.context_len + has_class_token
     scheme = make_scheme(sizes, max_len, causal=False, grid=grid, class_token=has_class_token, key=scheme_key)

@@ -10,7 +10,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, Integer, PRNGKeyArray
 
 from plainformer.checks import Positive, check_axes, check_fields, checked, says_where
-from plainformer.tokens.tokens import GLOROT, Linear, TokenEmbedding
+from plainformer.tokens.tokens import Linear, TokenEmbedding, glorot_normal
 
 State = jax.Array | tuple[jax.Array, jax.Array]
 
@@ -34,7 +34,7 @@ class ElmanCell(eqx.Module):
     @checked
     def __init__(self, d_model: Positive, d_state: Positive, *, key: PRNGKeyArray):
         input_key, state_key = jax.random.split(key)
-        self.input_weight = GLOROT(input_key, (d_model, d_state))
+        self.input_weight = glorot_normal(input_key, (d_model, d_state))
         self.state_weight = jax.nn.initializers.orthogonal()(state_key, (d_state, d_state))
         self.bias = jnp.zeros(d_state)
 

@@ -1,17 +1,46 @@
 """From tokens to rows of a matrix: one-hot rows, embeddings, linear maps, and pairs to learn from (chapter 01)."""
 
+import math
 from collections.abc import Callable
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Float, Integer, PRNGKeyArray
 
 from plainformer.checks import Positive, check_each, checked, ids_in_range
 from plainformer.data.lists import check_token_ids
 
-GLOROT = jax.nn.initializers.glorot_normal()
-UNIT_VARIANCE = jax.nn.initializers.variance_scaling(1.0, "fan_in", "normal")
+
+def normal(key: PRNGKeyArray, shape: tuple[int, ...], cut_at: float = math.inf) -> Float[Array, "..."]:
+    """Draw independent standard normal numbers, anew where they are beyond `cut_at`.
+
+    They are the first of a longer row, whose length is a power of two, so that one compiled program serves many shapes:
+    a new model would wait half a second for each. The numbers are those that `jax.random` draws for the shape.
+    """
+    size = math.prod(shape)
+    length = 1 << max(12, (size - 1).bit_length()) if size <= 1 << 20 else size
+    if cut_at == math.inf:
+        return jax.random.normal(key, (length,))[:size].reshape(shape)
+    return jax.random.truncated_normal(key, -cut_at, cut_at, (length,))[:size].reshape(shape)
+
+
+def glorot_normal(key: PRNGKeyArray, shape: tuple[int, ...]) -> Float[Array, "*batch d_in d_out"]:
+    """Draw matrices whose entries have the variance 2 / (d_in + d_out), and none beyond two standard deviations.
+
+    Glorot and Bengio (2010), equation 12, with normal entries, as `jax.nn.initializers.glorot_normal` has them.
+    """
+    numbers = normal(key, shape, cut_at=2.0)
+    one = np.ones((), numbers.dtype)
+    std_of_cut = 0.87962566103423978  # the standard deviation of what is left of a standard normal distribution
+    return numbers * (np.sqrt(one * (2 / (shape[-2] + shape[-1]))) / (one * std_of_cut))
+
+
+def unit_variance(key: PRNGKeyArray, shape: tuple[int, int]) -> Float[Array, "d_in d_out"]:
+    """Draw a matrix that keeps the variance of what it multiplies: normal entries of the variance 1 / d_in."""
+    numbers = normal(key, shape)
+    return numbers * np.sqrt(np.ones((), numbers.dtype) / shape[0])
 
 
 @checked
@@ -57,7 +86,7 @@ class TokenEmbedding(eqx.Module):
 
     @checked
     def __init__(self, vocab_size: Positive, d_model: Positive, *, key: PRNGKeyArray):
-        self.weight = jax.random.normal(key, (vocab_size, d_model)) / d_model**0.5
+        self.weight = normal(key, (vocab_size, d_model)) / d_model**0.5
 
     @checked
     def __call__(self, ids: Integer[Array, "*batch seq"]) -> Float[Array, "*batch seq d_model"]:
@@ -95,7 +124,7 @@ class Linear(eqx.Module):
         d_out: Positive,
         *,
         use_bias: bool = True,
-        initialiser: Callable = GLOROT,
+        initialiser: Callable = glorot_normal,
         key: PRNGKeyArray,
     ):
         self.weight = initialiser(key, (d_in, d_out))
