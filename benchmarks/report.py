@@ -1,4 +1,4 @@
-"""What a run of the benchmarks found, as Markdown, and what was expected of it."""
+"""What a run of the benchmarks found, as Markdown, and what was wanted of it."""
 
 import datetime
 import importlib.metadata
@@ -27,21 +27,25 @@ class Settings(NamedTuple):
 
 
 class Goal(NamedTuple):
-    """A figure, and what was expected of it: `relation` is "at least" or "at most"."""
+    """A figure, and what was wanted of it: `relation` is "at least" or "at most".
+
+    A speed is a share of a limit that was measured in the same run: of what the bare product or the plain sum reaches
+    on this machine, or of the fastest of the other libraries at the same work.
+    """
 
     name: str
     value: float
     relation: str
-    expected: float
+    wanted: float
     digits: int = 2
 
     @property
     def reached(self) -> bool:
-        return self.value >= self.expected if self.relation == "at least" else self.value <= self.expected
+        return self.value >= self.wanted if self.relation == "at least" else self.value <= self.wanted
 
 
 class Section(NamedTuple):
-    """One part's result: a title, Markdown below it, and the figures of which something was expected."""
+    """One part's result: a title, Markdown below it, and the figures of which something was wanted."""
 
     title: str
     body: str
@@ -106,12 +110,12 @@ def as_markdown(sections, settings: Settings, started: str, loads: tuple[float, 
             [
                 goal.name,
                 f"{goal.value:.{goal.digits}f}",
-                f"{goal.relation} {goal.expected:g}",
+                f"{goal.relation} {goal.wanted:g}",
                 "yes" if goal.reached else "**no**",
             ]
             for goal in goals
         ]
-        lines += ["## What was expected", "", table(["figure", "measured", "expected", "reached"], rows), ""]
+        lines += ["## What was wanted", "", table(["figure", "measured", "wanted", "reached"], rows), ""]
     for section in sections:
         lines += [f"## {section.title}", "", section.body, ""]
     if unfinished:

@@ -13,7 +13,7 @@ import plainformer as pf
 from benchmarks.gpt2 import new_gpt2
 from benchmarks.hardware import gigaflops, products, use_all_cores
 from benchmarks.report import Goal, Section, Settings, say, table
-from benchmarks.steps import our_training, step_rows, those_that_run, torch_training
+from benchmarks.steps import our_training, share_of_fastest, step_rows, those_that_run, torch_training
 from benchmarks.timing import in_turn, ratios, spread
 from benchmarks.torch_gpt import GPT
 
@@ -56,8 +56,8 @@ def variants(config: pf.DecoderConfig, batch_size: int) -> dict:
     return {"Plainformer": our_step(config, batch)[0], **theirs}
 
 
-def one_size(label: str, config: pf.DecoderConfig, batch_size: int, rounds: int, calls: int, goal: float):
-    """Time one size: Markdown, the goal of its time, and its speed by that of a bare product."""
+def one_size(label: str, config: pf.DecoderConfig, batch_size: int, rounds: int, calls: int, share: float):
+    """Time one size: Markdown, and its speed by those of a bare product, of which `share` is wanted, and of others."""
     say(f"training step, {label}")
     runs = variants(config, batch_size)
     first, lines = those_that_run(runs)
@@ -75,14 +75,14 @@ def one_size(label: str, config: pf.DecoderConfig, batch_size: int, rounds: int,
         f"(PyTorch's: {spread(gigaflops(times['PyTorch product'])).show(0)})."
     )
     title = f"### {label}, {config.context_len} tokens, batch {batch_size}"
-    ratio = ratios(times[fastest], times[ours]).middle
-    reached = Goal(f"Training step {label}: fastest of the others / ours", ratio, "at least", goal)
-    return "\n\n".join([title, shown, *lines]), reached, of_product.middle
+    return "\n\n".join([title, shown, *lines]), [
+        Goal(f"Training step {label}: share of the bare product's speed", of_product.middle, "at least", share),
+        share_of_fastest(f"Training step {label}", times, first),
+    ]
 
 
 def training_step(settings: Settings) -> Section:
     use_all_cores()
-    small, small_goal, _ = one_size("4 × 128", *SMALL, rounds=settings.rounds, calls=10, goal=1.1)
-    large, large_goal, share = one_size("6 × 384", *LARGE, rounds=settings.rounds, calls=2, goal=1.3)
-    speed_goal = Goal("Training step 6 × 384: share of the bare product's speed", share, "at least", 0.5)
-    return Section("Training step", f"{small}\n\n{large}", [large_goal, speed_goal, small_goal])
+    small, small_goals = one_size("4 × 128", *SMALL, rounds=settings.rounds, calls=10, share=0.35)
+    large, large_goals = one_size("6 × 384", *LARGE, rounds=settings.rounds, calls=2, share=0.6)
+    return Section("Training step", f"{small}\n\n{large}", [*large_goals, *small_goals])

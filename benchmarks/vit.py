@@ -74,7 +74,7 @@ def vit(settings: Settings) -> Section:
         height, width = config.image_size
         patches = config.grid[0] * config.grid[1]
         title = f"{label}, images of {height} × {width} × {config.channels} in {patches} patches, batch {batch_size}"
-        part, expected = against(f"ViT step {label}", title, steps(config, batch_size), settings.rounds, CALLS[label])
+        part, goal = against(f"ViT step {label}", title, steps(config, batch_size), settings.rounds, CALLS[label])
         parts.append(part)
-        goals += expected
+        goals.append(goal)
     return Section("Training step of the vision transformer", "\n\n".join(parts), goals)

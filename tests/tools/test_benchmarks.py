@@ -88,7 +88,7 @@ def test_report_shows_goals_sections_and_what_is_missing(module):
     assert "| fast | 1.26 | at least 1.3 | **no** |\n| low | 1.744 | at most 1.8 | yes |" in shown
     assert [line for line in shown.splitlines() if line.startswith("#")] == [
         "# Benchmarks",
-        "## What was expected",
+        "## What was wanted",
         "## First",
         "## Second",
     ]
