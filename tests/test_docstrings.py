@@ -9,6 +9,7 @@ import re
 import subprocess
 import sys
 from importlib.metadata import version
+from pathlib import Path
 
 import jax
 import jax.numpy as jnp
@@ -20,6 +21,7 @@ from sphinx.ext.napoleon import Config, GoogleDocstring
 from wrong_calls import public_callables
 
 import plainformer as pf
+from plainformer import contents
 
 # What the docstring of the package says that examples take for granted.
 GIVEN = {"jax": jax, "jnp": jnp, "pf": pf}
@@ -103,14 +105,8 @@ def test_sections_are_those_that_tools_read():
 def test_help_names_all_there_is_with_its_first_line():
     listed = dict(re.findall(r"^    pf\.(\S+): (.+)$", pf.__doc__, re.M))
     top = defined_in("__init__.py") - {"data", "plots", "training"}
-    rooms = {
-        "data": "data/__init__.py",
-        "attention": "attention/__init__.py",
-        "seeing": "seeing.py",
-        "generation": "generation/__init__.py",
-        "training": "training/__init__.py",
-        "plots": "plots.py",
-    }
+    folder = Path(pf.__file__).parent
+    rooms = {room: f"{room}/__init__.py" if (folder / room).is_dir() else f"{room}.py" for room in contents.ROOMS}
     inside = {f"{room}.{name}" for room, file in rooms.items() for name in defined_in(file) - top}
     assert listed.keys() == top | inside
     for name, line in listed.items():
@@ -119,19 +115,7 @@ def test_help_names_all_there_is_with_its_first_line():
 
 def test_help_groups_names_by_room():
     headings = re.findall(r"^ *\n    (\S.+)\n {8}pf\.", pydoc.render_doc(pf, renderer=pydoc.plaintext), re.M)
-    rooms = [
-        "tokens",
-        "attention",
-        "seeing",
-        "blocks",
-        "positions",
-        "models",
-        "generation",
-        "training",
-        "data",
-        "plots",
-    ]
-    assert headings == [sys.modules[f"plainformer.{room}"].__doc__.splitlines()[0] for room in rooms]
+    assert headings == [sys.modules[f"plainformer.{room}"].__doc__.splitlines()[0] for room in contents.ROOMS]
 
 
 def test_version_is_that_of_the_installed_package():

@@ -5,7 +5,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from all_models import BATCH, DRAWS, HEADS, KINDS, LAYERS, SEQ, new_model, plain_logits, plain_model, texts
+from all_models import BATCH, DRAWS, HEADS, KINDS, LAYERS, SEQ, new_model, plain_model, texts
 
 import plainformer as pf
 from plainformer import seeing
@@ -34,7 +34,7 @@ def test_arrays_have_the_names_of_their_places_and_of_the_figures():
 def test_a_look_returns_what_a_call_returns_and_shows_each_block(kind):
     model, inputs = plain_model(kind), KINDS[kind].inputs
     logits, seen = pf.look(model, *inputs)
-    np.testing.assert_array_equal(logits, plain_logits(kind))
+    np.testing.assert_array_equal(logits, model(*inputs))
     stack = model.stack if hasattr(model, "stack") else model.encoder.stack
     for place in stacks(kind):
         for layer in range(len(stack.blocks)):
@@ -180,3 +180,21 @@ WRONG_LOOKS = {
 def test_a_look_says_what_is_wrong(look, message):
     with pytest.raises((ValueError, TypeError), match=message):
         look(plain_model("decoder"), TOKENS)
+
+
+def test_a_name_is_seen_once():
+    def network(x):
+        for _ in range(3):
+            x = pf.see("hidden", x + 1)
+        return x
+
+    with pytest.raises(ValueError, match="hidden is seen twice; expected a name of its own for each array"):
+        pf.look(network, jnp.zeros(2))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_what_is_seen_of_a_norm_is_called_as_its_numbers_are(kind):
+    model, inputs = plain_model(kind), KINDS[kind].inputs
+    norms = {name.rsplit(".", 1)[0] for name in pf.training.named_arrays(model) if "final_norm" in name}
+    seen = {name.removesuffix(".output") for name in pf.look(model, *inputs)[1] if "final_norm" in name}
+    assert norms == seen

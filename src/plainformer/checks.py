@@ -400,7 +400,7 @@ def check_axes(name: str, array, hint: str = "", **axes: int | tuple[int, ...] |
         ValueError: if the axes are others; it gives the `hint`, or else the likely cause.
         TypeError: if it is not an array at all.
     """
-    sizes = {axis.strip("*"): size for axis, size in axes.items() if size is not None}
+    sizes = {axis.strip("*#"): size for axis, size in axes.items() if size is not None}
     _measure(name, array, list(axes), sizes, hint=hint)
 
 

@@ -30,6 +30,9 @@ class _Looking:
         name = self.path + name
         if trace_state(convention="plainformer") != self.trace:
             raise ValueError(f"{name} is computed within jit, vmap, scan or the like; expected to see it: {INSTEAD}.")
+        if name in self.seen:
+            expected = "expected a name of its own for each array: look at one call at a time, or number them"
+            raise ValueError(f"{name} is seen twice; {expected}.")
         if name in self.replace:
             value = _stand_in(name, value, self.replace[name])
         self.seen[name] = value
@@ -58,8 +61,8 @@ def see(name: str, value):
     return value if looking is None else looking.see(name, value)
 
 
-def named(name: str, part: Callable) -> Callable:
-    """Return a part of a model as a function whose arrays are seen under its name, with what it returns as `output`."""
+def within(name: str, part: Callable) -> Callable:
+    """Return a part of a model as a function whose arrays are seen under its name."""
     looking = _looking.get()
     if looking is None:
         return part
@@ -67,12 +70,23 @@ def named(name: str, part: Callable) -> Callable:
     def call(*args, **kwargs):
         outer, looking.path = looking.path, f"{looking.path}{name}."
         try:
-            output = part(*args, **kwargs)
-            return looking.see("output", output) if isinstance(output, jax.Array) else output
+            return part(*args, **kwargs)
         finally:
             looking.path = outer
 
     return call
+
+
+def named(name: str, part: Callable) -> Callable:
+    """Return a part of a model as `within` does, with what it returns as its `output`."""
+    if not is_looking():
+        return part
+
+    def shown(*args, **kwargs):
+        output = part(*args, **kwargs)
+        return see("output", output) if isinstance(output, jax.Array) else output
+
+    return within(name, shown)
 
 
 def is_looking() -> bool:

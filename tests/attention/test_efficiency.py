@@ -50,8 +50,8 @@ def assert_equal_to_direct(rows, slopes, mask, table, block_size, **options):
 def test_rule_is_the_table_of_chapter_02():
     is_token = np.array([[True, True, False, True], [True, False, False, False]])
     np.testing.assert_array_equal(Mask(causal=True).table(4, 4), pf.causal_mask(4))
-    np.testing.assert_array_equal(Mask(is_token).table(3, 4), pf.padding_mask(is_token, 3))
-    both = Mask(is_token, causal=True)
+    np.testing.assert_array_equal(Mask(is_token=is_token).table(3, 4), pf.padding_mask(is_token, 3))
+    both = Mask(is_token=is_token, causal=True)
     np.testing.assert_array_equal(both.table(4, 4), pf.causal_mask(4) & pf.padding_mask(is_token))
     np.testing.assert_array_equal(both.for_heads().table(4, 4), both.table(4, 4)[:, None])
 
@@ -64,7 +64,7 @@ def test_rule_is_asked_for_a_part():
 
 def test_rule_names_another_length():
     with pytest.raises(ValueError, match=r"is_token has shape .*kv_seq=5"):
-        Mask(np.ones(4, bool)).table(3, 5)
+        Mask(is_token=np.ones(4, bool)).table(3, 5)
 
 
 # --- the online softmax
@@ -106,7 +106,7 @@ def test_blockwise_attention_is_attention(sizes, block_size, draws):
     numbers = np.random.default_rng([draws, *sizes])
     table = jnp.asarray(numbers.random((q_seq, kv_seq)) < 0.6).at[0].set(False)
     is_token = jnp.asarray(numbers.random((3, kv_seq)) < 0.7).at[:, 0].set(True)
-    rule = Mask(is_token, causal=True)
+    rule = Mask(is_token=is_token, causal=True)
     for mask, same in ((None, None), (table, table), (rule, rule.table(q_seq, kv_seq))):
         assert_equal_to_direct(rows, slopes, mask, same, block_size)
 
@@ -131,7 +131,7 @@ def test_blockwise_attention_of_nothing_is_zero():
 def test_blockwise_attention_keeps_out_padding_that_is_nan():
     queries, keys, values, slopes = rows_of((4, 6, 3, 2))
     is_token = jnp.arange(6) < 4
-    rule = Mask(jnp.broadcast_to(is_token, (3, 6)))
+    rule = Mask(is_token=jnp.broadcast_to(is_token, (3, 6)))
     bad = jnp.where(is_token[:, None], 0, jnp.nan)
     found = value_and_slopes(blockwise_attention, [queries, keys + bad, values + bad], slopes, rule, block_size=3)
     clean = value_and_slopes(blockwise_attention, [queries, keys, values], slopes, rule, block_size=3)
@@ -224,7 +224,7 @@ def test_blockwise_attention_refuses_a_mask_of_numbers(unchecked):
 
 def test_blockwise_attention_refuses_a_rule_for_other_keys():
     with pytest.raises(ValueError, match=r"is_token has shape .*kv_seq=7"):
-        blockwise_attention(*rows_of(SIZES[0])[:3], Mask(np.ones((3, 6), bool)))
+        blockwise_attention(*rows_of(SIZES[0])[:3], Mask(is_token=np.ones((3, 6), bool)))
 
 
 # --- in layers and models
@@ -234,7 +234,7 @@ def test_blockwise_attention_refuses_a_rule_for_other_keys():
 def test_layer_computes_the_same_either_way(num_kv_heads):
     options = {"num_heads": 4, "num_kv_heads": num_kv_heads, "key": jax.random.key(1)}
     x, is_token = draw(3, 9, 8), jnp.arange(9) < jnp.array([9, 4, 6])[:, None]
-    rule = Mask(is_token, causal=True)
+    rule = Mask(is_token=is_token, causal=True)
     kernels = pf.attention.Softmax(), pf.attention.Blockwise()
     found = [pf.MultiHeadAttention(8, kernel=kernel, **options)(x, rule) for kernel in kernels]
     np.testing.assert_allclose(*found, atol=1e-5)

@@ -35,7 +35,7 @@ def test_linear_weights_by_hand():
 @pytest.mark.parametrize("block_size", [1, 4, 128])
 def test_linear_attention_is_what_its_weights_say(causal, block_size):
     is_token = jnp.arange(SEQ) < jnp.array([[9], [5]])
-    rule = Mask(is_token, causal=causal)
+    rule = Mask(is_token=is_token, causal=causal)
     expected = linear_weights(*QKV[:2], rule) @ QKV[2]
     np.testing.assert_allclose(linear_attention(*QKV, rule, block_size=block_size), expected, atol=1e-5)
 
@@ -64,7 +64,7 @@ def test_linear_step_is_linear_attention_in_causal_order():
 
 
 def test_linear_attention_of_nothing_is_zero():
-    rule = Mask(jnp.zeros((2, SEQ), bool), causal=True)
+    rule = Mask(is_token=jnp.zeros((2, SEQ), bool), causal=True)
     np.testing.assert_array_equal(linear_attention(*QKV, rule), jnp.zeros((2, SEQ, D_V)))
 
 
@@ -104,3 +104,18 @@ def test_linear_layer_shows_the_weights_behind_its_output(num_kv_heads):
     values = jnp.repeat(pf.split_heads(layer.value(x), num_kv_heads), 4 // num_kv_heads, axis=0)
     heads = layer.attention_weights(x, rule) @ values
     np.testing.assert_allclose(layer(x, rule), layer.output(pf.merge_heads(heads)), atol=1e-5)
+
+
+def test_linear_layer_refuses_at_its_cache_what_it_refuses_in_a_call(key):
+    layer = pf.MultiHeadAttention(8, 2, kernel=pf.attention.LinearKernel(), key=key)
+    with pytest.raises(ValueError, match="AlibiPositions acts on scores"):
+        layer.extend(jnp.ones((3, 8)), layer.make_cache(4), jnp.arange(3), scheme=pf.AlibiPositions(2))
+
+
+def test_linear_attention_in_16_bits_sums_in_32():
+    values = jnp.asarray(np.tile([1.0, 3.0], 20_000)[:, None], jnp.bfloat16)
+    rows = jnp.zeros((len(values), 2), jnp.bfloat16)
+    for mask in (Mask(), Mask(causal=True)):
+        last = linear_attention(rows, rows, values, mask)[-1]
+        assert last.dtype == jnp.bfloat16
+        assert last == 2

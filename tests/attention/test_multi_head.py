@@ -267,7 +267,7 @@ ROWS, OPEN = np.ones((5, 12), np.float32), np.ones((5, 5), bool)
         (
             lambda: LAYER(ROWS, OPEN[:, :4]),
             ValueError,
-            r"mask has shape \(5, 4\); expected \(\.\.\., q_seq=5, kv_seq=5",
+            r"mask has shape \(5, 4\); expected \(q_seq=5, kv_seq=5",
         ),
         (lambda: LAYER(ROWS, OPEN[:4]), ValueError, r"mask has shape \(4, 5\); expected \(seq=5, kv_seq\)"),
         (lambda: LAYER.attention_weights(ROWS, OPEN + 0.0), TypeError, r"mask is an array of float64; expected a Bool"),

@@ -107,3 +107,14 @@ def test_speculation_needs_room_for_what_is_drafted():
 def test_speculation_needs_a_prompt():
     with pytest.raises(ValueError, match="is empty; expected at least one token"):
         speculative_generate(decoder(1, 0), decoder(1, 1), [], 2, key=jax.random.key(0))
+
+
+def test_a_draft_may_read_less_than_the_model():
+    model, draft = (
+        pf.Decoder(
+            pf.DecoderConfig(7, context_len, stack=pf.StackConfig(d_model=8, num_layers=1, num_heads=2)), key=key
+        )
+        for context_len, key in ((64, jax.random.key(0)), (12, jax.random.key(1)))
+    )
+    found = speculative_generate(model, draft, [1, 2, 3], 6, num_drafted=3, temperature=0)
+    assert found.tokens == pf.generate(model, [1, 2, 3], 6, temperature=0).tokens

@@ -352,6 +352,12 @@ def test_bad_input_is_named(model, call, error, message):
         ({"beam_width": 2, "max_new_tokens": 0}, ValueError, r"^max_new_tokens is 0; expected at least 1"),
         ({"stream": True}, TypeError, r"unexpected keyword argument 'stream'"),
         ({"length_power": 0.5}, TypeError, r"^length_power is 0\.5, which is for searching; expected a beam_width"),
+        ({"top_k": 5}, TypeError, r"^top_k and top_p are for drawing; expected a temperature beside them"),
+        (
+            {"top_p": 0.9, "key": jax.random.key(0)},
+            TypeError,
+            r"^top_k and top_p are for drawing; expected a temperature",
+        ),
     ],
 )
 def test_translate_names_an_option_that_makes_no_sense(model, options, error, message, unchecked):

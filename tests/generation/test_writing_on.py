@@ -11,9 +11,10 @@ import pytest
 import plainformer as pf
 from plainformer.generation import sampling
 from plainformer.positions.positions import add_positions
+from plainformer.positions.schemes import SCHEMES
 
 VOCAB, CONTEXT = 11, 6
-SLIDING = ["rotary", "relative", "alibi", "none"]
+SLIDING = [name for name, scheme in SCHEMES.items() if scheme.can_slide]
 
 
 def decoder(scheme: str, key, context_len: int = CONTEXT) -> pf.Decoder:

@@ -15,6 +15,7 @@ from tiny_run import CONFIG, Line, batch_at, squared_error
 from toy_models import drawn
 
 import plainformer as pf
+from plainformer.attention.efficiency import start_rows
 
 KEY = jax.random.key(0)
 SEQ, SOURCE_SEQ, D_MODEL, HEADS, VOCAB = 5, 7, 12, 3, 11
@@ -198,11 +199,27 @@ def of_attention(_) -> dict[str, dict]:
         "MultiHeadAttention.attend_cached": {"self": several, "x": x, "cache": read, "positions": PLACES},
         "attention_rollout": {"weights": weights(2, HEADS, SEQ, SEQ)},
         "class_attention": {"weights": weights(SOURCE_SEQ, SOURCE_SEQ), "grid": (2, 3)},
+        **of_costs(),
         "attention.cache.KeyValueCache": {"num_kv_heads": HEADS, "capacity": 9, "d_k": 4, "d_v": 4},
         "attention.cache.KeyValueCache.append": {**kept, "keys": rows(HEADS, SEQ, 4), "values": rows(HEADS, SEQ, 4)},
         "attention.cache.KeyValueCache.mask": kept,
         "attention.cache.KeyValueCache.select": {"self": several.make_cache(9, batch=(2,)), "rows": jnp.asarray([1])},
         "attention.cache.KeyValueCache.with_room": {"self": cache, "seq": SEQ},
+    }
+
+
+def of_costs() -> dict[str, dict]:
+    read = {"queries": rows(SEQ, 4), "keys": rows(SEQ, 4), "values": rows(SEQ, 3)}
+    started = start_rows(read["queries"], 3)
+    return {
+        "attention.Mask": {"is_token": ALL, "causal": True, "allowed": CAUSAL},
+        "attention.Blockwise": {"block_size": 2},
+        "attention.blockwise_attention": {**read, "mask": CAUSAL, "scale": 0.5, "scheme": pf.NoPositions()},
+        "attention.online_softmax_step": {"rows": started, "scores": rows(SEQ, 2), "values": rows(2, 3)},
+        "attention.positive_features": {"rows": rows(SEQ, 4)},
+        "attention.linear_weights": {"queries": rows(SEQ, 4), "keys": rows(SOURCE_SEQ, 4), "mask": None},
+        "attention.linear_attention": {**read, "mask": pf.attention.Mask(causal=True)},
+        "attention.linear_step": {"state": rows(4, 4), "query": rows(4), "key": rows(4), "value": rows(3)},
     }
 
 

@@ -17,11 +17,12 @@ import jax.numpy as jnp
 import numpy as np
 
 import plainformer as pf
+from plainformer.attention import AttentionKernel
 from plainformer.checks import Number
 from plainformer.positions.positions import PositionScheme
 
 PACKAGE = str(Path(pf.__file__).parent)
-ROOMS = {"": pf, "data.": pf.data, "training.": pf.training, "generation.": pf.generation}
+ROOMS = {"": pf, "attention.": pf.attention, "data.": pf.data, "training.": pf.training, "generation.": pf.generation}
 ROOMS |= {"plots.": pf.plots, "exercises.": pf.exercises}
 
 # What a slip of the hand may put in the place of something else. What an annotation allows is taken out for it.
@@ -87,8 +88,10 @@ def public_callables() -> dict[str, Callable]:
 
 
 def _methods(thing) -> Iterator[tuple[str, Callable]]:
-    """The public methods of a class; those that `PositionScheme` itself has do nothing with what they are given."""
-    for name in dir(thing) if isinstance(thing, type) and not issubclass(thing, BaseException) else ():
+    """The public methods of a class; those that `PositionScheme` itself has do nothing with what they are given, and
+    those of a mask and of a kernel are called by layers, with what these have looked at."""
+    is_asked = isinstance(thing, type) and not issubclass(thing, BaseException | pf.attention.Mask | AttentionKernel)
+    for name in dir(thing) if is_asked else ():
         method = getattr(thing, name)
         ours = inspect.isroutine(method) and (getattr(method, "__module__", "") or "").startswith("plainformer")
         if ours and (name == "__call__" or name[0] != "_") and method is not getattr(PositionScheme, name, None):

@@ -99,3 +99,9 @@ def test_load_record_names_the_records():
     assert load_record("recurrent")["parameters"]["text"].keys() == {"decoder", "rnn", "lstm", "gru"}
     with pytest.raises(ValueError, match=r"^name is 'decoder'; expected one of 'blocks', 'digits', "):
         load_record("decoder")
+
+
+def test_load_pretrained_names_a_class_that_it_does_not_know(monkeypatch):
+    monkeypatch.delitem(pf.models.stored.CLASSES, "Decoder")
+    with pytest.raises(ValueError, match=r"holds a Decoder; expected one of MaskedLanguageModel, .*\. Add its class"):
+        load_pretrained("decoder")

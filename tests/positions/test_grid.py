@@ -84,3 +84,11 @@ SCHEME, ROWS = GridPositions(GRID_HEIGHT, GRID_WIDTH, D_MODEL, True), np.ones((9
 def test_bad_input_is_named(call, error, message):
     with pytest.raises(error, match=message):
         call()
+
+
+@pytest.mark.parametrize("position", [-1, 4])
+def test_grid_positions_name_a_place_outside_the_grid(position):
+    scheme = GridPositions(2, 2, 8, class_token=False)
+    np.testing.assert_array_equal(scheme.embed(jnp.zeros((1, 8)), jnp.array([3])), scheme.embed(jnp.zeros((4, 8)))[3:])
+    with pytest.raises(ValueError, match=rf"positions\[0\] is {position}; expected 0 to 3, as there are 4 places"):
+        scheme.embed(jnp.zeros((1, 8)), jnp.array([position]))

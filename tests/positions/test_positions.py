@@ -7,6 +7,7 @@ from flat import make_block
 from toy_models import drawn
 
 import plainformer as pf
+from plainformer.positions import schemes
 from plainformer.positions.grid import GridPositions
 
 SEQ, KV_SEQ, D_MODEL, HEADS = 5, 7, 12, 3
@@ -20,6 +21,15 @@ SCHEMES = {
     "relative": drawn(lambda heads, key: pf.RelativePositions(heads, key=key), HEADS),
     "alibi": pf.AlibiPositions(HEADS),
 }
+
+
+def test_every_scheme_is_among_those_tested_here():
+    tested = {type(scheme) for scheme in SCHEMES.values()}
+    assert tested == set(schemes.SCHEMES.values()), (
+        "add it to SCHEMES and ACTS_ON here, and to SCHEMES and make in test_positions_in_attention.py"
+    )
+
+
 ACTS_ON = {"embed": ["sinusoidal", "learned", "grid"], "rotate": ["rotary"], "bias": ["relative", "alibi"]}
 
 

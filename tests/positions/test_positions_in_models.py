@@ -1,6 +1,8 @@
 """Each equation of chapter 05 against what happens inside a model, not only against a function."""
 
 import functools
+import importlib
+from pathlib import Path
 
 import jax.numpy as jnp
 import numpy as np
@@ -9,7 +11,9 @@ import reference
 from all_models import HEADS, STACK, TEXT, new_model
 
 import plainformer as pf
+from plainformer.positions.positions import PositionScheme
 from plainformer.positions.schemes import SCHEMES
+from plainformer.positions.window import Window
 
 TOKENS = jnp.asarray([3, 1, 4, 1, 5, 9, 2])
 NAMES = [name for name in SCHEMES if name != "sinusoidal_2d"]  # which is for images
@@ -63,10 +67,21 @@ def test_scores_in_a_block_are_those_of_the_equations(name):
             jnp.asarray(away), num_buckets=len(table), max_distance=scheme.max_distance, causal=True
         )
         scores = scores + table[np.asarray(buckets)].transpose(2, 0, 1)
+    else:
+        assert name == "rotary" or not scheme.acts_on_scores, f"write the equation of the scores of {name} here"
     np.testing.assert_allclose(inside["stack.blocks.0.attention.scores"], scores, atol=1e-4)
 
 
+def kinds(scheme=PositionScheme):
+    """All classes of schemes in the package."""
+    found = {each for each in scheme.__subclasses__() if each.__module__.startswith("plainformer.positions.")}
+    return found.union(*map(kinds, found))
+
+
 def test_every_scheme_is_in_the_registry_by_a_name_that_a_configuration_takes():
+    for file in Path(pf.positions.__file__).parent.glob("*.py"):
+        importlib.import_module(f"plainformer.positions.{file.stem}")
+    assert kinds() - {Window} == set(SCHEMES.values()), "a scheme is a row of positions/schemes.py, too"
     for name in NAMES:
         model, _ = seen(name)
         assert type(model.stack.scheme) is SCHEMES[name]

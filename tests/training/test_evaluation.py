@@ -3,6 +3,7 @@
 import gc
 import math
 from functools import partial
+from typing import NamedTuple
 
 import equinox as eqx
 import jax
@@ -304,3 +305,22 @@ NOTHING = (*[np.zeros((2, 5), int)] * 2, np.zeros((2, 5), bool))
 def test_bad_input_is_named(model, call, error, message):
     with pytest.raises(error, match=message):
         call(model)
+
+
+class Counted(NamedTuple):
+    inputs: np.ndarray
+    targets: np.ndarray
+    counts: np.ndarray
+
+    @property
+    def read(self):
+        return (self.inputs,)
+
+
+@pytest.mark.parametrize("counts", [[1, 1, 2], [2, 3, 1], [0.5, 1.0, 0.5]])
+def test_accuracy_weighs_targets_by_their_counts(counts):
+    def model(tokens):
+        return jax.nn.one_hot(tokens + 1, 4)
+
+    batch = Counted(np.array([0, 1, 2]), np.array([1, 2, 0]), np.array(counts))
+    assert accuracy(model, [batch]) == pytest.approx(sum(counts[:2]) / sum(counts))

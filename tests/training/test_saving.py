@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 
 import equinox as eqx
 import jax
@@ -503,3 +504,28 @@ def test_model_bytes_are_what_save_model_writes(tmp_path):
     model, path = filled(Toy, CONFIG), tmp_path / "toy.safetensors"
     save_model(path, model, VOCABULARY)
     assert path.read_bytes() == model_bytes(model, VOCABULARY)
+
+
+class Constant(eqx.Module):
+    """A layer with a function and a number, which are no arrays."""
+
+    weight: jax.Array
+    activation: Callable
+    scale: float
+    config: PartConfig = eqx.field(static=True)
+
+    def __init__(self, config: PartConfig, *, key: jax.Array):
+        self.weight, self.activation, self.scale = jnp.zeros(config.width), lambda x: x, 1.0
+        self.config = config
+
+
+def test_save_model_refuses_other_constants_than_the_configuration_makes(tmp_path):
+    model = Constant(PartConfig(), key=jax.random.key(0))
+    save_model(tmp_path / "model.safetensors", model)
+    for place, other in (("scale", 5.0), ("activation", jnp.tanh)):
+        changed = eqx.tree_at(lambda m, name=place: getattr(m, name), model, other)
+        with pytest.raises(
+            ValueError, match="is not what its config describes, so load_model would build another one: "
+        ):
+            save_model(tmp_path / "other.safetensors", changed)
+        assert not (tmp_path / "other.safetensors").exists()

@@ -182,7 +182,7 @@ def ready_to_extend(cache, num_parts: int, tokens, positions):
         )
     seq = tokens.shape[-1]
     if positions is None:
-        positions = cache[0].positions.max(axis=-1, keepdims=True) + 1 + jnp.arange(seq)
+        positions = cache[0].positions.max(axis=-1, keepdims=True) + 1 + jnp.arange(seq, dtype=cache[0].positions.dtype)
     return (cache[0].with_room(seq), *cache[1:]), positions  # all parts are of one length
 
 

@@ -80,8 +80,9 @@ def blockwise_attention(
     check_each(Positive, q_seq=queries.shape[-2], kv_seq=keys.shape[-2], d_k=queries.shape[-1])
     scale = queries.shape[-1] ** -0.5 if scale is None else scale
     mask = Mask.of(mask)
-    mask.check(queries.shape[-2], keys.shape[-2])
-    keys, values = mask.without_unseen(keys), mask.without_unseen(values)
+    q_seq, kv_seq = queries.shape[-2], keys.shape[-2]
+    mask.check(q_seq, kv_seq, queries.shape[:-2])
+    keys, values = mask.without_unseen(keys, q_seq), mask.without_unseen(values, q_seq)
     wide = [at_least_float32(rows) for rows in (queries * jnp.asarray(scale, queries.dtype), keys, values)]
     learned, fixed = eqx.partition(scheme, eqx.is_inexact_array)
     blocks = [to_blocks(rows, min(block_size, rows.shape[-2])) for rows in wide]

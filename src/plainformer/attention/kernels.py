@@ -1,6 +1,7 @@
 """Ways of computing attention: what each of them offers, and the softmax (chapters 03, 07, 11)."""
 
 import abc
+from typing import Any
 
 import equinox as eqx
 import jax.numpy as jnp
@@ -9,6 +10,7 @@ from jaxtyping import Array, Float, Integer
 from plainformer.attention.cache import KeyValueCache as KeyValueCache, attend_to_cache
 from plainformer.attention.mask import Mask
 from plainformer.attention.self_attention import scaled_scores, softmax
+from plainformer.checks import check_axes
 from plainformer.positions.positions import PositionScheme, bias_of, near_keys
 from plainformer.seeing import is_looking, see
 
@@ -59,9 +61,12 @@ class AttentionKernel(eqx.Module):
     ) -> Float[Array, "*batch heads q_seq d_v"]:
         """Return what `attend` does; by the table of the weights, if somebody looks at them."""
         if not is_looking():
-            return self.attend(queries, keys, values, mask, scheme)
+            heads = self.attend(queries, keys, values, mask, scheme)
+            axes: dict[str, Any] = {"*batch": queries.shape[:-2], "q_seq": queries.shape[-2], "d_v": values.shape[-1]}
+            check_axes(f"What {type(self).__name__} returns", heads, "A row for each query.", **axes)
+            return heads
         weights = see("weights", self.weights(queries, keys, mask, scheme))
-        return see("heads", weights @ mask.without_unseen(values))
+        return see("heads", weights @ mask.without_unseen(values, queries.shape[-2]))
 
 
 class Softmax(AttentionKernel):
@@ -74,7 +79,7 @@ class Softmax(AttentionKernel):
 
     def attend(self, queries, keys, values, mask, scheme) -> Float[Array, "*batch heads q_seq d_v"]:
         """Average the values by the weights."""
-        return self.weights(queries, keys, mask, scheme) @ mask.without_unseen(values)
+        return self.weights(queries, keys, mask, scheme) @ mask.without_unseen(values, queries.shape[-2])
 
     def weights(self, queries, keys, mask, scheme) -> Float[Array, "*batch heads q_seq kv_seq"]:
         """Return the softmax of the scaled scores, to which the scheme may add."""
@@ -84,7 +89,7 @@ class Softmax(AttentionKernel):
         if near is not None:
             table = near if table is None else table & near
         bias = bias_of(scheme, *places, num_heads)
-        scores = see("scores", scaled_scores(queries, mask.without_unseen(keys), bias=bias))
+        scores = see("scores", scaled_scores(queries, mask.without_unseen(keys, q_seq), bias=bias))
         return softmax(scores, table)
 
     def attend_to_cache(self, queries, cache, positions, scheme) -> Float[Array, "*batch heads seq d_v"]:

@@ -8,7 +8,7 @@ from plainformer.attention.cache import KeyValueCache
 from plainformer.attention.efficiency import from_blocks, to_blocks
 from plainformer.attention.kernels import AttentionKernel
 from plainformer.attention.mask import EVERYTHING, Mask
-from plainformer.attention.self_attention import causal_mask
+from plainformer.attention.self_attention import at_least_float32, causal_mask
 from plainformer.checks import Positive, check_axes, checked
 from plainformer.positions.positions import PositionScheme
 
@@ -80,10 +80,14 @@ def linear_attention(
         Array(True, dtype=bool)
     """
     _check_rule(mask)
-    queries, keys = positive_features(queries), mask.without_unseen(positive_features(keys))
-    values = _with_one(mask.without_unseen(values))
+    q_seq, dtype = queries.shape[-2], values.dtype
+    mask.check(q_seq, keys.shape[-2], queries.shape[:-2])
+    # Sums over a long text leave the range of 16 bits.
+    queries, keys = (positive_features(at_least_float32(rows)) for rows in (queries, keys))
+    keys, values = (mask.without_unseen(rows, q_seq) for rows in (keys, at_least_float32(values)))
+    values = _with_one(values)
     if not mask.causal:
-        return _averaged(queries @ (keys.mT @ values))
+        return _averaged(queries @ (keys.mT @ values)).astype(dtype)
     check_axes("keys", keys, "In causal order each query is a token of its own.", **{"*batch": None},
                kv_seq=queries.shape[-2], d_k=None)  # fmt: skip
 
@@ -96,7 +100,7 @@ def linear_attention(
     blocks = tuple(to_blocks(rows, len_of_block) for rows in (queries, keys, values))
     state = jnp.zeros((*keys.shape[:-2], keys.shape[-1], values.shape[-1]), keys.dtype)
     _, out = jax.lax.scan(jax.checkpoint(step), state, blocks)  # products are computed anew on the way back
-    return _averaged(from_blocks(out, queries.shape[-2]))
+    return _averaged(from_blocks(out, q_seq)).astype(dtype)
 
 
 def attend_linearly_to_cache(
@@ -129,13 +133,14 @@ class LinearKernel(AttentionKernel):
 
     def attend_to_cache(self, queries, cache, positions, scheme) -> Float[Array, "*batch heads seq d_v"]:
         """Attend by `linear_weights` to the slots of a cache that hold earlier positions."""
+        _check_scheme(scheme)
         return attend_linearly_to_cache(queries, cache, positions)
 
 
 def _check_rule(mask: Mask) -> None:
     """Raise `ValueError` for a table, of which linear attention never sees the entries."""
     if mask.allowed is not None:
-        raise ValueError("mask is a table, which linear attention cannot use; expected a rule: Mask(is_token, …).")
+        raise ValueError("mask is a table, which linear attention cannot use; expected a rule: Mask(is_token=…).")
 
 
 def _check_scheme(scheme: PositionScheme) -> None:

@@ -4,6 +4,7 @@ import equinox as eqx
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Integer
 
+from plainformer.attention.self_attention import without_unseen
 from plainformer.checks import Positive, check_axes, checked
 
 
@@ -33,8 +34,8 @@ class Mask(eqx.Module):
     @checked
     def __init__(
         self,
-        is_token: Bool[Array, "*#batch kv_seq"] | None = None,
         *,
+        is_token: Bool[Array, "*#batch kv_seq"] | None = None,
         causal: bool = False,
         allowed: Bool[Array, "*#batch q_seq kv_seq"] | None = None,
     ):
@@ -68,20 +69,22 @@ class Mask(eqx.Module):
             return self.allowed
         return self(jnp.arange(q_seq), jnp.arange(kv_seq))
 
-    def check(self, q_seq: int, kv_seq: int) -> None:
-        """Raise `ValueError` unless the mask is for so many queries and keys."""
+    def check(self, q_seq: int, kv_seq: int, batch: tuple[int, ...] | None = None) -> None:
+        """Raise `ValueError` unless the mask is for so many queries and keys, and fits to these axes in front."""
+        lead, fits = {"*#batch": batch}, f", for queries with {batch} in front" if batch else ""
         if self.is_token is not None:
-            check_axes("is_token", self.is_token, "One for each key.", **{"*batch": None}, kv_seq=kv_seq)
+            check_axes("is_token", self.is_token, f"One for each key{fits}.", **lead, kv_seq=kv_seq)
         if self.allowed is not None:
-            check_axes(
-                "mask", self.allowed, "One for each query and key.", **{"*batch": None}, q_seq=q_seq, kv_seq=kv_seq
-            )
+            check_axes("mask", self.allowed, f"One for each query and key{fits}.", **lead, q_seq=q_seq, kv_seq=kv_seq)
 
-    def without_unseen(self, rows: Float[Array, "*batch kv_seq d"]) -> Float[Array, "*batch kv_seq d"]:
+    def without_unseen(self, rows: Float[Array, "*batch kv_seq d"], q_seq: int) -> Float[Array, "*batch kv_seq d"]:
         """Return keys or values with zeros for those that no query may attend to, which may hold NaN."""
-        if self.is_token is not None:
-            rows = jnp.where(self.is_token[..., None], rows, 0)
-        return rows if self.allowed is None else jnp.where(self.allowed.any(axis=-2)[..., None], rows, 0)
+        kv_seq = rows.shape[-2]
+        if self.allowed is not None:
+            return without_unseen(rows, self.table(q_seq, kv_seq))
+        if self.causal and kv_seq > q_seq:
+            rows = jnp.where(jnp.arange(kv_seq)[:, None] < q_seq, rows, 0)
+        return rows if self.is_token is None else jnp.where(self.is_token[..., None], rows, 0)
 
     def for_heads(self) -> "Mask":
         """Return the mask for queries and keys with an axis of heads before that of tokens."""
@@ -89,7 +92,7 @@ class Mask(eqx.Module):
         def with_axis(array, place):
             return None if array is None else jnp.expand_dims(array, place)
 
-        return Mask(with_axis(self.is_token, -2), causal=self.causal, allowed=with_axis(self.allowed, -3))
+        return Mask(is_token=with_axis(self.is_token, -2), causal=self.causal, allowed=with_axis(self.allowed, -3))
 
 
 EVERYTHING = Mask()

@@ -185,7 +185,7 @@ class MultiHeadAttention(eqx.Module):
         bias, or zeros.
         """
         context, mask = x if context is None else context, Mask.of(mask)
-        mask.check(x.shape[-2], context.shape[-2])
+        mask.check(x.shape[-2], context.shape[-2], x.shape[:-2])
         queries, keys, values = self._queries(x, scheme), self._keys(context, scheme), self._values(context)
         # A group of query heads shares one key head: repeat it, so that every query head has a partner.
         group = self.num_heads // self.num_kv_heads

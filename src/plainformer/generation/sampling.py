@@ -217,7 +217,7 @@ def generate(
             a string where there is a `tokenizer`.
         max_new_tokens: how many to write at most. The last one is never read, so the longest prompt may have up to
             `context_len - max_new_tokens + 1`. Beyond that a window slides over the text, and the model sees the last
-            `context_len` tokens, if it can: with rotary, relative or no positions, or ALiBi.
+            `context_len` tokens, if it can: with a scheme that `can_slide`, such as rotary positions or ALiBi.
         temperature, top_k, top_p: as for `next_token_probabilities`; at temperature 0, greedy search: the most likely
             token, the first of those that tie.
         stop_tokens: ids after which a text ends.

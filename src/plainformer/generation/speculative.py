@@ -137,7 +137,8 @@ def speculative_generate(
     check_tokenizer(tokenizer, model.config.vocab_size)
     texts, single = read_prompts(prompts, model.config.vocab_size, tokenizer)
     _check_pair(model, draft, max(map(len, texts)), max_new_tokens, num_drafted)
-    starts = [start_of(model.config, [text], max_new_tokens) for text in texts]
+    shorter = min(model.config, draft.config, key=lambda config: config.context_len)
+    starts = [start_of(shorter, [text], max_new_tokens) for text in texts]
     choice = choice_of(temperature, top_k, top_p, model.config.vocab_size)
     stop, key = stop_ids(stop_tokens, model.config.vocab_size), key_for(choice, key)
     found = []
@@ -203,7 +204,7 @@ class _Written(NamedTuple):
 def _speculate(model, draft, start: Start, max_new_tokens, num_drafted, choice: Choice, stop, key) -> _Written:
     """Rounds of drafting and checking, until enough is written or a token stops the text."""
     num_read, first = start.tokens.shape[1] - 1, start.positions[0, -1]
-    most, places = max_new_tokens + num_drafted, jnp.arange(num_drafted + 1)
+    most, places = max_new_tokens + num_drafted, jnp.arange(num_drafted + 1, dtype=jnp.int32)
 
     def read_prompt(model):
         cache = model.make_cache(num_read + most, batch=(1,))

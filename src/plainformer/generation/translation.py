@@ -144,6 +144,8 @@ def translate(
         )
     if beam_width is None and length_power != 1:
         raise TypeError(f"length_power is {length_power}, which is for searching; expected a beam_width beside it.")
+    if beam_width is None and not temperature and (top_k or top_p):
+        raise TypeError("top_k and top_p are for drawing; expected a temperature beside them, such as 1.0.")
     config = model.config
     texts, source, is_source, single = _read_sources(config, sources, tokenizer)
     max_new_tokens = config.context_len if max_new_tokens is None else max_new_tokens

@@ -126,7 +126,7 @@ class AbstractEncoder(eqx.Module):
         is_token = refuse(is_token, empty, "is_token", "a token in each text: leave out what is all padding.")
         if self.class_token is not None:
             is_token = jnp.concatenate([jnp.ones((*is_token.shape[:-1], 1), bool), is_token], axis=-1)
-        return Mask(is_token)
+        return Mask(is_token=is_token)
 
 
 class Encoder(AbstractEncoder):

@@ -26,7 +26,7 @@ from plainformer.checks import (
 from plainformer.data.named_batches import LabelledBatch, MaskedBatch, check_kind
 from plainformer.models.config import GATES, make_norm
 from plainformer.models.encoder import AbstractEncoder, Encoder, EncoderConfig, RowEncoder, make_encoder
-from plainformer.seeing import named
+from plainformer.seeing import within
 from plainformer.tokens.tokens import Linear, linear
 from plainformer.training.losses import cross_entropy
 
@@ -90,7 +90,7 @@ class EncoderHead(eqx.Module):
 
     def _read(self, inputs, is_token=None, segments=None, *, key=None) -> Float[Array, "*batch rows d_model"]:
         """The rows that the encoder's last block returns."""
-        return named("encoder", self.encoder.read)(inputs, is_token, segments, key=key)
+        return within("encoder", self.encoder.read)(inputs, is_token, segments, key=key)
 
     def attention_weights(self, inputs, is_token=None, segments=None) -> Float[Array, "*batch layers heads rows rows"]:
         """Return the attention weights of every block and head; arguments as for a call."""
@@ -139,7 +139,7 @@ class MaskedLanguageModel(EncoderHead):
     @checked
     def logits(self, x: Float[Array, "*batch rows d_model"]) -> Float[Array, "*batch seq vocab_size"]:
         """Turn rows that the last block returned into logits."""
-        x = self.encoder.stack.normalise(x)
+        x = within("encoder", self.encoder.stack.normalise)(x)
         x = x[..., 1:, :] if self.config.use_class_token else x
         name = self.config.stack.activation
         x = self.head_norm(ACTIVATIONS[GATES.get(name, name)](self.head(x)))
@@ -243,7 +243,7 @@ class EncoderClassifier(EncoderHead):
         key: PRNGKeyArray | None = None,
     ) -> Float[Array, "*batch num_classes"]:
         """Turn rows that the last block returned into logits; `is_token` and `key` as for a call."""
-        rows, config = self.encoder.stack.normalise(x), self.config
+        rows, config = within("encoder", self.encoder.stack.normalise)(x), self.config
         if config.pooling == "class":
             pooled = rows[..., 0, :]
         else:  # the class token, if there is one, is none of the text's own tokens

@@ -125,7 +125,7 @@ class Seq2Seq(eqx.Module):
         """The rows that the decoder's last block returns."""
         encoder_key, key = split_key(key, 2)
         context = named("encoder", self.encode)(source, is_source, key=encoder_key)
-        reading = {"context": context, "context_mask": None if is_source is None else Mask(is_source)}
+        reading = {"context": context, "context_mask": None if is_source is None else Mask(is_token=is_source)}
         return named("stack", self.stack)(self._embed(target), Mask(causal=True), **reading, key=key)
 
     def residual_stream(

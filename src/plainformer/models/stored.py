@@ -48,6 +48,9 @@ def load_pretrained(name: str) -> tuple[Any, Any]:
 
     path = stored_path(name, ".safetensors")
     with safe_open(path, "numpy") as file:
-        model_class: Any = CLASSES[file.metadata()["model"]]
+        of = file.metadata()["model"]
+    if of not in CLASSES:
+        raise ValueError(f"{path} holds a {of}; expected one of {', '.join(CLASSES)}. Add its class to CLASSES.")
+    model_class: Any = CLASSES[of]
     found = load_model(path, model_class)
     return found if isinstance(found, tuple) else (found, None)

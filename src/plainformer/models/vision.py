@@ -12,7 +12,7 @@ from plainformer.checks import Positive, check_axes, check_fields, checked, says
 from plainformer.models.config import StackConfig
 from plainformer.models.encoder import EncoderConfig, RowEncoder
 from plainformer.models.pretraining import Pooling, mean_pool
-from plainformer.seeing import named
+from plainformer.seeing import within
 from plainformer.tokens.patches import image_to_patches, tiling, two_sides
 from plainformer.tokens.tokens import Linear
 
@@ -120,12 +120,12 @@ class ViT(eqx.Module):
 
         Raises `ValueError` if an image is not of the size of `config`, `TypeError` if it holds whole numbers.
         """
-        return self.logits(named("encoder", self.encoder.read)(self.patches(images), key=key))
+        return self.logits(within("encoder", self.encoder.read)(self.patches(images), key=key))
 
     @checked
     def logits(self, x: Float[Array, "*batch rows d_model"]) -> Float[Array, "*batch num_classes"]:
         """Turn rows that the last block returned into logits."""
-        rows = self.encoder.stack.normalise(x)
+        rows = within("encoder", self.encoder.stack.normalise)(x)
         return self.output(rows[..., 0, :] if self.config.pooling == "class" else mean_pool(rows))
 
     def patches(

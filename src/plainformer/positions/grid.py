@@ -4,7 +4,7 @@ import equinox as eqx
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Integer, PRNGKeyArray
 
-from plainformer.checks import Positive, check_axes, check_each, checked
+from plainformer.checks import Positive, check_axes, check_each, checked, ids_in_range
 from plainformer.positions.positions import Place, PositionScheme
 from plainformer.positions.sinusoidal import check_multiple, sinusoidal_positions
 
@@ -77,4 +77,5 @@ class GridPositions(PositionScheme):
                 ", and one for the class token." if self.class_token else "."
             )
             check_axes("x", x, hint, **{"*batch": None}, seq=len(codes), d_model=self.d_model)
-        return x + (codes if positions is None else codes[positions])
+            return x + codes
+        return x + codes[ids_in_range(positions, len(codes), "positions", of="places", hint="")]

@@ -149,8 +149,8 @@ def _share_and_count(model, batch):
         shapes = f"Logits have shape {logits.shape} and targets {targets.shape}"
         raise ValueError(f"{shapes}; expected one row of logits for each target.")
     count = num_targets(batch)
-    hits = (batch.counts & (logits.argmax(axis=-1) == targets)).sum(dtype=count.dtype)
-    return hits / jnp.maximum(count, 1), count
+    hits = jnp.where(logits.argmax(axis=-1) == targets, jnp.asarray(batch.counts, count.dtype), 0).sum()
+    return hits / jnp.where(count == 0, 1, count), count
 
 
 def _mean(measure: Callable, batches: Iterable, progress: bool) -> float:

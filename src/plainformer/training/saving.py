@@ -79,7 +79,7 @@ def _check_loadable(model, config: str) -> None:
     name, arrays = type(model).__name__, named_arrays(model)
     try:
         skeleton = _skeleton_of(parse_json(config, "it"), type(model), len(arrays))
-    except (TypeError, ValueError, AttributeError) as error:
+    except Exception as error:  # whatever the class does
         raise ValueError(f"load_model could not build a {name} from its config: {error}.") from error
     if skeleton.config != model.config:
         read = f"as {skeleton.config}, and was {model.config}"
@@ -87,13 +87,26 @@ def _check_loadable(model, config: str) -> None:
     wrong = misfits(skeleton, arrays)
     built: Any = jax.tree.structure(skeleton)
     if not wrong and built == jax.tree.structure(model):
-        return
+        pairs = zip(_constants(model), _constants(skeleton), strict=True)
+        wrong = ", ".join(f"{other} for {one}" for one, other in pairs if not _same(one, other))
+        if not wrong:
+            return
     raise ValueError(
         f"This {name} is not what its config describes, so load_model would build another one"
         f"{f': {wrong}' if wrong else ''}. Has it parts of another model, with other heads or another activation? Make "
         "both of one config. To store it as it is, such as with adapters or in int8: safetensors.flax.save_file("
         "pf.training.named_arrays(model), path); with_arrays puts them back into such a model."
     )
+
+
+def _constants(model) -> list:
+    """The leaves of a model that are no arrays, such as functions and numbers."""
+    return [leaf for leaf in jax.tree.leaves(model) if not hasattr(leaf, "shape")]
+
+
+def _same(one, other) -> bool:
+    """Whether two constants are equal, or functions of one name, such as one that each call of a class makes anew."""
+    return one == other or (callable(one) and getattr(one, "__qualname__", 0) == getattr(other, "__qualname__", 1))
 
 
 def _config_text(model) -> bytes:
