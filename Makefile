@@ -64,9 +64,9 @@ serve: book  ## build, then serve the site at http://localhost:8000 (PORT=... fo
 	@$(BIN)/python -m http.server $(PORT) --bind 127.0.0.1 --directory _build/html
 
 test: lint  ## lint, then the unit tests, the book's tests and every chapter's notebook
-	@# Each worker takes whole files, so that the cells of a notebook stay in order. The notebooks that `make book`
-	@# has not executed take longest and come first, so that no worker is left with one at the end.
-	$(BIN)/pytest chapters tests --nbval $(WORKERS) --dist loadfile
+	@# Each worker takes whole files, so that the cells of a notebook stay in order, and takes them in the order that
+	@# tests/conftest.py gives them.
+	$(BIN)/pytest chapters tests --nbval $(WORKERS) --dist loadfile --no-loadscope-reorder
 
 faults: $(READY)  ## kill, interrupt and starve training in processes of its own: it goes on as if nothing had been
 	$(BIN)/pytest tests/faults $(WORKERS)

@@ -274,7 +274,7 @@ def _broadcasts(batch: tuple[int, ...], to: tuple[int, ...]) -> bool:
 def _measure(name: str, array, axes: list[str], sizes: dict, dtypes=(), hint: str = "") -> dict:
     """The sizes with those of an array's axes, after a look at its numbers and its shape."""
     if not isinstance(array, jax.Array | np.ndarray | np.generic):
-        expected = MASK if "mask" in name else f"an array with axes {_spell(axes, sizes)}."
+        expected = MASK if _is_mask(name) else f"an array with axes {_spell(axes, sizes)}."
         hint = "Encode it first: vocabulary.encode(…)." if isinstance(array, str) else f"Try jnp.asarray({name})."
         if isinstance(array, list | tuple) and len({len(row) for row in array if isinstance(row, list | tuple)}) > 1:
             hint = "Its rows are of unequal length: pad them; of texts, pf.data.pad_texts(…) returns the mask, too."
@@ -311,6 +311,10 @@ def _check_part(name: str, part, kind: type) -> None:
         raise TypeError(f"{name} is {_what(part)}; expected a {kind.__name__}. {HINTS.get(name, '')}".rstrip())
 
 
+def _is_mask(name: str) -> bool:
+    return "mask" in name or name == "allowed"
+
+
 def _wrong_numbers(name: str, dtype, dtypes) -> str:
     """What to say of an array whose numbers are of another kind."""
     if "float32" in dtypes and dtype == jnp.bool_ and name == "bias":
@@ -320,7 +324,7 @@ def _wrong_numbers(name: str, dtype, dtypes) -> str:
     if "bool" not in dtypes:
         example = "jnp.arange(5)" if "position" in name or "offset" in name else "encode()"
         return f"{name} holds {dtype}; expected whole numbers, such as {example} returns."
-    if "mask" in name:
+    if _is_mask(name):
         return (
             f"{name} is an array of {dtype}; expected {MASK} "
             f"If yours holds 0 and -inf, pass {name} == 0; if it holds 0 and 1, pass {name} == 1."

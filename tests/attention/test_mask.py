@@ -77,3 +77,8 @@ def test_mask_says_for_how_many_queries_and_keys_it_is(mask, message):
     layer = pf.MultiHeadAttention(8, num_heads=2, key=jax.random.key(0))
     with pytest.raises(ValueError, match=message):
         layer(jnp.ones((3, 8)), mask, context=jnp.ones((7, 8)))
+
+
+def test_a_mask_of_zeros_and_minus_infinity_is_told_apart():
+    with pytest.raises(TypeError, match=r"allowed is an array of float32; expected .*pass allowed == 0"):
+        Mask(allowed=jnp.where(pf.causal_mask(3), 0, -jnp.inf))

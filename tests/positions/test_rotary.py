@@ -187,7 +187,7 @@ LAYER = drawn(lambda sizes, key: pf.MultiHeadAttention(*sizes, key=key), (12, 4)
         (
             lambda: LAYER(X, scheme=pf.RotaryPositions()),
             ValueError,
-            r"d_k is 3; expected even .*, as columns go in pairs",
+            r"Of the 3 columns of a key, fraction=1\.0 turns 3; expected an even number above 0",
         ),
     ],
 )

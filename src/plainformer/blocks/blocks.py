@@ -177,6 +177,9 @@ class CrossBlock(Wiring):
     cross_norm: Norm = eqx.field(kw_only=True)
     cross_attention: MultiHeadAttention = eqx.field(kw_only=True)
 
+    def __check_init__(self):
+        check_each(Callable, cross_norm=self.cross_norm, cross_attention=self.cross_attention)
+
     @checked
     def connect(self, x: Rows, attend: Callable, read: Any, key: PRNGKeyArray | None = None) -> Rows:
         """Send tokens through attention, cross-attention and the network."""

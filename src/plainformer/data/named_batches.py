@@ -122,7 +122,7 @@ def num_targets(batch) -> Float[Array, ""]:
 def check_kind(batch, kind: Any) -> None:
     """Raise `TypeError` unless a batch has what one of this kind has, such as `MaskedBatch`."""
     asked = [name for name in kind._fields if name not in kind._field_defaults]
-    if not all(hasattr(batch, name) for name in [*asked, "counts"]):
+    if not all(hasattr(batch, name) for name in [*asked, "read", "targets", "counts"]):
         what = f"a tuple of {len(batch)}" if type(batch) is tuple else f"a {type(batch).__name__}"
         expected = f"pf.data.{kind.__name__}({', '.join(asked)})"
         raise TypeError(f"batch is {what}; expected one that names its arrays: {expected}.")

@@ -65,12 +65,7 @@ class RotaryPositions(PositionScheme):
     @classmethod
     def check(cls, config) -> None:
         """Raise `ValueError` unless the columns that turn are pairs."""
-        turned = int(config.rotary_fraction * config.key_width)
-        if turned % 2 or turned == 0:
-            raise ValueError(
-                f"Of the {config.key_width} columns of a key, rotary_fraction={config.rotary_fraction} turns {turned}; "
-                "expected an even number above 0, as columns turn in pairs. Change d_model, num_heads or d_k."
-            )
+        _num_turned(config.key_width, config.rotary_fraction, "rotary_fraction")
 
     @classmethod
     def made_for(cls, config, place: Place, *, key: PRNGKeyArray) -> "RotaryPositions":
@@ -82,6 +77,17 @@ class RotaryPositions(PositionScheme):
         self, rows: Float[Array, "*batch seq d_k"], positions: Integer[Array, "*#batch seq"] | None = None
     ) -> Float[Array, "*batch seq d_k"]:
         """Turn queries or keys by their positions; `None` counts from 0."""
-        turned, untouched = jnp.split(rows, [int(self.fraction * rows.shape[-1])], axis=-1)
+        turned, untouched = jnp.split(rows, [_num_turned(rows.shape[-1], self.fraction, "fraction")], axis=-1)
         turned = rotate_pairs(turned, positions_of(rows, positions), base=self.base)
         return jnp.concatenate([turned, untouched], axis=-1)
+
+
+def _num_turned(width: int, fraction: float, name: str) -> int:
+    """How many columns of a key turn; raise `ValueError` unless they are pairs."""
+    turned = int(fraction * width)
+    if turned % 2 or turned == 0:
+        raise ValueError(
+            f"Of the {width} columns of a key, {name}={fraction} turns {turned}; expected an even number above 0, as "
+            "columns turn in pairs. Change d_model, num_heads or d_k."
+        )
+    return turned
