@@ -99,7 +99,7 @@ def test_heads_of_ones_own(shared_figures):
 
 def test_heads_by_keyboard(shared_figures):
     figure = shared_figures("decoder_heads")
-    start = figure.state
+    start = figure.settled()
     figure.press(figure.root.get_by_role("radio", name="block 1, head 2"), "ArrowDown", "ArrowRight", "ArrowDown")
     assert (figure.state["layer"], figure.state["head"]) == (2, 2)
     figure.press(figure.root.get_by_role("listbox"), "End", "ArrowLeft")

@@ -166,7 +166,7 @@ def test_patches_are_drawn_with_keys(figure, model):
 
 
 def test_patches_are_hidden_by_tap_drag_and_keys(figure, model):
-    start = figure.state
+    start = figure.settled()
     patches = figure.root.locator(".lf-patch")
     patches.nth(6).click()
     assert figure.settled()["hidden"] == [6]
