@@ -45,10 +45,6 @@ def test_what_is_out_of_the_window_reaches_a_token_through_further_blocks_only()
     np.testing.assert_array_equal(reached(2), [0, 1, 2, 3, 4])
 
 
-def test_window_adds_what_its_scheme_adds():
-    scheme, x = pf.SinusoidalPositions(8), jnp.ones((3, 8))
-    window = Window(scheme, 2)
-    np.testing.assert_array_equal(window.embed(x), scheme.embed(x))
-    assert window.token_scale(8) == scheme.token_scale(8) > 1
+def test_window_is_at_least_one_token_wide():
     with pytest.raises(ValueError, match="width is 0; expected"):
-        Window(scheme, 0)
+        Window(pf.NoPositions(), 0)

@@ -82,14 +82,14 @@ def linear_attention(
     _check_rule(mask)
     q_seq, dtype = queries.shape[-2], values.dtype
     mask.check(q_seq, keys.shape[-2], queries.shape[:-2])
-    # Sums over a long text leave the range of 16 bits.
+    # Sums over a long text need more digits than 16 bits have.
     queries, keys = (positive_features(at_least_float32(rows)) for rows in (queries, keys))
     keys, values = (mask.without_unseen(rows, q_seq) for rows in (keys, at_least_float32(values)))
     values = _with_one(values)
     if not mask.causal:
         return _averaged(queries @ (keys.mT @ values)).astype(dtype)
     check_axes("keys", keys, "In causal order each query is a token of its own.", **{"*batch": None},
-               kv_seq=queries.shape[-2], d_k=None)  # fmt: skip
+               kv_seq=q_seq, d_k=None)  # fmt: skip
 
     def step(state, block):
         q, k, v = block

@@ -11,8 +11,8 @@ from plainformer.positions.positions import PositionScheme, near_keys, offsets
 class Window(PositionScheme):
     r"""A scheme for the blocks of a model whose tokens attend to near ones only: to those fewer than `width` away.
 
-    Beltagy et al. (2020), section 3.1; Jiang et al. (2023), section 2, for a model that does not look ahead. What the
-    scheme adds, turns and hides, this one does, too.
+    Beltagy et al. (2020), section 3.1; Jiang et al. (2023), section 2, for a model that does not look ahead. In a
+    block the scheme's turns, biases and hidden keys stay.
     """
 
     acts_on_scores = True
@@ -22,16 +22,6 @@ class Window(PositionScheme):
     @checked
     def __init__(self, scheme: PositionScheme, width: Positive):
         self.scheme, self.width = scheme, width
-
-    def token_scale(self, d_model: int) -> float:
-        """Return the scheme's factor."""
-        return self.scheme.token_scale(d_model)
-
-    def embed(
-        self, x: Float[Array, "*batch seq d_model"], positions: Integer[Array, "*#batch seq"] | None = None
-    ) -> Float[Array, "*batch seq d_model"]:
-        """Add to the token vectors what the scheme adds."""
-        return self.scheme.embed(x, positions)
 
     def rotate(
         self, rows: Float[Array, "*batch seq d_k"], positions: Integer[Array, "*#batch seq"] | None = None

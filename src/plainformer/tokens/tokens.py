@@ -16,31 +16,33 @@ from plainformer.data.lists import check_token_ids
 def normal(key: PRNGKeyArray, shape: tuple[int, ...], cut_at: float = math.inf) -> Float[Array, "..."]:
     """Draw independent standard normal numbers, anew where they are beyond `cut_at`.
 
-    They are the first of a longer row, whose length is a power of two, so that one compiled program serves many shapes:
-    a new model would wait half a second for each. The numbers are those that `jax.random` draws for the shape.
+    They are the first of a longer row, whose length is a power of two, because each shape would need a program of its
+    own, which takes longer to compile than to run. They are those that `jax.random` draws for the shape, as long as
+    `jax_threefry_partitionable` is on, as it is by default.
     """
     size = math.prod(shape)
     length = 1 << max(12, (size - 1).bit_length()) if size <= 1 << 20 else size
-    if cut_at == math.inf:
-        return jax.random.normal(key, (length,))[:size].reshape(shape)
-    return jax.random.truncated_normal(key, -cut_at, cut_at, (length,))[:size].reshape(shape)
+    is_cut = cut_at < math.inf
+    row = jax.random.truncated_normal(key, -cut_at, cut_at, (length,)) if is_cut else jax.random.normal(key, (length,))
+    return row[:size].reshape(shape)
 
 
 def glorot_normal(key: PRNGKeyArray, shape: tuple[int, ...]) -> Float[Array, "*batch d_in d_out"]:
-    """Draw matrices whose entries have the variance 2 / (d_in + d_out), and none beyond two standard deviations.
+    """Draw matrices whose entries have the variance 2 / (d_in + d_out).
 
-    Glorot and Bengio (2010), equation 12, with normal entries, as `jax.nn.initializers.glorot_normal` has them.
+    Glorot and Bengio (2010), equation 12, with entries of a normal distribution that is cut at twice its standard
+    deviation, as `jax.nn.initializers.glorot_normal` has them.
     """
     numbers = normal(key, shape, cut_at=2.0)
-    one = np.ones((), numbers.dtype)
-    std_of_cut = 0.87962566103423978  # the standard deviation of what is left of a standard normal distribution
-    return numbers * (np.sqrt(one * (2 / (shape[-2] + shape[-1]))) / (one * std_of_cut))
+    (*_, d_in, d_out), float_of = shape, numbers.dtype.type
+    std_of_cut = float_of(0.87962566103423978)  # of a standard normal distribution without what is beyond 2
+    return numbers * (np.sqrt(float_of(2 / (d_in + d_out))) / std_of_cut)
 
 
 def unit_variance(key: PRNGKeyArray, shape: tuple[int, int]) -> Float[Array, "d_in d_out"]:
     """Draw a matrix that keeps the variance of what it multiplies: normal entries of the variance 1 / d_in."""
     numbers = normal(key, shape)
-    return numbers * np.sqrt(np.ones((), numbers.dtype) / shape[0])
+    return numbers * np.sqrt(numbers.dtype.type(1 / shape[0]))
 
 
 @checked

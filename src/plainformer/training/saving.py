@@ -105,8 +105,9 @@ def _constants(model) -> list:
 
 
 def _same(one, other) -> bool:
-    """Whether two constants are equal, or functions of one name, such as one that each call of a class makes anew."""
-    return one == other or (callable(one) and getattr(one, "__qualname__", 0) == getattr(other, "__qualname__", 1))
+    """Whether two constants are equal, or functions of one kind and name, which each call of a class may make anew."""
+    kinds = [(type(each), getattr(each, "__qualname__", None)) for each in (one, other)]
+    return one == other or (callable(one) and kinds[0] == kinds[1])
 
 
 def _config_text(model) -> bytes:
