@@ -126,7 +126,7 @@ def write(model: pf.Seq2Seq, corpus: Corpus, seconds: float) -> Found:
     for name, write_all in writers.items():
         write_all()  # to compile
         start = time.process_time()
-        translations[name] = write_all()
+        translations[name] = [text.tokens for text in write_all()]
         times[name] = time.process_time() - start
     source, written = corpus.sources[ALIGNED], [model.config.start_token, *translations["beam"][ALIGNED]]
     target = jnp.asarray(written[: model.config.context_len])

@@ -2,7 +2,7 @@
 import { chart, ticksBetween } from "./chart.mjs";
 import { button, counted, format, frame, heat, html, note, panel, rowHead, slider, softmax, table } from "./common.mjs";
 
-const DISHES = ["bread", "soup", "rice"];
+const WORDS = ["lamp", "ball", "box"];
 const SHARES = [5 / 8, 2 / 8, 1 / 8];
 const RATES = [0.25, 0.5, 1, 2, 4, 6, 8, 16];
 const MOST = 40; // steps in the chart
@@ -36,8 +36,8 @@ export function mount(element) {
   const buttons = [button("One step", () => go(1)), button("Ten steps", () => go(10))];
   figure.controls.append(rate.node, ...buttons);
   const columns = ["came", "logit", "probability", "gradient"];
-  const cells = DISHES.map(() => columns.map((name) => html("td", { class: name === "gradient" ? "lf-cell" : null })));
-  const numbers = table("", ["dish", ...columns], DISHES.map((name, w) => [rowHead(name), cells[w]]));
+  const cells = WORDS.map(() => columns.map((name) => html("td", { class: name === "gradient" ? "lf-cell" : null })));
+  const numbers = table("", ["word", ...columns], WORDS.map((name, w) => [rowHead(name), cells[w]]));
   const drawing = chart();
   figure.stage.append(html("div", { class: "lf-panel lf-table", style: "flex-basis: 21rem" }, numbers,
     note("“gradient”: probability minus share. A step subtracts the learning rate times the gradient from each logit. " +

@@ -1,4 +1,4 @@
-"""The live figure of the primer: gradient descent."""
+"""The live figures of the primer: gradient descent, and a network with a hidden layer."""
 
 import math
 
@@ -11,6 +11,7 @@ import plainformer as pf
 # What every test over all figures changes: controls with keys (`test_widgets.py`).
 CHANGES = {
     "descent": [("Learning rate", "ArrowRight"), ("One step", "Enter"), ("Ten steps", "Space")],
+    "network": [("Hidden units", "ArrowRight"), ("Random start", "ArrowRight"), ("A hundred steps", "Enter")],
 }
 
 TARGETS = jnp.array([0, 0, 0, 0, 0, 1, 1, 2])
@@ -62,3 +63,63 @@ def test_descent_ends_where_its_chart_does(shared_figures):
         figure.press(figure.control("Ten steps"), "Enter")
     assert figure.state["steps"] == 40
     assert figure.control("One step").get_attribute("aria-disabled") == "true"
+
+
+SWITCHES = jnp.array([[0.0, 0.0], [0.0, 1.0], [1.0, 0.0], [1.0, 1.0]])
+IS_LIGHT = jnp.array([0, 1, 1, 0])
+NAMES = ("first", "firstBias", "second", "secondBias")
+
+
+def network(numbers, x):
+    first, first_bias, second, second_bias = numbers
+    return jax.nn.relu(x @ first + first_bias) @ second + second_bias
+
+
+def network_loss(numbers):
+    return pf.cross_entropy(network(numbers, SWITCHES), IS_LIGHT)
+
+
+def check_network(state):
+    numbers, losses = [jnp.array(state["begin"][name], jnp.float32) for name in NAMES], []
+    step = jax.jit(jax.value_and_grad(network_loss))
+    for _ in range(state["steps"]):
+        loss, slopes = step(numbers)
+        losses.append(loss)
+        numbers = [each - 0.3 * slope for each, slope in zip(numbers, slopes, strict=True)]
+    losses.append(network_loss(numbers))
+    np.testing.assert_allclose(state["losses"], losses, atol=1e-4)
+    for name, each in zip(NAMES, numbers, strict=True):
+        np.testing.assert_allclose(state["numbers"][name], each, atol=1e-4)
+    answers = jax.nn.softmax(network(numbers, SWITCHES))[:, 1]
+    np.testing.assert_allclose(state["answers"], answers, atol=1e-4)
+    assert state["right"] == ((answers > 0.5) == (IS_LIGHT == 1)).sum()
+
+
+def test_network_numbers_are_those_of_python(shared_figures):
+    figure = shared_figures("network")
+    check_network(figure.state)
+    for label in ("One step", "Ten steps", "A hundred steps"):
+        figure.press(figure.control(label), "Enter")
+        check_network(figure.state)
+    assert figure.state["steps"] == 111
+    figure.press(figure.control("Hidden units"), "End")
+    assert (figure.state["units"], figure.state["steps"]) == (16, 0)
+    for _ in range(5):
+        figure.press(figure.control("A hundred steps"), "Enter")
+    assert figure.state["steps"] == 400
+    assert figure.control("One step").get_attribute("aria-disabled") == "true"
+    check_network(figure.state)
+    assert figure.state["right"] == 4
+    assert "4 of 4 answers are right" in figure.summary
+
+
+def test_network_starts_differ_and_some_get_stuck(shared_figures):
+    figure = shared_figures("network")
+    right = []
+    for _ in range(12):
+        for _ in range(4):
+            figure.press(figure.control("A hundred steps"), "Enter")
+        right.append(figure.state["right"])
+        figure.press(figure.control("Random start"), "ArrowRight")
+    assert min(right) < 4
+    assert max(right) == 4

@@ -208,6 +208,21 @@ def test_multi30k_reads_all_pairs(module, tmp_path, monkeypatch):
     assert [arrays.inputs.shape for arrays in corpus.arrays(corpus.training[:1])] == [(1, 6)]  # a dog, and its start
 
 
+def test_multi30k_writes_with_a_model_as_it_is(module, monkeypatch):
+    multi30k = module("multi30k")
+    sizes = {"VOCAB_SIZE": 260, "CONTEXT_LEN": 9, "STACK": pf.StackConfig(d_model=12, num_layers=1, num_heads=2)}
+    for name, value in {**sizes, "ALIGNED": 1}.items():
+        monkeypatch.setattr(multi30k, name, value)
+    tokenizer = pf.BytePairEncoder.train("ab ab ab", 260, special=multi30k.SPECIAL)
+    source, target = tokenizer.encode("ab"), tokenizer.encode("ba")
+    corpus = multi30k.Corpus([], [[(source, target)]], [source, target], ["ba", "ab"], tokenizer)
+    found = multi30k.write(pf.Seq2Seq(corpus.config, key=jax.random.key(0)), corpus, 1.0)
+    assert found.validation_loss == pytest.approx(np.log(260), rel=0.3)
+    assert found.weights.shape[:2] == (1, 2)
+    assert found.weights.shape[-1] == len(target)
+    assert multi30k.bleu_of(found, corpus).keys() == found.times.keys() == {"greedy", "beam"}
+
+
 def test_multi30k_joins_weights_word_by_word(module, monkeypatch):
     multi30k = module("multi30k")
     monkeypatch.setattr(multi30k, "ALIGNED", 0)

@@ -66,9 +66,9 @@ def test_the_chapter_says_what_was_recorded(recorded):
     assert f"{np.median([one['apart'] for one in recorded['kinds']['skip']]):.3f} of 0.101" in text
     least, *_, most = sorted(distances[kind] for kind in ("volume_preserving", "network", "standard"))
     assert f"off by {least:.2f} to {most:.2f}" in text
-    assert f"the {recorded['opponents']['nothing moves']['error_1000']:.2f} of what never moves" in text
-    assert f"drifts by {lengths['volume_preserving']:.2f} in a thousand steps" in text
+    assert f"never moves has {recorded['opponents']['nothing moves']['error_1000']:.2f}" in text
+    assert f"drifts by {lengths['volume_preserving']:.2f} in the transformer that keeps volumes" in text
     assert f"by {lengths['standard']:.2f} in the standard one" in text
     *_, fourth, fifth = sorted(one["row"]["length_1000"] for one in recorded["kinds"]["standard"])
     assert fourth < 0.06
-    assert f"by {fifth:.2f} in the fifth" in text
+    assert f"at most 0.06, and the fifth has {fifth:.2f}" in text

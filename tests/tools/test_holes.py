@@ -43,6 +43,6 @@ def test_what_the_chapter_says_of_hidden_letters_was_recorded():
     (chapter,) = (MODELS.parent / "chapters").glob("*_encoder.md")
     text = re.sub(r"\s+", " ", chapter.read_text(encoding="utf-8"))
     names, things = recorded()["names"], recorded()["things"]
-    assert f"{things['weight']:.2f} of the weight is there" in text
+    assert f"head gives it {things['weight']:.2f} of its weight" in text
     assert f"one letter of each of {len(names['encoder'])} names" in text
     assert np.mean(names["5-gram"]) < np.mean(names["encoder"]) - 0.3

@@ -30,10 +30,10 @@ def test_what_the_chapter_says_of_reaches_is_so():
     mean = {kind: np.mean(powers, axis=0) for kind, powers in pf.data.load_record("reaches").items()}
     (chapter,) = (MODELS.parent / "chapters").glob("*_relations.md")
     text = " ".join(chapter.read_text(encoding="utf-8").split())
-    assert "40 steps back it is still ahead of the decoder" in text
+    assert "40 steps back this network is still ahead of the decoder" in text
     assert mean["rnn"][40] > mean["decoder"][40]
-    assert "decoder's is small, and does not fall" in text
+    assert "decoder's is small, but does not fall" in text
     assert mean["decoder"][1:].min() > -2
     assert abs(mean["decoder"][90] - mean["decoder"][10]) < 0.5
-    assert "what was measured is more" in text
+    assert "We measured more" in text
     assert math.log10(0.73) * 90 < mean["gru"][90] < mean["lstm"][90] < mean["rnn"][90]

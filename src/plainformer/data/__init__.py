@@ -21,6 +21,13 @@ from plainformer.data.numbers import number_splits as number_splits, number_word
 from plainformer.data.padding import pad_texts as pad_texts
 from plainformer.data.parallel import keep_short as keep_short, load_parallel as load_parallel, multi30k as multi30k
 from plainformer.data.stored import load_record as load_record
+from plainformer.data.stories import (
+    next_words as next_words,
+    possible_sentences as possible_sentences,
+    stories as stories,
+    word_kinds as word_kinds,
+    word_surprises as word_surprises,
+)
 from plainformer.data.text import (
     load_text as load_text,
     python_reference as python_reference,
