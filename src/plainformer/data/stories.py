@@ -51,13 +51,14 @@ def next_words(story: str) -> dict[str, float]:
         ValueError: if no story begins like this; the message names the first word that is impossible, and what may
             stand there.
     """
-    for said, world in _begun(story):
-        for place in range(len(said)):
-            possible = _next(said[:place], world)
-            if said[place] not in possible:
-                here, wanted = " ".join([*said[:place], said[place][:20]]), ", ".join(sorted(possible))
+    told = list(_begun(story))
+    for said, world in told:
+        for place, (word, chances) in enumerate(zip(said, _chances(said, world), strict=False)):
+            if word not in chances:
+                here, wanted = " ".join([*said[:place], word[:20]]), ", ".join(sorted(chances))
                 raise ValueError(f"No story goes on with {here!r} there; instead of its last word expected: {wanted}.")
-    return _next(said, world)
+    *_, following = _chances(*told[-1])  # the last sentence is unfinished, or empty
+    return following
 
 
 @checked
@@ -84,7 +85,11 @@ def possible_sentences(story: str) -> list[tuple[str, bool]]:
     Raises:
         ValueError: if the story does not begin with a full stop, or has no single space between its words.
     """
-    return [(" ".join(said), bool(_beginning_with(said, world))) for said, world in _begun(story) if said]
+    return [
+        (" ".join(said), any(words[: len(said)] == said for _, words in _whole(world)))
+        for said, world in _begun(story)
+        if said
+    ]
 
 
 @checked
@@ -118,28 +123,25 @@ def _begun(story: str) -> Iterator[Begun]:
     yield tuple(said), world
 
 
-def _beginning_with(said: tuple[str, ...], world: World) -> list[tuple[float, tuple[str, ...]]]:
-    """The sentences that begin with these words, full stop included, each with its probability."""
-    whole = ((probability, (*sentence.text.split(), ".")) for probability, sentence in sentences(world))
-    return [(probability, words) for probability, words in whole if words[: len(said)] == said]
+def _whole(world: World) -> list[tuple[float, tuple[str, ...]]]:
+    """The sentences that may come next, word by word, full stop included, each with its probability."""
+    return [(probability, (*sentence.text.split(), ".")) for probability, sentence in sentences(world)]
 
 
-def _next(said: tuple[str, ...], world: World) -> dict[str, float]:
-    """The probability of each word that may come after these words of a sentence."""
-    fitting = _beginning_with(said, world)
-    total, found = sum(probability for probability, _ in fitting), dict[str, float]()
-    for probability, words in fitting:
-        found[words[len(said)]] = found.get(words[len(said)], 0.0) + probability / total
-    return found
+def _chances(said: tuple[str, ...], world: World) -> Iterator[dict[str, float]]:
+    """The probability of each word that may come first, then after the first word that was said, and so on."""
+    fitting = _whole(world)
+    for place in range(len(said) + 1):
+        total, chances = sum(probability for probability, _ in fitting), dict[str, float]()
+        for probability, words in fitting:
+            chances[words[place]] = chances.get(words[place], 0.0) + probability / total
+        yield chances
+        fitting = [(probability, words) for probability, words in fitting if words[: place + 1] == said[: place + 1]]
 
 
 def _surprises(said: tuple[str, ...], world: World) -> Iterator[float]:
-    fitting, before = _beginning_with((), world), 1.0
-    for place, word in enumerate(said):
-        fitting = [(probability, words) for probability, words in fitting if words[place] == word]
-        now = sum(probability for probability, _ in fitting)
-        yield math.log(before / now) if fitting else math.inf
-        before = now
+    for word, chances in zip(said, _chances(said, world), strict=False):
+        yield math.log(1 / chances[word]) if word in chances else math.inf
 
 
 def _kinds(said: tuple[str, ...], world: World) -> list[str]:
