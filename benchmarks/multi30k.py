@@ -3,7 +3,7 @@
 2 + 2 layers, 4 heads, 192 wide, dropout and label smoothing of 0.1; all of Multi30k's pairs (Elliott et al., 2016) in
 4,000 tokens of our own byte-pair encoding, 64 in a batch; 2,000 steps. Each training has a process of its own, pinned
 to one core, and its CPU seconds count: with tracing and compiling, without imports. What is found goes to
-`build/benchmarks/multi30k.json`, too, from which chapter 09 takes its figures.
+`build/benchmarks/multi30k.json`, too, from which chapter 10 takes its figures.
 """
 
 import gzip
@@ -126,7 +126,7 @@ def write(model: pf.Seq2Seq, corpus: Corpus, seconds: float) -> Found:
     for name, write_all in writers.items():
         write_all()  # to compile
         start = time.process_time()
-        translations[name] = [text.tokens for text in write_all()]
+        translations[name] = [text.tokens[:-1] if text.stopped else text.tokens for text in write_all()]
         times[name] = time.process_time() - start
     source, written = corpus.sources[ALIGNED], [model.config.start_token, *translations["beam"][ALIGNED]]
     target = jnp.asarray(written[: model.config.context_len])
@@ -198,7 +198,7 @@ def samples(one: Found, corpus: Corpus) -> list[dict[str, str]]:
 
 
 def record(found: dict[str, list[Found]], scores: dict[str, list[dict]], corpus: Corpus, num_steps: int) -> None:
-    """Write what chapter 09 shows: the figures of all trainings, and the texts and weights of our first."""
+    """Write what chapter 10 shows: the figures of all trainings, and the texts and weights of our first."""
     result = {
         "steps": num_steps,
         "parameters": pf.count_parameters(pf.Seq2Seq(corpus.config, key=jax.random.key(0))),

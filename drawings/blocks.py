@@ -20,6 +20,20 @@ def residual() -> Picture:
     return arrow(picture, "f.right", "sum.top", bend="across")
 
 
+def network() -> Picture:
+    """From left to right: the two numbers a and b of a token; two hidden units, relu of a + b and relu of a + b − 1,
+    each with a line from a and from b; and the output, either, not both, with a line from each hidden unit.
+    """
+    token = column(box("a", "a", "stream", width=44), box("b", "b", "stream", width=44), gap=34)
+    hidden = column(
+        box("one", "relu(a + b)", "norm", width=140), box("two", "relu(a + b − 1)", "norm", width=140), gap=34
+    )
+    picture = row(token, hidden, box("out", "either, not both", "marked", width=140), gap=76)
+    for start, end in [("a", "one"), ("a", "two"), ("b", "one"), ("b", "two"), ("one", "out"), ("two", "out")]:
+        picture = arrow(picture, f"{start}.right", f"{end}.left")
+    return picture
+
+
 def block() -> Picture:
     """Two transformer blocks, read from the bottom to the top. The residual stream is a thick straight line. Pre-norm:
     a copy of the stream goes through a norm and then attention, and is added to the stream; then a copy goes through a

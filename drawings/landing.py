@@ -1,4 +1,4 @@
-"""The three pictures of the landing page: what stored models do, by `outcomes.json`, which `make models` writes."""
+"""The pictures of the landing page: what stored models do, and the staircase that leads to the best of them."""
 
 import functools
 import json
@@ -83,3 +83,32 @@ def reads() -> Picture:
     image = Picture(ink.width, ink.height, (*paper.marks, *ink.marks, *weights.marks)).named("image")
     picture = row(image, box("says", str(digit["says"]), "marked", size=34, width=58, height=58), gap=44)
     return arrow(picture, "image.right", "says.left")
+
+
+STEPS = {
+    "words": "how often each word comes",
+    "pairs": "one matrix",
+    "average": "an average of all words",
+    "head": "one head of attention",
+    "heads": "eight heads",
+    "block": "a block",
+    "stack": "four blocks",
+    "positions": "and positions",
+}
+
+
+def staircase() -> Picture:
+    """Eight bars, one below the other, nearly all shorter than the one above: how far the machine of this book is from
+    the best that is possible, in nats per word, as it gets one part after the other, from counting words to four
+    blocks with positions.
+    """
+    record = json.loads((Path(__file__).parents[1] / "models" / "staircase.json").read_text("utf-8"))
+    heights = {row: sum(each["above"] for each in found) / len(found) for row, found in record["rows"].items()}
+    lines = [_step(name, heights[row], heights["words"]) for row, name in STEPS.items()]
+    return column(*lines, gap=6, align=0)
+
+
+def _step(name: str, height: float, most: float) -> Picture:
+    label = words(name, SMALL)
+    bar = box("", "", "marked", width=max(4.0, 330 * height / most), height=18)
+    return row(space(190 - label.width), label, bar, words(f"{height:.2f}", SMALL, SOFT), gap=10)

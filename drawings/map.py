@@ -39,7 +39,7 @@ def _around(chapter: str, label: str, inside: Picture) -> Picture:
 
 def _block() -> Picture:
     heads = _around("03_multi_head", "heads", _part("02_self_attention", "attention"))
-    return _around("04_blocks", "block", heads)
+    return _around("05_depth", "depth", _around("04_blocks", "block", heads))
 
 
 def _joined(picture: Picture, *arrows: str) -> Picture:
@@ -50,29 +50,30 @@ def _joined(picture: Picture, *arrows: str) -> Picture:
 
 
 def wide() -> Picture:
-    """The whole machine from left to right: tokens, positions, and a block that holds heads that hold attention. Of
+    """The whole machine from left to right: tokens, positions, and a stack of
+    blocks that hold heads that hold attention. Of
     blocks are made an encoder, a decoder and a vision transformer; encoder and decoder together translate, a decoder
     alone writes. Beside it, what all of it costs, what it is related to, and motion as one more use.
     """
     models = column(
-        _part("08_encoder", "encoder", 86), _part("06_decoder", "decoder", 86), _part("10_vision", "vision", 86), gap=8
+        _part("09_encoder", "encoder", 86), _part("07_decoder", "decoder", 86), _part("11_vision", "vision", 86), gap=8
     )
-    uses = column(_part("09_seq2seq", "translation", 106), _part("07_generation", "writing", 106), gap=8)
+    uses = column(_part("10_seq2seq", "translation", 106), _part("08_generation", "writing", 106), gap=8)
     beside = column(
-        _part("11_efficiency", "costs", 96),
-        _part("12_relations", "relations", 96),
-        _part("13_dynamics", "motion", 96),
+        _part("12_efficiency", "costs", 96),
+        _part("13_relations", "relations", 96),
+        _part("14_dynamics", "motion", 96),
         gap=8,
     )
-    front = [_part("00_primer", "primer"), _part("01_tokens", "tokens"), _part("05_positions", "positions")]
+    front = [_part("00_primer", "primer"), _part("01_tokens", "tokens"), _part("06_positions", "positions")]
     uses = place(uses.width, models.height, [(uses, 0, 0)])
     return _joined(
         row(*front, _block(), models, uses, beside, gap=14),
         "tokens.right > positions.left",
-        "positions.right > blocks.left",
-        "blocks.right > encoder.left",
-        "blocks.right > decoder.left",
-        "blocks.right > vision.left",
+        "positions.right > depth.left",
+        "depth.right > encoder.left",
+        "depth.right > decoder.left",
+        "depth.right > vision.left",
         "encoder.right > seq2seq.left",
         "decoder.right.0.3 > seq2seq.left.0.8",
         "decoder.right.0.6 > generation.left",
@@ -80,22 +81,23 @@ def wide() -> Picture:
 
 
 def narrow() -> Picture:
-    """The whole machine from top to bottom: tokens, positions, and a block that holds heads that hold attention; below
+    """The whole machine from top to bottom: tokens, positions, and a stack of
+    blocks that hold heads that hold attention; below
     it encoder, decoder and vision transformer, then translating and writing, then costs, relations and motion.
     """
-    front = row(_part("00_primer", "primer"), _part("01_tokens", "tokens"), _part("05_positions", "positions"), gap=18)
-    models = row(_part("08_encoder", "encoder"), _part("06_decoder", "decoder"), _part("10_vision", "vision"), gap=14)
-    uses = row(_part("09_seq2seq", "translation"), _part("07_generation", "writing"), gap=14)
+    front = row(_part("00_primer", "primer"), _part("01_tokens", "tokens"), _part("06_positions", "positions"), gap=18)
+    models = row(_part("09_encoder", "encoder"), _part("07_decoder", "decoder"), _part("11_vision", "vision"), gap=14)
+    uses = row(_part("10_seq2seq", "translation"), _part("08_generation", "writing"), gap=14)
     beside = row(
-        _part("11_efficiency", "costs"), _part("12_relations", "relations"), _part("13_dynamics", "motion"), gap=14
+        _part("12_efficiency", "costs"), _part("13_relations", "relations"), _part("14_dynamics", "motion"), gap=14
     )
     return _joined(
         column(front, _block(), models, uses, beside, gap=20),
         "tokens.right > positions.left",
-        "positions.bottom > blocks.top",
-        "blocks.bottom > encoder.top",
-        "blocks.bottom > decoder.top",
-        "blocks.bottom > vision.top",
+        "positions.bottom > depth.top",
+        "depth.bottom > encoder.top",
+        "depth.bottom > decoder.top",
+        "depth.bottom > vision.top",
         "encoder.bottom > seq2seq.top",
         "decoder.bottom > seq2seq.top",
         "decoder.bottom > generation.top",

@@ -10,11 +10,11 @@ from book import ROOT
 import plainformer as pf
 from plainformer.data.parallel import ParallelSplits
 
-SEQ2SEQ = (ROOT / "chapters" / "09_seq2seq.md").read_text(encoding="utf-8")
+SEQ2SEQ = (ROOT / "chapters" / "10_seq2seq.md").read_text(encoding="utf-8")
 
 
 def test_the_program_for_captions_learns_to_translate(monkeypatch, capsys):
-    """Chapter 09: Multi30k has to be downloaded."""
+    """Chapter 10: Multi30k has to be downloaded."""
     (program,) = re.findall(r"^def learn_captions.*?(?=^```)", SEQ2SEQ, flags=re.DOTALL | re.MULTILINE)
     (calls,) = re.findall(r"(?<=\{code-cell\} ipython3\n)(?:# .*\n)+(?=```)", SEQ2SEQ)
     texts = [("ein Hund", "a dog"), ("eine Katze", "a cat"), ("der Hund und die Katze", "the dog and the cat")]
@@ -56,7 +56,7 @@ def test_what_the_chapter_says_of_captions_was_recorded():
 
 def test_what_the_chapter_says_of_tiny_shakespeare_was_recorded():
     results = (ROOT / "benchmarks" / "RESULTS.md").read_text(encoding="utf-8")
-    chapter = (ROOT / "chapters" / "06_decoder.md").read_text(encoding="utf-8")
+    chapter = (ROOT / "chapters" / "07_decoder.md").read_text(encoding="utf-8")
     ours = [float(loss) for loss in re.findall(r"^\| modern \| \d \| (\d\.\d+) \|", results, flags=re.MULTILINE)]
     counted = [float(loss) for loss in re.findall(r"^\| \d+-gram, counted \|  \| (\d\.\d+) \|", results, re.MULTILINE)]
     assert len(ours) == len(counted) == 3
@@ -65,7 +65,7 @@ def test_what_the_chapter_says_of_tiny_shakespeare_was_recorded():
 
 
 def test_what_chapter_06_draws_of_names_and_of_10_grams_is_on_the_cards():
-    chapter = (ROOT / "chapters" / "06_decoder.md").read_text(encoding="utf-8")
+    chapter = (ROOT / "chapters" / "07_decoder.md").read_text(encoding="utf-8")
     card = (ROOT / "models" / "things_decoder.md").read_text(encoding="utf-8")
     for variable, name in (("by_decoder", "decoder, seed 0"), ("by_counting", "10-gram")):
         (row,) = re.findall(rf"^\| {name} \|(.*) \|$", card, flags=re.MULTILINE)
@@ -77,7 +77,7 @@ def test_what_chapter_06_draws_of_names_and_of_10_grams_is_on_the_cards():
 
 
 def test_what_chapter_08_says_of_trainings_that_it_does_not_run_is_on_their_cards():
-    chapter = (ROOT / "chapters" / "08_encoder.md").read_text(encoding="utf-8")
+    chapter = (ROOT / "chapters" / "09_encoder.md").read_text(encoding="utf-8")
     card = (ROOT / "models" / "encoder_lines.md").read_text(encoding="utf-8")
     for kind in ("lines of one language", "lines of all languages", "single names"):
         rows = re.findall(rf"^\| {kind}, seed \d \| (\S+) \| (\S+)% \| (\S+)% \|$", card, flags=re.MULTILINE)

@@ -1,4 +1,4 @@
-// Where every head of the trained decoder looks (chapter 06), on the reader's own sentence; in a notebook, on weights of
+// Where every head of the trained decoder looks (chapter 07), on the reader's own sentence; in a notebook, on weights of
 // the reader's own: `given = { weights: [layer][head][n][m], tokens }`.
 import { clamp, format, frame, html, largest, onArrows, ranked, svg, times, title, visible, whenThemeChanges } from "./common.mjs";
 import { row } from "./engine/arrays.mjs";

@@ -1,4 +1,4 @@
-// A rigid body that turns, followed by the implicit midpoint rule and by a trained model, in three dimensions (chapter 13).
+// A rigid body that turns, followed by the implicit midpoint rule and by a trained model, in three dimensions (chapter 14).
 // `dynamics.json` holds the weights of the book's own models; tools/models/dynamics_figure.py writes it.
 import {
   add, capital, choice, clamp, dot, format, frame, html, matmul, note, onArrows, onDrag, panel, rowHead, scaled, slider, softmax, stroke,

@@ -1,5 +1,6 @@
-// The whole machine (chapter 06): every array of a decoder between the reader's text and the next letter, as the package
-// names them. `machine_boxes.mjs` says what each box is; this module draws, follows and opens them.
+// The whole machine (chapter 07): every array of a decoder between the reader's text and the next token, as the package
+// names them. `machine_boxes.mjs` says what each box is; this module draws, follows and opens them. The page may say which
+// boxes are lit, those that the reader has built so far; the others are grey.
 import {
   button, choice, format, frame, html, isCalm, largest, note, ranked, stroke, svg, times, title, uniqueId, whenThemeChanges,
 } from "./common.mjs";
@@ -12,8 +13,9 @@ import { letterOf, lastTokens, typing } from "./texts.mjs";
 
 const MOST = 64; // tokens that are read: rows of a heat map that can still be told apart
 const BEAT = 850; // milliseconds at each box while it plays
-const EXPECTED = 5; // letters among those that may come next
-const START = { text: "The function re", token: null, block: 1, open: "weights", head: 0, column: null };
+const EXPECTED = 5; // tokens among those that may come next
+const START = { token: null, block: 1, open: "weights", head: 0, column: null };
+const TEXTS = { letter: "The function re", word: ". Anna takes the lamp . Anna goes to the garden . where is the lamp ?" };
 
 /** A line in which `_{…}` stands lower and `^{…}` higher. */
 const formula = (words) => words.split(/([_^]\{.*?\})/).map((part) => {
@@ -128,14 +130,15 @@ function drawing(onopen) {
       width: `${width + 8}px`, height: `${height + 8}px` });
   }
 
-  /** Mark the open box, what comes after it, and the row of the token that is followed. */
-  function follow(boxes, opened, share, rows) {
+  /** Mark the open box, what comes after it, what is not lit, and the row of the token that is followed. */
+  function follow(boxes, opened, share, rows, lit) {
     node.style.setProperty("--row", share);
     node.style.setProperty("--rows", rows);
     const place = boxes.findIndex(({ key }) => key === opened);
     boxes.forEach(({ key }, i) => {
       shown[key].node.setAttribute("aria-pressed", key === opened);
       shown[key].node.classList.toggle("lf-later", i > place);
+      shown[key].node.classList.toggle("lf-unlit", lit.length > 0 && !lit.includes(stemOf(key)));
     });
     wire(boxes, opened);
   }
@@ -217,10 +220,10 @@ function sizesOf(box, matrices) {
   return { 1: [columns], 2: [rows, columns], 3: [matrices.length, rows, columns] }[box.axes.length];
 }
 
-/** The likeliest next letters as bars, and the button that adds the first to the text. */
-function forecast(onadd) {
+/** The likeliest next tokens as bars, and the button that adds the first to the text. */
+function forecast(onadd, unit) {
   const table = letterBars({ count: EXPECTED, colour: "var(--lf-marked)", barFirst: true });
-  const node = html("div", { class: "lf-forecast" }, table.node, button("Add the likeliest letter", onadd));
+  const node = html("div", { class: "lf-forecast" }, table.node, button(`Add the likeliest ${unit}`, onadd));
   const show = (before, expected, came) =>
     table.show(`What comes after “${before}”?`, expected, expected.findIndex(([letter]) => letter === came));
   return { node, show };
@@ -263,7 +266,7 @@ function report({ state, read, box, matrices, token, expected, before }) {
 }
 
 /** The parts of the figure, and how they hang together; `act` says what each does. */
-function partsOf({ controls, stage }, text, act, given) {
+function partsOf({ controls, stage }, text, act, { given, unit }) {
   const letters = strip({ label: "Token to follow", onchoose: (token) => act.set({ token, column: null }) });
   const machine = drawing(act.choose);
   const buttons = [button("Step", () => path.step()), button("Play", () => path.play())];
@@ -273,7 +276,7 @@ function partsOf({ controls, stage }, text, act, given) {
   } });
   const inside = openBox({ steps: buttons, given, onpick: (token, column) => act.set({ token, column }),
     onhead: (head) => act.set({ head, column: null }) });
-  const next = forecast(act.write);
+  const next = forecast(act.write, unit);
   controls.append(text.node, letters.node);
   stage.append(html("div", { class: "lf-panel lf-drawn" }, machine.node, next.node), inside.node);
   return { letters, machine, path, inside, next };
@@ -284,8 +287,10 @@ class Machine {
   constructor(element, model, { label, given }) {
     const { stack, ...rest } = model.config;
     const { tokenizer } = model;
-    const start = { ...START, block: Math.min(START.block, stack.num_layers - 1) };
-    Object.assign(this, { element, tokenizer, config: { ...rest, ...stack }, state: start, boxes: [] });
+    const unit = tokenizer.separator ? "word" : "letter";
+    const lit = (element.closest("[data-lit]")?.dataset.lit ?? "").split(" ").filter(Boolean);
+    const start = { ...START, text: TEXTS[unit], open: lit.at(-1) ?? START.open, block: Math.min(START.block, stack.num_layers - 1) };
+    Object.assign(this, { element, tokenizer, lit, config: { ...rest, ...stack }, state: start, boxes: [] });
     this.vocabulary = tokenizer.tokens.map((_, id) => letterOf(tokenizer, id));
     this.figure = frame(element, { label, reset: () => { this.path.forget(); this.text.again(start); } });
     this.text = typing(this.figure, { settings: (change) => (this.state = { ...this.state, ...change }), typed: { token: null },
@@ -293,17 +298,18 @@ class Machine {
       show: (arrays, text) => this.take(arrays, text) });
     Object.assign(this, partsOf(this.figure, this.text, { write: () => this.write(), choose: (box) => this.choose(box),
       set: (change) => { Object.assign(this.state, change); this.render(); },
-      walk: { keys: () => this.boxes.map(({ key }) => key), openedKey: () => this.state.open, open: (key) => this.open({ open: key }) } }, given));
+      walk: { keys: () => this.boxes.map(({ key }) => key), openedKey: () => this.state.open, open: (key) => this.open({ open: key }) } }, { given, unit }));
     this.started = this.text.again(start);
   }
 
-  /** Add the likeliest letter that is no special token. */
+  /** Add the likeliest token that is no special one. */
   write() {
     const { read, found, tokenizer, state } = this;
     if (read?.text !== state.text) return; // it is still reading
     const special = Object.keys(tokenizer.special).length;
-    const letter = ranked(row(found.probabilities, read.ids.length - 1)).find((id) => id >= special);
-    this.text.type({ text: state.text + tokenizer.tokens[letter], token: null });
+    const best = ranked(row(found.probabilities, read.ids.length - 1)).find((id) => id >= special);
+    const between = state.text && !/\s$/.test(state.text) ? tokenizer.separator : "";
+    this.text.type({ text: state.text + between + tokenizer.tokens[best], token: null });
   }
 
   take(arrays, text) {
@@ -341,7 +347,7 @@ class Machine {
   }
 
   render() {
-    const { found, read, state, config, tokenizer, machine, boxes } = this;
+    const { found, read, state, config, tokenizer, machine, boxes, lit } = this;
     if (!found) return;
     const token = Math.min(state.token ?? Infinity, read.ids.length - 1);
     const { box } = machine.shown[state.open];
@@ -349,9 +355,9 @@ class Machine {
     const columns = { vocab_size: this.vocabulary, seq: read.letters }[box.axes.at(-1)];
     const chances = row(found.probabilities, token);
     const expected = ranked(chances).slice(0, EXPECTED).map((id) => [letterOf(tokenizer, id), chances[id]]);
-    const before = read.letters.slice(Math.max(0, token - 11), token + 1).join("");
+    const before = read.letters.slice(Math.max(0, token - 11), token + 1).join(tokenizer.separator);
     this.letters.show(read.letters, token);
-    machine.follow(boxes, state.open, token / read.ids.length, read.ids.length);
+    machine.follow(boxes, state.open, token / read.ids.length, read.ids.length, lit);
     this.inside.show({ box, config, matrices, state, letters: read.letters, columns, token });
     this.next.show(before, expected, read.letters[token + 1]);
     this.figure.publish(...report({ state, read, box, matrices, token, expected, before }));
@@ -359,7 +365,7 @@ class Machine {
 }
 
 export async function mount(element, given = null) {
-  const label = "every array of the trained decoder, from a text to its next letter";
+  const label = "every array of the trained decoder, from a text to its next token";
   const machine = new Machine(element, await startModel(element, { label, given }), { label, given });
   new ResizeObserver(() => { if (machine.found) machine.machine.wire(machine.boxes, machine.state.open, true); }).observe(machine.machine.node);
   whenThemeChanges(() => machine.draw());

@@ -36,7 +36,7 @@ const networkLink = (config) => (gated(config) ? ["04_blocks.html#equation-eq-bl
 
 const BEFORE = [
   { key: "ids", label: "ids", name: "ids", kind: "plain", values: ofModel("ids"), axes: ["seq"],
-    rule: () => "s_{n} is the number of letter n in the vocabulary", file: "tokens/vocabulary.py",
+    rule: () => "s_{n} is the number of token n in the vocabulary", file: "tokens/vocabulary.py",
     code: () => "number = self._ids.get(token, unknown)",
     link: ["01_tokens.html#equation-eq-tokens-vocabulary", "Words and their numbers"] },
   { key: "embedding", label: "embedding", name: "embedding", kind: "weights", values: ofModel("stack.input"), axes: ["seq", "d_model"],
@@ -52,7 +52,7 @@ const INSIDE = [
   projected("keys", "K", "keys = self.key_norm(split_heads(self.key(context), self.num_kv_heads))"),
   projected("values", "V", 'return see("values", split_heads(self.value(context), self.num_kv_heads))'),
   { key: "scores", label: "scores", name: "scores", kind: "plain", values: inBlock("attention.scores"), axes: ["heads", "seq", "seq"],
-    rule: () => "S_{h} = Q_{h} K_{h}^{T} / √d_{k}, here before the mask", file: "attention/self_attention.py",
+    rule: ({ position_scheme: scheme }) => `S_{h} = Q_{h} K_{h}^{T} / √d_{k}${scheme === "alibi" ? " − m_{h} |n − m|, less with every step of distance" : ""}, here before the mask`, file: "attention/self_attention.py",
     code: () => "scores = dot_product_scores(queries * jnp.asarray(scale, queries.dtype), keys)",
     link: ["02_self_attention.html#sec-self-attention-scale", "Why divide by the root of d_k"] },
   { key: "weights", label: "weights", name: "weights", kind: "plain", values: inBlock("attention.weights"), limit: 1, axes: ["heads", "seq", "seq"],
@@ -82,20 +82,20 @@ const INSIDE = [
 
 /** A block that is shut: what leaves it. */
 const SHUT = { key: "block", kind: "weights", values: inBlock("output"), axes: ["seq", "d_model"],
-  rule: () => "X^{(ℓ)} = Block_{ℓ}(X^{(ℓ−1)}): what the stream holds when it leaves this block", file: "models/stack.py",
+  rule: () => "X^{(ℓ)} = Block_{ℓ}(X^{(ℓ−1)}): what the stream holds when it leaves this block", file: "models/depth.py",
   code: () => "x = named(name, block)(x, mask, scheme=self.scheme_of_blocks, key=key, **reading)", link: ["04_blocks.html#sec-blocks-block", "The block"] };
 
 const AFTER = [
   aNorm("final", "final norm", "final norm", ofModel("stack.final_norm.output"), "X^{(L)}, normalised"),
   { key: "logits", label: "logits", name: "logits", kind: "weights", values: ofModel("returned"), axes: ["seq", "vocab_size"],
-    rule: (config) => (config.tied_embedding ? "o = Norm(X^{(L)}) E^{T}: each row compared with the row of every letter"
-      : "o = Norm(X^{(L)}) W + b: a number for every letter"), file: "models/decoder.py",
+    rule: (config) => (config.tied_embedding ? "o = Norm(X^{(L)}) E^{T}: each row compared with the row of every token"
+      : `o = Norm(X^{(L)}) W${config.output_bias ? " + b" : ""}: a number for every token`), file: "models/decoder.py",
     code: () => "return linear(x, self.embedding.weight.T) if self.output is None else self.output(x)",
-    link: ["06_decoder.html#equation-eq-decoder-model", "The model"] },
+    link: ["07_decoder.html#equation-eq-decoder-model", "The model"] },
   { key: "probabilities", label: "softmax", name: "softmax", kind: "marked", values: ofModel("probabilities"), limit: 1, axes: ["seq", "vocab_size"],
     rule: () => "p(w | s_{0}, …, s_{n}) = softmax(o_{n})_{w}: what comes next?", file: "generation/sampling.py",
     code: () => "return jax.nn.softmax(adjusted(at_least_float32(logits), min(temperature, FLOAT32_MAX), top_k, top_p))",
-    link: ["07_generation.html#equation-eq-generation-temperature", "Temperature"] },
+    link: ["08_generation.html#equation-eq-generation-temperature", "Temperature"] },
 ];
 
 /** The boxes of a model in the order in which it computes, with block `open` from the inside. */

@@ -1,4 +1,4 @@
-// Four ways to tell attention where the tokens stand (chapter 05): the reader's sentence, a query at n, a key at m.
+// Four ways to tell attention where the tokens stand (chapter 06): the reader's sentence, a query at n, a key at m.
 import {
   bindTo, capital, choice, clamp, dot, format, frame, html, note, panel, playButton, slider, stroke, svg, textField, times, title, uniqueId, wideNote,
 } from "./common.mjs";

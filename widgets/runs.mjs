@@ -1,4 +1,4 @@
-// Training runs of chapter 04, replayed: twelve blocks, pre- and post-norm, with and without warm-up. `runs.json` holds the
+// Training runs of chapter 05, replayed: twelve blocks, pre- and post-norm, with and without warm-up. `runs.json` holds the
 // losses that were recorded (models/blocks.json); tools/models/runs_figure.py writes it.
 import { chart } from "./chart.mjs";
 import { button, checkbox, choice, format, frame, isCalm, mean, note, slider, stored, wide } from "./common.mjs";

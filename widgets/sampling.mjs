@@ -1,4 +1,4 @@
-// Writing with the book's own model (chapter 07): the next letter's distribution as temperature, top-k and top-p make it,
+// Writing with the book's own model (chapter 08): the next letter's distribution as temperature, top-k and top-p make it,
 // letter by letter or at full speed; the tree of a beam search; and what the key–value caches hold meanwhile.
 import { beamView } from "./beam.mjs";
 import { cacheView } from "./caches.mjs";

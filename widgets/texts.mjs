@@ -41,10 +41,11 @@ export function lastTokens({ tokenizer, config }, text, most) {
   const ids = [...start, ...known.slice(-room)];
   const strangers = tokenizer.strangers(text).length;
   const others = tokenizer.special[tokenizer.unknown] === undefined ? "left out" : "read as □, the token for all others";
+  const [part, one] = tokenizer.separator ? ["word", "word"] : ["character", "letter"];
   const said = [
-    strangers ? `${strangers === 1 ? "One character is" : `${strangers} characters are`} not in the model's vocabulary and ${others}.` : "",
-    known.length > room ? `Of ${known.length} letters the last ${room} are read.` : "",
-    ids.length ? "" : "There is nothing to read yet: type a letter.",
+    strangers ? `${strangers === 1 ? `One ${part} is` : `${strangers} ${part}s are`} not in the model's vocabulary and ${others}.` : "",
+    known.length > room ? `Of ${known.length} ${one}s the last ${room} are read.` : "",
+    ids.length ? "" : `There is nothing to read yet: type a ${one}.`,
   ].filter(Boolean).join(" ");
   return { ids, said, letters: ids.map((id) => letterOf(tokenizer, id)) };
 }

@@ -4,10 +4,12 @@
     :name: fig-attention
     :alt: what a sighted reader sees, in words
     :model: decoder
+    :lit: ids embedding
 
     The caption, then perhaps further paragraphs.
     ```
 
+`:lit:` names the parts of the machine that the reader has built so far; the last of them is open.
 `:model:` names the stored model that the figure runs, if it runs one; the reader fetches it with the first use. Further
 names, each after a blank, are models that it can be switched to.
 
@@ -41,6 +43,7 @@ class LiveFigure(SphinxDirective):
     has_content = True
     option_spec: ClassVar[dict] = {
         "alt": directives.unchanged_required,
+        "lit": directives.unchanged_required,
         "model": directives.unchanged_required,
         "name": directives.unchanged,
     }
@@ -86,6 +89,8 @@ class LiveFigure(SphinxDirective):
             sizes.append(str(file.stat().st_size))
             versions.append(hashlib.sha256(file.read_bytes()).hexdigest()[:8])
         told = {"model": names, "bytes": sizes, "version": versions}
+        if "lit" in self.options:
+            told["lit"] = self.options["lit"].split()
         return "".join(f' data-{key}="{" ".join(each)}"' for key, each in told.items()) if names else ""
 
 

@@ -29,13 +29,13 @@ from plainformer.attention.multi_head import (
     multi_head_concat as multi_head_concat, multi_head_sum as multi_head_sum, split_heads as split_heads,
     merge_heads as merge_heads, MultiHeadAttention as MultiHeadAttention)
 from plainformer.attention.rollout import attention_rollout as attention_rollout, class_attention as class_attention
-# Blocks (04)
+# Blocks (04, 05)
 from plainformer.blocks.layers import (
     standardise as standardise, LayerNorm as LayerNorm, RMSNorm as RMSNorm, FeedForward as FeedForward,
     SwiGLU as SwiGLU, dropout as dropout)
 from plainformer.blocks.blocks import pre_norm as pre_norm, post_norm as post_norm, Block as Block
 from plainformer.models.config import StackConfig as StackConfig, make_block as make_block
-# Positions (05)
+# Positions (06)
 from plainformer.positions.positions import (
     PositionScheme as PositionScheme, NoPositions as NoPositions, LearnedPositions as LearnedPositions)
 from plainformer.positions.sinusoidal import (
@@ -45,7 +45,7 @@ from plainformer.positions.rotary import rotate_pairs as rotate_pairs, RotaryPos
 from plainformer.positions.relative import relative_buckets as relative_buckets, RelativePositions as RelativePositions
 from plainformer.positions.alibi import alibi_slopes as alibi_slopes, AlibiPositions as AlibiPositions
 from plainformer.positions.grid import sinusoidal_positions_2d as sinusoidal_positions_2d
-# Models (06 to 10), and texts that they write
+# Models (07 to 11), and texts that they write
 from plainformer.models.decoder import Decoder as Decoder, DecoderConfig as DecoderConfig
 from plainformer.models.accounting import count_parameters as count_parameters, training_flops as training_flops
 from plainformer.models.encoder import Encoder as Encoder, EncoderConfig as EncoderConfig

@@ -1,4 +1,4 @@
-"""Chapter 07, the cache: where keys and values lie, who may attend to what, and that nothing else changes."""
+"""Chapter 08, the cache: where keys and values lie, who may attend to what, and that nothing else changes."""
 
 import functools
 

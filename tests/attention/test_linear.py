@@ -1,4 +1,4 @@
-"""Chapter 11: attention without the softmax, as weights, as sums, and token by token."""
+"""Chapter 12: attention without the softmax, as weights, as sums, and token by token."""
 
 import jax
 import jax.numpy as jnp

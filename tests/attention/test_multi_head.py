@@ -1,4 +1,4 @@
-"""Chapter 03: heads as a sum, as a concatenation and as one layer; grouped heads; cross-attention."""
+"""Chapter 03: heads as a sum, as a concatenation and as one layer; cross-attention (10); grouped heads (12)."""
 
 import equinox as eqx
 import jax
@@ -81,7 +81,7 @@ def test_multi_head_attention_equals_the_concatenation_form():
     np.testing.assert_allclose(call(layer, X), multi_head_concat(X, *cut, output_weights), rtol=1e-5, atol=1e-5)
 
 
-@pytest.mark.equation("eq-multi-head-layer", "eq-multi-head-grouped")
+@pytest.mark.equation("eq-multi-head-layer", "eq-efficiency-grouped")
 @pytest.mark.parametrize("num_kv_heads", [None, 1, 2, 4])
 @pytest.mark.parametrize("use_bias", [False, True])
 def test_multi_head_attention_agrees_with_a_loop_in_float64(num_kv_heads, use_bias):
@@ -92,7 +92,7 @@ def test_multi_head_attention_agrees_with_a_loop_in_float64(num_kv_heads, use_bi
     np.testing.assert_allclose(call(layer, X, MASK, context=CONTEXT), expected, rtol=1e-4, atol=1e-5)
 
 
-@pytest.mark.equation("eq-multi-head-grouped")
+@pytest.mark.equation("eq-efficiency-grouped")
 def test_multi_head_attention_grouped_heads_share_in_order():
     grouped, full = new_layer(4, num_kv_heads=2), new_layer(4)
     repeated = [
@@ -178,7 +178,7 @@ def test_multi_head_attention_has_as_many_parameters_whatever_the_number_of_head
         assert sum(w.size for w in jax.tree.leaves(new_layer(num_heads))) == 4 * D_MODEL**2
 
 
-@pytest.mark.equation("eq-multi-head-layer", "eq-multi-head-grouped")
+@pytest.mark.equation("eq-multi-head-layer", "eq-efficiency-grouped")
 @pytest.mark.parametrize("masks", ["one for all", "one for each", "some shared"])
 def test_multi_head_attention_of_a_batch_is_each_text_alone(masks):
     layer, batch = new_layer(4, num_kv_heads=2, use_bias=True), (2, 3)

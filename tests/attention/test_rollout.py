@@ -1,4 +1,4 @@
-"""Chapter 10, where a model looks: attention followed through layers, and laid over the patches of an image."""
+"""Chapter 11, where a model looks: attention followed through layers, and laid over the patches of an image."""
 
 import functools
 

@@ -159,7 +159,7 @@ def test_transformer_block_ignores_padding(norm_placement):
     np.testing.assert_allclose(output[:SEQ], block(X, context=CONTEXT), rtol=1e-4, atol=1e-5)
 
 
-@pytest.mark.equation("eq-blocks-block", "eq-blocks-dropout")
+@pytest.mark.equation("eq-blocks-block", "eq-depth-dropout")
 def test_transformer_block_without_key_or_rate_drops_nothing():
     block, plain = block_of(dropout_rate=0.5), block_of()
     np.testing.assert_array_equal(block(X), plain(X))
@@ -168,7 +168,7 @@ def test_transformer_block_without_key_or_rate_drops_nothing():
     np.testing.assert_array_equal(block(X, key=KEY), block(X, key=KEY))
 
 
-@pytest.mark.equation("eq-blocks-dropout")
+@pytest.mark.equation("eq-depth-dropout")
 def test_transformer_block_drops_each_sublayer_by_a_mask_of_its_own():
     wide = 40
     block = new_block(4, d_model=wide, cross_attention=True, dropout_rate=0.5)
@@ -187,7 +187,7 @@ def test_transformer_block_drops_each_sublayer_by_a_mask_of_its_own():
             assert abs((mask == other).mean() - 0.5) < 0.05
 
 
-@pytest.mark.equation("eq-blocks-dropout")
+@pytest.mark.equation("eq-depth-dropout")
 def test_transformer_block_dropout_keeps_the_mean_of_what_the_last_sublayer_adds():
     block = silenced(block_of(dropout_rate=0.25))
     block = eqx.tree_at(lambda m: m.feed_forward.down.bias, block, jnp.arange(D_MODEL, dtype=float))

@@ -202,7 +202,7 @@ def test_layers_take_a_batch_of_any_rank_and_a_single_vector(name):
     np.testing.assert_allclose(together, jax.vmap(jax.vmap(layer))(batch), **CLOSE)
 
 
-@pytest.mark.equation("eq-blocks-dropout")
+@pytest.mark.equation("eq-depth-dropout")
 def test_dropout_keeps_the_mean_and_drops_at_the_rate():
     threes = jnp.full((40, 50, 60), 3.0)
     for rate in (0.1, 0.5, 0.9):
@@ -213,13 +213,13 @@ def test_dropout_keeps_the_mean_and_drops_at_the_rate():
         assert abs(dropped.mean() - 3) < 0.05
 
 
-@pytest.mark.equation("eq-blocks-dropout")
+@pytest.mark.equation("eq-depth-dropout")
 def test_dropout_is_off_without_a_key_or_a_rate():
     np.testing.assert_array_equal(pf.dropout(X, 0.5), X)
     np.testing.assert_array_equal(pf.dropout(X, 0.0, key=KEY), X)
 
 
-@pytest.mark.equation("eq-blocks-dropout")
+@pytest.mark.equation("eq-depth-dropout")
 def test_dropout_lets_the_gradient_pass_where_it_lets_the_entry_pass():
     gradient = jax.grad(lambda x: pf.dropout(x, 0.25, key=KEY).sum())(X)
     np.testing.assert_allclose(gradient, np.where(pf.dropout(X, 0.25, key=KEY) == 0, 0, 4 / 3), rtol=1e-6)

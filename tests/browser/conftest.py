@@ -278,11 +278,12 @@ class Figure:
 
 @pytest.fixture(scope="session")
 def figure_page():
-    """A function that names the first page which shows a given live figure."""
+    """A function that names the first page which shows a given live figure, with all its parts lit."""
 
     def find(name: str) -> str:
         for path in pages():
-            if (SITE / path).is_file() and f'data-widget="{name}"' in (SITE / path).read_text("utf-8"):
+            whole = rf'data-widget="{name}"(?![^>]*data-lit)'
+            if (SITE / path).is_file() and re.search(whole, (SITE / path).read_text("utf-8")):
                 return path
         return pytest.fail(f"No page of the built site shows the live figure {name}.", pytrace=False)
 

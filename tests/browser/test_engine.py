@@ -14,7 +14,7 @@ import plainformer as pf
 RANDOM = np.random.default_rng(0)
 RUNS = 20
 TOLERANCE = 1e-4
-DECODERS = ["decoder", "date_decoder", "things_decoder"]
+DECODERS = ["decoder", "date_decoder", "things_decoder", "stories"]
 ENCODERS = ["encoder", "things_encoder"]
 TRANSLATORS = ["seq2seq", "numbers"]
 

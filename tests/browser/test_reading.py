@@ -144,7 +144,7 @@ def test_map_folds_on_a_phone_and_leads_on(open_page):
     link = fold.locator("a", has_text="encoder")
     assert link.bounding_box()["height"] >= 24
     link.click()
-    page.wait_for_url("**/chapters/08_encoder.html")
+    page.wait_for_url("**/chapters/09_encoder.html")
 
 
 # --- cards -------------------------------------------------------------------------------------------------------

@@ -177,9 +177,9 @@ def test_article_reads_without_javascript(browser, site):
 
 # What a reader types, and where one of the first three results must lead.
 QUERIES = {
-    "rotary": "chapters/05_positions.html#rotary",
-    "RoPE": "chapters/05_positions.html#rotary",
-    "KV cache": "chapters/07_generation.html#the-cache",
+    "rotary": "chapters/06_positions.html#rotary",
+    "RoPE": "chapters/06_positions.html#rotary",
+    "KV cache": "chapters/08_generation.html#the-cache",
     "kv": "glossary.html#term-keyvalue-cache",
     "layer norm": "glossary.html#term-layer-normalisation",
     "LN": "glossary.html#term-layer-normalisation",

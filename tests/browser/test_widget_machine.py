@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 import plainformer as pf
+from tests.browser.conftest import LAID_OUT, Figure
 from tests.browser.hostile import type_each
 
 # What every test over all figures changes: controls with keys (`test_widgets.py`).
@@ -284,3 +285,39 @@ def test_start_says_what_went_wrong_and_tries_again(browser, site, figure_page):
     state = json.loads(root.get_attribute("data-state"))
     assert "".join(state["letters"]) == "The␣function␣re"
     context.close()
+
+
+STORY = ". Ben is in the cellar . where is Ben ?"
+SO_FAR = {
+    "01_tokens": ("embedding", {"ids", "embedding"}),
+    "04_blocks": ("hidden", {"ids", "embedding", *IN_BLOCK}),
+    "06_positions": ("scores", {"ids", "embedding", *IN_BLOCK, "block0", "block2", "block3"}),
+}
+
+
+@pytest.mark.parametrize("chapter", SO_FAR)
+def test_machine_so_far_lights_what_is_built_and_reads_words(open_page, chapter):
+    """What is lit, what is open, that words are read, and that the numbers are those of Python."""
+    opened, lit = SO_FAR[chapter]
+    figure = Figure(open_page(f"chapters/{chapter}.html"), "machine")
+    figure.page.add_style_tag(content=LAID_OUT)
+    figure.root.scroll_into_view_if_needed()
+    figure.start()
+    boxes = figure.root.locator(".lf-box")
+    found = {box.get_attribute("data-box") for box in boxes.all() if "lf-unlit" not in box.get_attribute("class")}
+    assert found == lit
+    assert figure.settled()["open"] == opened
+    model, words = pf.load_pretrained("stories")
+    (state,) = figure.page.evaluate(SHOW, [STORY, 2, [opened], 1])
+    assert state["letters"] == STORY.split()
+    ids = jnp.asarray(words.encode(STORY))
+    assert state["ids"] == ids.tolist()
+    _, seen = pf.look(model, ids)
+    within = {"hidden": "feed_forward.hidden", "scores": "attention.scores"}
+    array = seen["stack.input"] if opened == "embedding" else seen[f"stack.blocks.2.{within[opened]}"]
+    wanted = array[1, -1] if opened == "scores" else array[-1]
+    np.testing.assert_allclose(state["row"], wanted, atol=1e-4, rtol=1e-4)
+    figure.root.get_by_label("Your text").fill("Ben sings")
+    assert "One word is not in the model's vocabulary and left out." in figure.summary
+    figure.control("Add the likeliest word").click()
+    assert figure.settled()["text"].startswith("Ben sings ")

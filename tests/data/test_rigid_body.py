@@ -1,4 +1,4 @@
-"""Chapter 13, the data: the rigid body against hand and an independent solver's result, and what it conserves."""
+"""Chapter 14, the data: the rigid body against hand and an independent solver's result, and what it conserves."""
 
 import numpy as np
 import pytest

@@ -349,6 +349,7 @@ def of_models(_) -> dict[str, dict]:
         "models.vision.patch_kernel": {"embedding": vit.encoder.embedding, "patch_size": (2, 3), "channels": 3},
         "load_pretrained": {"name": "vision"},
         "data.load_record": {"name": "recurrent"},
+        "data.load_weights": {"name": "machines"},
         "count_parameters": {"module": DECODER},
         "training_flops": {"config": DECODER.config, "num_tokens": 10},
         "mask_tokens": {

@@ -1,4 +1,4 @@
-"""Chapters 06 to 10, what no model may lose on the way to its parts: random keys, rates, and fields of configurations.
+"""Chapters 07 to 11, what no model may lose on the way to its parts: random keys, rates, and fields of configurations.
 
 Each test holds for every model of the package: one that is not in `KINDS` yet fails the first of them.
 """
@@ -20,7 +20,7 @@ from all_models import D_MODEL, KINDS, LAYERS, STACK, new_model, plain_model
 
 import plainformer as pf
 from plainformer.models.config import make_scheme
-from plainformer.models.stack import Stack
+from plainformer.models.depth import Stack
 from plainformer.positions.schemes import SchemeName
 
 KEY, OTHER_KEY = jax.random.key(1), jax.random.key(2)

@@ -1,4 +1,4 @@
-"""Chapter 11: weights of two bytes and of one."""
+"""Chapter 12: weights of two bytes and of one."""
 
 import equinox as eqx
 import jax

@@ -1,4 +1,4 @@
-"""Chapter 08, pre-training: which tokens are hidden, and what guesses them."""
+"""Chapter 09, pre-training: which tokens are hidden, and what guesses them."""
 
 import math
 

@@ -1,4 +1,4 @@
-"""Chapter 08, classifiers: from a text's vectors to one, and from that one to a label."""
+"""Chapter 09, classifiers: from a text's vectors to one, and from that one to a label."""
 
 import functools
 import math

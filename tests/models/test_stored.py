@@ -9,7 +9,7 @@ import pytest
 
 import plainformer as pf
 from plainformer.data import stored
-from plainformer.data.stored import SHA256, load_record
+from plainformer.data.stored import SHA256, load_record, load_weights
 from plainformer.models.stored import load_pretrained
 
 MODELS = Path(__file__).resolve().parents[2] / "models"
@@ -92,7 +92,19 @@ def test_load_pretrained_says_what_to_do_where_there_is_no_model(installed, monk
 def test_every_stored_file_is_loaded_by_its_name():
     for file in SHA256:
         load = load_pretrained if file.endswith(".safetensors") else load_record
+        load = load_weights if file == "machines.safetensors" else load
         assert load(Path(file).stem)
+
+
+def test_load_weights_gives_floats_of_32_bits():
+    weights = load_weights("machines")
+    assert {array.dtype.name for array in weights.values()} == {"float32"}
+    with pytest.raises(
+        ValueError, match=r"machines\.safetensors holds several models; .* pf\.data\.load_weights\('machines'\)"
+    ):
+        load_pretrained("machines")
+    with pytest.raises(ValueError, match=r"^name is 'blocks'; expected one of 'date_decoder', 'decoder', "):
+        load_weights("blocks")
 
 
 def test_load_record_names_the_records():

@@ -1,4 +1,4 @@
-"""Chapter 05: attention with linear biases, by slopes that are fixed."""
+"""Chapter 06: attention with linear biases, by slopes that are fixed."""
 
 import jax
 import jax.numpy as jnp

@@ -1,4 +1,4 @@
-"""Chapter 05: a learned table, one vector per position."""
+"""Chapter 06: a learned table, one vector per position."""
 
 import equinox as eqx
 import jax

@@ -1,4 +1,4 @@
-"""Chapter 05: what every position scheme has in common, and what one is told whose scheme does not fit."""
+"""Chapter 06: what every position scheme has in common, and what one is told whose scheme does not fit."""
 
 import jax.numpy as jnp
 import numpy as np

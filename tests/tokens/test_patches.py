@@ -1,4 +1,4 @@
-"""Chapters 01 and 10: images cut into patches, and put together again."""
+"""Chapters 01 and 11: images cut into patches, and put together again."""
 
 import jax.numpy as jnp
 import numpy as np

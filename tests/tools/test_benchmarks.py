@@ -13,6 +13,7 @@ import pytest
 from book import ROOT
 
 import plainformer as pf
+from plainformer.generation.sampling import Continuation
 
 
 @pytest.fixture
@@ -221,6 +222,20 @@ def test_multi30k_writes_with_a_model_as_it_is(module, monkeypatch):
     assert found.weights.shape[:2] == (1, 2)
     assert found.weights.shape[-1] == len(target)
     assert multi30k.bleu_of(found, corpus).keys() == found.times.keys() == {"greedy", "beam"}
+
+
+def test_multi30k_judges_translations_without_the_token_that_ended_them(module, monkeypatch):
+    multi30k = module("multi30k")
+    for name, value in {"VOCAB_SIZE": 260, "CONTEXT_LEN": 9, "ALIGNED": 0}.items():
+        monkeypatch.setattr(multi30k, name, value)
+    monkeypatch.setattr(multi30k, "STACK", pf.StackConfig(d_model=12, num_layers=1, num_heads=2))
+    tokenizer = pf.BytePairEncoder.train("ab ab ab", 260, special=multi30k.SPECIAL)
+    text = tokenizer.encode("ab ab ab ab")
+    corpus = multi30k.Corpus([], [[(text, text)]], [text], ["ab ab ab ab"], tokenizer)
+    ended = Continuation([*text, corpus.config.stop_token], None, 0.0, True, [])
+    monkeypatch.setattr(pf, "translate", lambda *given, **options: [ended])
+    found = multi30k.write(pf.Seq2Seq(corpus.config, key=jax.random.key(0)), corpus, 1.0)
+    assert multi30k.bleu_of(found, corpus) == pytest.approx({"greedy": 100, "beam": 100})
 
 
 def test_multi30k_joins_weights_word_by_word(module, monkeypatch):

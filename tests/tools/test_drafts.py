@@ -1,4 +1,4 @@
-"""The drafts of chapter 11: the record, its card, and what the chapter says of it."""
+"""The drafts of chapter 12: the record, its card, and what the chapter says of it."""
 
 from pathlib import Path
 

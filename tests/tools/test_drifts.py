@@ -1,4 +1,4 @@
-"""What the models of chapter 13 predict: the record, its card, and what the chapter says of it."""
+"""What the models of chapter 14 predict: the record, its card, and what the chapter says of it."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""What the encoders make of one hidden letter: the record, its card, and what chapter 08 says of it."""
+"""What the encoders make of one hidden letter: the record, its card, and what chapter 09 says of it."""
 
 import re
 from functools import cache

@@ -1,4 +1,4 @@
-"""How far gradients reach in models as they start: the record, its card, and what chapter 12 says of it."""
+"""How far gradients reach in models as they start: the record, its card, and what chapter 13 says of it."""
 
 import math
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Choose the settings of chapter 10 on a fold of the training digits; no test image is looked at.
+"""Choose the settings of chapter 11 on a fold of the training digits; no test image is looked at.
 
 Every fifth training digit of each class is kept out and judged by. What is chosen stands in the chapter and in
 `train_vision.py`; this prints what it was chosen from. Run it by hand: `python tools/models/choose_vision.py`.

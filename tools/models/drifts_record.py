@@ -1,4 +1,4 @@
-"""Measure what the stored models of chapter 13 predict: one window, a thousand points; write it with a card.
+"""Measure what the stored models of chapter 14 predict: one window, a thousand points; write it with a card.
 
 Nothing is trained. `drifts.json` holds the numbers of every model, and the trajectories that a figure shows.
 """
@@ -106,7 +106,7 @@ def table(found: dict) -> str:
 
 def card(found: dict) -> str:
     """What was done, and what came out."""
-    return f"""# Predictions of the models of chapter 13
+    return f"""# Predictions of the models of chapter 14
 
 What the stored models of `dynamics.md` predict, measured once more in what the chapter shows. Nothing was trained. All
 numbers stand in `drifts.json`: for each model a row with the columns of `dynamics.md`, the change of the squared length

@@ -1,4 +1,4 @@
-"""Measure what the two stored encoders of chapter 08 make of one hidden letter, and write it with a card.
+"""Measure what the two stored encoders of chapter 09 make of one hidden letter, and write it with a card.
 
 `make models` runs it, after the training. `holes.json` holds the numbers.
 """
@@ -73,7 +73,7 @@ def of_things(things, number: int = NUM_LINES) -> dict:
 def card(found: dict) -> str:
     """What was measured."""
     names, things = found["names"], found["things"]
-    return f"""# What the encoders of chapter 08 make of one hidden letter
+    return f"""# What the encoders of chapter 09 make of one hidden letter
 
 Measured of two stored models, `encoder` and `things_encoder`, by `tools/models/holes_record.py`, which `make models`
 runs; the numbers stand in `holes.json`.

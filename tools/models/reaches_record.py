@@ -1,6 +1,6 @@
 """Measure how strongly the last output of a model depends on earlier inputs before any training; write it with a card.
 
-Nothing is trained. `reaches.json` holds the numbers of the four kinds of chapter 12, for three seeds.
+Nothing is trained. `reaches.json` holds the numbers of the four kinds of chapter 13, for three seeds.
 """
 
 import jax
@@ -36,7 +36,7 @@ def card(found: dict) -> str:
         mean = np.mean(powers, axis=0)
         lines.append(f"| {kind} | {' | '.join(f'{round(mean[back], 1) + 0:.1f}' for back in SHOWN)} |")
     table = "\n".join(lines)
-    return f"""# How far gradients reach in chapter 12
+    return f"""# How far gradients reach in chapter 13
 
 How strongly the last logits depend on the input so many steps back, in a decoder and three recurrent networks as they
 start. Nothing was trained. All numbers stand in `reaches.json`.

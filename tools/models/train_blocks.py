@@ -1,4 +1,4 @@
-"""Train the twelve blocks of chapter 04, pre- and post-norm, with and without warm-up; write the losses with a card.
+"""Train the twelve blocks of chapter 05, pre- and post-norm, with and without warm-up; write the losses with a card.
 
 No weights are kept: the losses are the result. `blocks.json` holds them, every point the mean of ten steps.
 """
@@ -203,7 +203,7 @@ def card(results: dict, num_training: int, num_validation: int) -> str:
         f"{number} blocks {', '.join(f'{np.mean(curve[-2:]):.2f}' for curve in curves)}"
         for number, curves in results["fewer_blocks"].items()
     )
-    return f"""# The twelve blocks of chapter 04
+    return f"""# The twelve blocks of chapter 05
 
 Where the norm stands, at two learning rates, with and without warm-up, and post-norm once with other initial weights.
 No weights are kept: the losses are the result. They stand in `blocks.json`, every point of a curve the

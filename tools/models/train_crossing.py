@@ -1,4 +1,4 @@
-"""Train the vision transformer of chapter 10 that answers a question about one digit of nine; write it with its card.
+"""Train the vision transformer of chapter 11 that answers a question about one digit of nine; write it with its card.
 
 All that it is compared with is fitted here, too: a convolutional network, support-vector machines, other patch sizes.
 `C` is chosen on a fold of the training digits, learning rates by hand; test digits are looked at once, for the card.
@@ -204,7 +204,7 @@ def card(found: Results) -> str:
     steps = ", ".join(f"{step:,}" for step in LOOKS)
     losses = "; ".join(", ".join(f"{loss:.2f}" for loss in each) for each in found.losses)
     looked = "; ".join(", ".join(f"{share:.1%}" for share in each) for each in found.looks)
-    return f"""# The vision transformer of chapter 10 that answers a question about one digit of nine
+    return f"""# The vision transformer of chapter 11 that answers a question about one digit of nine
 
 A picture of 32 × 32 pixels holds nine digits, three by three, and a bar in each of two margins. The bars mark a column
 and a row; the answer is the digit where these cross. Use it to study how attention finds what a question is about.

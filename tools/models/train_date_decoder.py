@@ -1,6 +1,6 @@
-"""Train decoders on the dates of chapter 09, source and target in one text, and write one with its card.
+"""Train decoders on the dates of chapter 10, source and target in one text, and write one with its card.
 
-Everybody asks why an encoder is needed at all. Here the decoder of chapter 06 reads a date, a token that says *now
+Everybody asks why an encoder is needed at all. Here the decoder of chapter 07 reads a date, a token that says *now
 answer*, and writes the answer; it has as many blocks as encoder and decoder together, and the same training.
 """
 
@@ -73,7 +73,7 @@ def train() -> None:
     ]
     pf.save_model(MODELS / "date_decoder.safetensors", models[0], vocabulary)
     years, languages = ([answers_right(model, vocabulary, part) for model in models] for part in splits[1:])
-    card = f"""# The decoder of dates of chapter 09
+    card = f"""# The decoder of dates of chapter 10
 
 It does what the encoder–decoders of `seq2seq.md` do, with one stack: it reads a date, a token that asks for the answer,
 and writes the date in ISO 8601.

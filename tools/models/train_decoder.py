@@ -1,4 +1,4 @@
-"""Train the decoder of chapter 06 on the Python reference, and write it with its card."""
+"""Train the decoder of chapter 07 on the Python reference, and write it with its card."""
 
 import sys
 from pathlib import Path
@@ -49,7 +49,7 @@ def train() -> None:
     five_gram = pf.training.NgramModel(training, 5, DECODER.vocab_size).loss(validation)
     ten_gram = pf.training.NgramModel(training, 10, DECODER.vocab_size, discount=None).loss(validation)
     python = f"{sys.version_info.major}.{sys.version_info.minor}"
-    card = f"""# The decoder of chapter 06
+    card = f"""# The decoder of chapter 07
 
 A character-level language model of the Python reference, small enough to run anywhere. It writes plausible lines of
 documentation and knows nothing: use it to study decoding, not to learn Python.

@@ -1,4 +1,4 @@
-"""Train the small networks that chapter 10 compares on digits, and write what they answer, with a card.
+"""Train the small networks that chapter 11 compares on digits, and write what they answer, with a card.
 
 No weights are kept: the answers to the test digits are the result. `digits.json` holds them, one sign for each digit.
 """
@@ -126,7 +126,7 @@ def rates(how: pf.TrainingConfig) -> str:
 def card(found: dict) -> str:
     """What was done, and what came out."""
     training, test = pf.data.digits()
-    return f"""# The small networks of chapter 10
+    return f"""# The small networks of chapter 11
 
 What small vision transformers, convolutional networks and a reader of images and words answer to test digits. No
 weights are kept: the answers are the result, and stand in `digits.json`, one sign for each digit.

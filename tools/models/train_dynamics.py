@@ -1,4 +1,4 @@
-"""Train the models of chapter 13 on trajectories of rigid bodies; write them with their card.
+"""Train the models of chapter 14 on trajectories of rigid bodies; write them with their card.
 
 There are three runs: one body; bodies that differ by their shape, which the models are not told; and the same bodies
 with the shape as a fourth number of every point.
@@ -187,7 +187,7 @@ def card(results: dict[str, dict]) -> str:
     """What was done, and what came out."""
     run, told = RUNS["dynamics"], RUNS["dynamics_told"]
     counts = ", ".join(f"{WORDS[kind]} {count_of(make, run):,}" for kind, make in KINDS.items())
-    return f"""# The models of chapter 13
+    return f"""# The models of chapter 14
 
 They predict how a rigid body turns: from three points, the three that follow. Each file holds several models of four
 kinds, which differ by their first weights and batches.

@@ -1,4 +1,4 @@
-"""Train the encoder of chapter 08 by masking, on names without their languages, and write it with its card."""
+"""Train the encoder of chapter 09 by masking, on names without their languages, and write it with its card."""
 
 import math
 from functools import partial
@@ -156,7 +156,7 @@ def train() -> None:
     loss, share = masked_results(model, splits.test)
     training_loss = float(np.mean([step["loss"] for step in metrics[-100:]]))
     languages = len({name.language for name in splits.training})
-    card = f"""# The encoder of chapter 08
+    card = f"""# The encoder of chapter 09
 
 A character-level masked language model of names in {languages} languages. It guesses hidden letters of names; its
 encoder is what the chapter tunes to tell languages with a few labels, and what its live figure shows. It knows names of

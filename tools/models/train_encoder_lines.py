@@ -1,4 +1,4 @@
-"""What the encoder of chapter 08 learns from other texts: lines of one language, of several, and single names."""
+"""What the encoder of chapter 09 learns from other texts: lines of one language, of several, and single names."""
 
 import dataclasses
 from pathlib import Path
@@ -94,7 +94,7 @@ def train() -> None:
     rows = [row for kind in KINDS for row in results(kind, splits)]
     some = one_letter_of_each(splits.test)[::8]
     counted = train_encoder.surprise_by_counting(splits.training, some).mean()
-    card = f"""# The encoder of chapter 08 after other texts
+    card = f"""# The encoder of chapter 09 after other texts
 
 No weights are kept: what the model of `encoder.json` learns when its texts are made in another way.
 

@@ -1,4 +1,4 @@
-"""Train the first decoders of chapter 06: the small one, and three that show what mask and shift are for.
+"""Train the first decoders of chapter 07: the small one, and three that show what mask and shift are for.
 
 No weights are kept: losses and samples are the result. `first_decoder.json` holds them.
 """
@@ -138,7 +138,7 @@ def card(results: dict) -> str:
     steps = range(0, TRAINING.num_steps + 1, TRAINING.evaluate_every or 1)
     evaluated = zip(steps, results["small"]["validation"], strict=True)
     rows = "\n".join(f"| {step} | {loss:.2f} |" for step, loss in evaluated)
-    return f"""# The first decoders of chapter 06
+    return f"""# The first decoders of chapter 07
 
 A small decoder of Python's reference, and one with a single block that is trained as it should be, without the mask,
 and without the shift. No weights are kept: losses and samples are the result, and stand in `first_decoder.json`.

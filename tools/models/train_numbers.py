@@ -1,4 +1,4 @@
-"""Train encoder–decoders to put German numbers into English (chapter 09), and write one with its card.
+"""Train encoder–decoders to put German numbers into English (chapter 10), and write one with its card.
 
 With 1,000 pairs there is something to hold out and nothing left to wish; with 200 models are often wrong, and one sees
 what a beam and label smoothing are worth.
@@ -86,7 +86,7 @@ def train() -> None:
     trained = [number_model(splits, TRAINING, seed) for seed in SEEDS]
     model, vocabulary = trained[0]
     pf.save_model(MODELS / "numbers.safetensors", model, vocabulary)
-    card = f"""# The encoder–decoder of numbers of chapter 09
+    card = f"""# The encoder–decoder of numbers of chapter 10
 
 It puts German numbers from 1,000 to 99,999 into English, letter by letter: *vierunddreißigtausendzwölf* becomes
 *thirty-four thousand and twelve*. It can do nothing else, and neither longer numbers nor most of the short ones.

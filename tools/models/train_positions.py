@@ -1,4 +1,4 @@
-"""Train the one-block models of chapter 05, with each way of telling positions; write what they answer with a card.
+"""Train the one-block models of chapter 06, with each way of telling positions; write what they answer with a card.
 
 No weights are kept: the answers are the result. `positions.json` holds them.
 """
@@ -150,7 +150,7 @@ def table(runs: list[dict]) -> str:
 
 def card(results: dict) -> str:
     """What was done, and what came out."""
-    return f"""# The one-block models of chapter 05
+    return f"""# The one-block models of chapter 06
 
 Six models that differ in how they are told where a token stands, trained on short texts and tested on longer ones. No
 weights are kept: the answers are the result, and stand in `positions.json`.

@@ -1,4 +1,4 @@
-"""Train the recurrent language models of chapter 12 beside a decoder, on text and on copying; write losses with a card.
+"""Train the recurrent language models of chapter 13 beside a decoder, on text and on copying; write losses with a card.
 
 No weights are kept: the numbers are the result. `recurrent.json` holds them.
 """
@@ -339,7 +339,7 @@ def card(found: dict) -> str:
         for name, each in found["parameters"].items()
     )
     rates = rates_of_card(found)
-    return f"""# The recurrent models of chapter 12
+    return f"""# The recurrent models of chapter 13
 
 A plain recurrent network, an LSTM and a GRU beside a decoder of equal size, on text and on copying. No weights are
 kept: the numbers are the result, and stand in `recurrent.json`.

@@ -1,4 +1,4 @@
-"""Train the encoder–decoders of chapter 09, three that differ by their seed, and write them with one card."""
+"""Train the encoder–decoders of chapter 10, three that differ by their seed, and write them with one card."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -102,7 +102,7 @@ def train() -> None:
         years, languages = (match(model, vocabulary, part) for part in splits[1:])
         matches.append(years)
         lines.append(f"| {seed} | `{name}.safetensors` | {years:.2%} | {languages:.2%} |")
-    card = f"""# The encoder–decoders of chapter 09
+    card = f"""# The encoder–decoders of chapter 10
 
 They translate dates, written out in one of {len(DATE_LANGUAGES)} languages, into ISO 8601, character by character.
 There are three, which differ by their seed only, so that the spread can be seen. A dictionary and a regular expression

@@ -1,4 +1,4 @@
-"""Train the decoder of chapter 06 that goes on with the names of one thing, and write it with its card."""
+"""Train the decoder of chapter 07 that goes on with the names of one thing, and write it with its card."""
 
 import dataclasses
 from pathlib import Path
@@ -111,7 +111,7 @@ def train() -> None:
     again = [first_and_again(model, invented_words(200)) for model in models]
     pf.save_model(MODELS / "things_decoder.safetensors", models[0], VOCABULARY)
     table = [f"| {name} | {' | '.join(f'{nats:.2f}' for nats in each)} |" for name, each in rows]
-    card = f"""# The decoder of one thing in many languages, of chapter 06
+    card = f"""# The decoder of one thing in many languages, of chapter 07
 
 A character-level language model. A line holds what several languages call one thing, and the model learns to copy from
 the names it has read into the next.

@@ -1,4 +1,4 @@
-"""Train the encoder of chapter 08 that reads the names of one thing in many languages, and write it with its card."""
+"""Train the encoder of chapter 09 that reads the names of one thing in many languages, and write it with its card."""
 
 from collections.abc import Callable
 from functools import partial
@@ -101,7 +101,7 @@ def train() -> None:
     models = [train_encoder(things.training, seed) for seed in SEEDS]
     pf.save_model(MODELS / "things_encoder.safetensors", models[0], VOCABULARY)
     rows = results(models, things, questions(things.test, NUM_QUESTIONS))
-    card = f"""# The encoder of one thing in many languages, of chapter 08
+    card = f"""# The encoder of one thing in many languages, of chapter 09
 
 A character-level masked language model. A line holds what several languages call one thing, and a hidden letter of one
 name can be guessed from the others by whoever knows which letters correspond.

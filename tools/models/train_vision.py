@@ -1,4 +1,4 @@
-"""Train the vision transformer of chapter 10 on scikit-learn's digits, and write it with its card."""
+"""Train the vision transformer of chapter 11 on scikit-learn's digits, and write it with its card."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -73,7 +73,7 @@ def train() -> None:
     )
     pf.save_model(MODELS / "vision.safetensors", model)
     accuracy = vision_accuracy(model, test)
-    card = f"""# The vision transformer of chapter 10
+    card = f"""# The vision transformer of chapter 11
 
 It names handwritten digits of 8 × 8 pixels, and is small enough to look into: use it to study what a vision transformer
 does with patches. To tell digits apart, the support-vector machine of the chapter does about as well, and is simpler.

@@ -1,4 +1,4 @@
-"""Let the stored decoder of chapter 07 write and search; write down what it wrote, and how probable it is, with a card.
+"""Let the stored decoder of chapter 08 write and search; write down what it wrote, and how probable it is, with a card.
 
 Nothing is trained. `writing.json` holds the texts, with the surprise of the decoder and of a 5-gram model.
 """
@@ -168,7 +168,7 @@ def shares(found: dict) -> str:
 def card(found: dict) -> str:
     """What was done, and what came out."""
     lengths = found["up to a space"]
-    return f"""# What the decoder of chapter 07 writes
+    return f"""# What the decoder of chapter 08 writes
 
 Texts that the stored decoder wrote or found after beginnings of real text, and how surprising they are. Nothing was
 trained. All stand in `writing.json`.

@@ -121,6 +121,13 @@ export function rotatePairs(rows, positions, base) {
   return out;
 }
 
+/** How steeply the scores of each head fall with the distance, as `alibi_slopes` of the package has it. */
+function alibiSlopes(numHeads) {
+  const below = 2 ** Math.floor(Math.log2(numHeads));
+  const slopes = (count, step) => range(count / step).map((i) => 2 ** ((-8 * (step * i + 1)) / count));
+  return [...slopes(below, 1), ...slopes(2 * below, 2)].slice(0, numHeads);
+}
+
 /** The code of each position: sine and cosine of the angle of each clock, in turn. */
 export function sinusoidalPositions(positions, dModel, base = 10000) {
   const out = matrix(positions.length, dModel);
@@ -152,7 +159,8 @@ class MultiHeadAttention extends Module {
   constructor(weights, { num_heads: numHeads, num_kv_heads: numKvHeads, rope_theta: base, position_scheme: scheme }) {
     super(weights);
     for (const name of ["query", "key", "value", "output"]) this[name] = new Linear(weights.at(name));
-    Object.assign(this, { numHeads, numKvHeads: numKvHeads ?? numHeads, base, rotary: scheme === "rotary" });
+    Object.assign(this, { numHeads, numKvHeads: numKvHeads ?? numHeads, base, rotary: scheme === "rotary",
+      slopes: scheme === "alibi" ? alibiSlopes(numHeads) : null });
   }
 
   /** Queries or keys of each head, turned by their positions if the model's positions are rotary. */
@@ -166,11 +174,20 @@ class MultiHeadAttention extends Module {
     const queries = this.see("queries", this.heads(this.query, x, this.numHeads, positions));
     const { keys, values } = this.keysAndValues(context ?? x, positions, cache);
     const shared = (h) => Math.floor((h * this.numKvHeads) / this.numHeads); // a group of queries shares one head of keys
-    const scores = this.see("scores", queries.map((query, h) =>
-      map(linear(query, transpose(keys[shared(h)])), (product) => product / Math.sqrt(query.columns))));
+    const scores = this.see("scores", queries.map((query, h) => this.scores(query, keys[shared(h)], h, positions)));
     const weights = this.see("weights", scores.map((table) => softmax(table, mask)));
     const heads = this.see("heads", weights.map((table, h) => linear(table, values[shared(h)])));
     return this.see("output", this.output.call(mergeHeads(heads)));
+  }
+
+  /** The scores of one head; with linear biases every step of distance costs the same. */
+  scores(query, keys, h, positions) {
+    const scores = map(linear(query, transpose(keys)), (product) => product / Math.sqrt(query.columns));
+    if (this.slopes && positions) positions.forEach((n, i) => {
+      const scored = row(scores, i);
+      for (let m = 0; m < scored.length; m++) scored[m] -= this.slopes[h] * Math.abs(n - m);
+    });
+    return scores;
   }
 
   /** The context's, kept in the cache once they are made; or those in the cache with those of further tokens. */

@@ -1,4 +1,4 @@
-"""Attention: one head, several, a cache, where a model looks, and what costs less (chapters 02, 03, 07, 10, 11)."""
+"""Attention: one head, several, a cache, where a model looks, and what costs less (chapters 02, 03, 08, 11, 12)."""
 
 from plainformer.attention.efficiency import (
     Blockwise as Blockwise,

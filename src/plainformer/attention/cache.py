@@ -1,4 +1,4 @@
-"""The key–value cache: what attention has already computed about the tokens read so far (chapter 07)."""
+"""The key–value cache: what attention has already computed about the tokens read so far (chapter 08)."""
 
 import math
 from typing import Any

@@ -1,4 +1,4 @@
-"""Attention with the same result that costs less: block by block, without those that are hidden (chapter 11)."""
+"""Attention with the same result that costs less: block by block, without those that are hidden (chapter 12)."""
 
 from typing import NamedTuple
 

@@ -1,4 +1,4 @@
-"""Ways of computing attention: what each of them offers, and the softmax (chapters 03, 07, 11)."""
+"""Ways of computing attention: what each of them offers, and the softmax (chapters 03, 08, 12)."""
 
 import abc
 from typing import Any

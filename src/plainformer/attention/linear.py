@@ -1,4 +1,4 @@
-"""Attention without the softmax, whose sums can be taken in any order: linear attention (chapter 11)."""
+"""Attention without the softmax, whose sums can be taken in any order: linear attention (chapter 12)."""
 
 import jax
 import jax.numpy as jnp

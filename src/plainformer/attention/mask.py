@@ -1,4 +1,4 @@
-"""Which keys a query may attend to: one type for a table, a rule, or nothing hidden (chapter 11)."""
+"""Which keys a query may attend to: one type for a table, a rule, or nothing hidden (chapter 12)."""
 
 import equinox as eqx
 import jax.numpy as jnp

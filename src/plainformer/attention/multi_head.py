@@ -94,7 +94,7 @@ class MultiHeadAttention(eqx.Module):
     r"""Multi-head attention over the tokens themselves, or over a `context`.
 
     Implements `eq-multi-head-layer`; Vaswani et al. (2017), section 3.2.2. With fewer key and value heads than query
-    heads it is grouped-query attention, `eq-multi-head-grouped`; Ainslie et al. (2023); with a single one,
+    heads it is grouped-query attention, `eq-efficiency-grouped`; Ainslie et al. (2023); with a single one,
     multi-query attention; Shazeer (2019).
 
     Args:
@@ -103,7 +103,7 @@ class MultiHeadAttention(eqx.Module):
         num_kv_heads: number of key and value heads, a divisor of `num_heads`; `None` for as many.
         d_k, d_v: width of a key and of a value in one head; `None` for `d_model / num_heads`.
         use_bias: whether each of the four maps adds a bias, which starts at zero.
-        kernel: what makes the heads of queries, keys and values: `Softmax()`, or of chapter 11 `Blockwise()`, with the
+        kernel: what makes the heads of queries, keys and values: `Softmax()`, or of chapter 12 `Blockwise()`, with the
             same result, or `LinearKernel()`.
         query_norm, key_norm: what every query and every key goes through before positions turn them, such as
             `RMSNorm(d_k)`, as in Qwen3 (Yang et al., 2025, section 2); nothing by default.
@@ -180,7 +180,7 @@ class MultiHeadAttention(eqx.Module):
     ) -> Float[Array, "*batch seq d_model"]:
         """Attend from every row of `x` to the rows of `context`, or of `x` itself if there is none.
 
-        `mask` is `True` where attending is allowed. A position `scheme` (chapter 05) may turn queries and keys, and add
+        `mask` is `True` where attending is allowed. A position `scheme` (chapter 06) may turn queries and keys, and add
         to the scores; rows of `x` and of `context` both count from 0. A row that may attend to nothing gets the output
         bias, or zeros.
         """
@@ -212,7 +212,7 @@ class MultiHeadAttention(eqx.Module):
         return see("values", split_heads(self.value(context), self.num_kv_heads))
 
     def make_cache(self, capacity: int, **options) -> KeyValueCache:
-        """Make an empty cache with room for `capacity` tokens (chapter 07); options as for `KeyValueCache`."""
+        """Make an empty cache with room for `capacity` tokens (chapter 08); options as for `KeyValueCache`."""
         return self.kernel.make_cache(
             self.num_kv_heads, capacity, *self._head_widths(), dtype=self.key.weight.dtype, **options
         )
@@ -245,7 +245,7 @@ class MultiHeadAttention(eqx.Module):
     def cache_context(
         self, context: Float[Array, "*batch kv_seq d_model"], is_token: Bool[Array, "*batch kv_seq"] | None = None
     ) -> KeyValueCache:
-        """Keep the keys and values of a context, computed once, for every token that will read it (chapter 09).
+        """Keep the keys and values of a context, computed once, for every token that will read it (chapter 10).
 
         `is_token` is `False` for padding. All of the context counts as position 0, so that tokens at any position may
         attend to it. Implements `eq-seq2seq-cached-context`.

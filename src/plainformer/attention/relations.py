@@ -1,4 +1,4 @@
-"""Attention beside its relatives, each as a construction that can be run (chapter 12)."""
+"""Attention beside its relatives, each as a construction that can be run (chapter 13)."""
 
 import math
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""Where a model looks: attention followed through all layers, or laid over the patches of an image (chapter 10)."""
+"""Where a model looks: attention followed through all layers, or laid over the patches of an image (chapter 11)."""
 
 import jax.numpy as jnp
 from jaxtyping import Array, Float

@@ -145,7 +145,7 @@ def attend(
         values: what it passes on.
         mask: `True` where the query may attend to the key; `None` hides nothing.
         scale: the factor on the dot products; `None` for one over the root of d_k.
-        bias: what is added to the scaled scores (chapter 05); `None` for nothing.
+        bias: what is added to the scaled scores (chapter 06); `None` for nothing.
 
     Returns:
         One vector per query; zeros for a query that may attend to nothing. What is hidden from every query (padding)

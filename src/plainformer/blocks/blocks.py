@@ -74,7 +74,7 @@ class Wiring(eqx.Module):
         """Send tokens through the block.
 
         Masks are `True` where attending is allowed. A block with cross-attention needs a `context`. A position `scheme`
-        (chapter 05) acts in the self-attention. With a random `key`, as in training, dropout is on.
+        (chapter 06) acts in the self-attention. With a random `key`, as in training, dropout is on.
         """
 
         def attend(rows):

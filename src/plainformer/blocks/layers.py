@@ -1,4 +1,4 @@
-"""What a block does to one token at a time: normalisation, the token-wise network, dropout (chapter 04)."""
+"""What a block does to one token at a time: normalisation, the token-wise network (chapter 04), dropout (05)."""
 
 import math
 from typing import Literal
@@ -176,7 +176,7 @@ class SwiGLU(eqx.Module):
 def dropout(x: Float[Array, "*shape"], rate: Rate, *, key: PRNGKeyArray | None = None) -> Float[Array, "*shape"]:
     r"""Set each entry to zero with probability `rate`, and stretch the others so that the mean stays.
 
-    Implements `eq-blocks-dropout`; Srivastava et al. (2014), section 4, stretched while training rather than shrunk
+    Implements `eq-depth-dropout`; Srivastava et al. (2014), section 4, stretched while training rather than shrunk
     afterwards.
 
     Without a random key, as outside training, `x` stays as it is.

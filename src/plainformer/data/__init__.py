@@ -20,7 +20,7 @@ from plainformer.data.names import name_splits as name_splits, names_by_language
 from plainformer.data.numbers import number_splits as number_splits, number_words as number_words
 from plainformer.data.padding import pad_texts as pad_texts
 from plainformer.data.parallel import keep_short as keep_short, load_parallel as load_parallel, multi30k as multi30k
-from plainformer.data.stored import load_record as load_record
+from plainformer.data.stored import load_record as load_record, load_weights as load_weights
 from plainformer.data.stories import (
     next_words as next_words,
     possible_sentences as possible_sentences,

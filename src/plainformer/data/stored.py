@@ -6,6 +6,8 @@ from importlib.metadata import distribution
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
+import numpy as np
+
 from plainformer.checks import checked
 from plainformer.data.files import download
 
@@ -30,6 +32,28 @@ def load_record(name: str) -> dict:
         0.03
     """
     return json.loads(stored_path(name, ".json").read_text(encoding="utf-8"))
+
+
+@checked
+def load_weights(name: str) -> dict[str, np.ndarray]:
+    r"""Load the arrays of a recorded training by their names, as floats of 32 bits.
+
+    They are found as `pf.load_pretrained` finds a model; `pf.training.with_arrays` puts them into one.
+
+    Raises as `pf.load_pretrained` does.
+
+    Args:
+        name: such as `"machines"` for `models/machines.safetensors`, the machines of chapters 02 to 06: `"head.0."`
+            begins the names of the one with a single head, trained with seed 0.
+
+    Example:
+        >>> weights = pf.data.load_weights("machines")
+        >>> weights["head.0.embedding.weight"].shape
+        (40, 64)
+    """
+    from safetensors.numpy import load_file
+
+    return {place: array.astype(np.float32) for place, array in load_file(stored_path(name, ".safetensors")).items()}
 
 
 def stored_path(name: str, suffix: str) -> Path:

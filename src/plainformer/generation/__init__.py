@@ -1,4 +1,4 @@
-"""Writing texts: sampling, beam search, translation, a draft that guesses (chapters 07, 09, 11)."""
+"""Writing texts: sampling, beam search, translation, a draft that guesses (chapters 08, 10, 12)."""
 
 from plainformer.generation.sampling import sequence_log_probs as sequence_log_probs
 from plainformer.generation.speculative import (

@@ -1,4 +1,4 @@
-"""Continuing a text: one distribution after another, drawn from, with a cache, as one compiled loop (chapter 07)."""
+"""Continuing a text: one distribution after another, drawn from, with a cache, as one compiled loop (chapter 08)."""
 
 import zlib
 from collections import Counter

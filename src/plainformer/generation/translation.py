@@ -1,4 +1,4 @@
-"""Pairs of texts to learn from, the loss on them, and translating many sources at once (chapter 09)."""
+"""Pairs of texts to learn from, the loss on them, and translating many sources at once (chapter 10)."""
 
 from collections.abc import Callable, Sequence
 from typing import Unpack, overload

@@ -1,1 +1,1 @@
-"""Whole models: decoder, encoder, encoder and decoder, vision transformer (chapters 06 to 13)."""
+"""Whole models: decoder, encoder, encoder and decoder, vision transformer (chapters 07 to 14)."""

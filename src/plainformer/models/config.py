@@ -1,4 +1,4 @@
-"""What makes a stack of blocks what it is, and its parts made of that (chapters 06 to 10)."""
+"""What makes a stack of blocks what it is, and its parts made of that (chapters 07 to 11)."""
 
 import dataclasses
 from collections.abc import Callable
@@ -35,7 +35,7 @@ class StackConfig:
         num_kv_heads: heads for keys and values, a divisor of `num_heads`; `None` for as many.
         d_k, d_v: width of a key and of a value in one head; `None` for `d_model / num_heads`.
         d_ff: inner width of the token-wise networks; `None` for `4 * d_model`.
-        attention: how attention is computed (chapter 11): `"direct"`, or with the same result `"blockwise"`, which
+        attention: how attention is computed (chapter 12): `"direct"`, or with the same result `"blockwise"`, which
             takes less memory and, at some thousand tokens, less time; `"linear"`, which is another model, and goes with
             neither a window nor positions that change scores.
         norm_eps: what a norm adds to the variance.
@@ -44,7 +44,7 @@ class StackConfig:
         qk_norm: whether queries and keys are normalised by `RMSNorm` in every head of a self-attention.
         activation: of the token-wise networks, as for `FeedForward`; or for those with a gate and no bias `"swiglu"`,
             `"geglu"` with the exact gelu, `"geglu_tanh"` with its approximation.
-        position_scheme: of chapter 05; `"sinusoidal_2d"` is for images (chapter 10).
+        position_scheme: of chapter 06; `"sinusoidal_2d"` is for images (chapter 11).
         rope_theta: the base of rotary positions.
         rotary_fraction: which part of a key's columns rotary positions turn.
         num_buckets, max_distance: of relative positions, as for `relative_buckets`.

@@ -1,4 +1,4 @@
-"""The decoder: a stack of causal blocks that says, at every token, what it expects next (chapter 06)."""
+"""The decoder: a stack of causal blocks that says, at every token, what it expects next (chapter 07)."""
 
 import dataclasses
 
@@ -12,7 +12,7 @@ from plainformer.attention.mask import Mask
 from plainformer.blocks.layers import Norm
 from plainformer.checks import Positive, check_fields, check_length, checked, says_where
 from plainformer.models.config import StackConfig, make_norm, make_scheme
-from plainformer.models.stack import Stack
+from plainformer.models.depth import Stack
 from plainformer.positions.positions import add_positions
 from plainformer.seeing import look, named
 from plainformer.tokens.tokens import Linear, TokenEmbedding, linear

@@ -1,4 +1,4 @@
-"""Transformers for trajectories, some of which keep volumes (chapter 13)."""
+"""Transformers for trajectories, some of which keep volumes (chapter 14)."""
 
 import dataclasses
 from collections.abc import Callable, Sequence

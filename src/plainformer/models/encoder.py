@@ -1,4 +1,4 @@
-"""The encoder: a stack of blocks in which every token sees every other one (chapter 08)."""
+"""The encoder: a stack of blocks in which every token sees every other one (chapter 09)."""
 
 import abc
 import dataclasses
@@ -13,7 +13,7 @@ from plainformer.attention.mask import Mask
 from plainformer.blocks.layers import Norm
 from plainformer.checks import Natural, Positive, check_fields, check_length, checked, refuse, says_where
 from plainformer.models.config import StackConfig, make_norm, make_scheme
-from plainformer.models.stack import Stack
+from plainformer.models.depth import Stack
 from plainformer.positions.positions import add_positions, embed_by
 from plainformer.seeing import look, named
 from plainformer.tokens.patches import two_sides

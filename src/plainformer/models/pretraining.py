@@ -1,4 +1,4 @@
-"""Learning from text without labels by guessing hidden tokens, and from few labels afterwards (chapter 08)."""
+"""Learning from text without labels by guessing hidden tokens, and from few labels afterwards (chapter 09)."""
 
 import dataclasses
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""Sequence to sequence: an encoder reads a source, and a decoder writes a target while looking at it (chapter 09)."""
+"""Sequence to sequence: an encoder reads a source, and a decoder writes a target while looking at it (chapter 10)."""
 
 import dataclasses
 
@@ -13,8 +13,8 @@ from plainformer.blocks.blocks import CrossBlock
 from plainformer.blocks.layers import split_key
 from plainformer.checks import Natural, Positive, check_fields, check_length, checked, refuse, says_where
 from plainformer.models.config import StackConfig, make_scheme
+from plainformer.models.depth import Stack
 from plainformer.models.encoder import Encoder, EncoderConfig
-from plainformer.models.stack import Stack
 from plainformer.positions.positions import add_positions
 from plainformer.seeing import look, named
 from plainformer.tokens.tokens import Linear, TokenEmbedding, linear

@@ -1,4 +1,4 @@
-"""The book's own small models, trained and ready, with the tokenizers that they learned with (chapters 06 to 13)."""
+"""The book's own small models, trained and ready, with the tokenizers that they learned with (chapters 07 to 14)."""
 
 from typing import Any
 
@@ -48,7 +48,9 @@ def load_pretrained(name: str) -> tuple[Any, Any]:
 
     path = stored_path(name, ".safetensors")
     with safe_open(path, "numpy") as file:
-        of = file.metadata()["model"]
+        of = (file.metadata() or {}).get("model")
+    if of is None:
+        raise ValueError(f"{path} holds several models; expected one. Use pf.data.load_weights({name!r}).")
     if of not in CLASSES:
         raise ValueError(f"{path} holds a {of}; expected one of {', '.join(CLASSES)}. Add its class to CLASSES.")
     model_class: Any = CLASSES[of]

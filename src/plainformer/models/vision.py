@@ -1,4 +1,4 @@
-"""The vision transformer: an encoder that reads the patches of an image (chapter 10)."""
+"""The vision transformer: an encoder that reads the patches of an image (chapter 11)."""
 
 import dataclasses
 from collections.abc import Sequence

@@ -1,1 +1,1 @@
-"""Ways to tell tokens where they stand (chapters 05 and 10)."""
+"""Ways to tell tokens where they stand (chapters 06 and 11)."""

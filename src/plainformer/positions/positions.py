@@ -1,4 +1,4 @@
-"""What a way to tell tokens where they stand has to do, and two that are simple: nothing, and a table (chapter 05)."""
+"""What a way to tell tokens where they stand has to do, and two that are simple: nothing, and a table (chapter 06)."""
 
 from typing import ClassVar, NamedTuple
 

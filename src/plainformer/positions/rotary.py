@@ -1,4 +1,4 @@
-"""Positions as rotations of queries and keys (chapter 05)."""
+"""Positions as rotations of queries and keys (chapter 06)."""
 
 from typing import Annotated
 

@@ -1,4 +1,4 @@
-"""Positions as the hands of clocks: sinusoidal codes, and the rotation that moves them on (chapter 05)."""
+"""Positions as the hands of clocks: sinusoidal codes, and the rotation that moves them on (chapter 06)."""
 
 from typing import Annotated
 

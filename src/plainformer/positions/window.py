@@ -1,4 +1,4 @@
-"""Attention to near tokens only, as part of a position scheme (chapter 07)."""
+"""Attention to near tokens only, as part of a position scheme (chapter 08)."""
 
 import equinox as eqx
 import jax.numpy as jnp

@@ -1,4 +1,4 @@
-"""Images as tokens: cutting them into patches, and putting the patches back together (chapters 01 and 10)."""
+"""Images as tokens: cutting them into patches, and putting the patches back together (chapters 01 and 11)."""
 
 from collections.abc import Sequence
 

@@ -1,4 +1,4 @@
-"""Losses, the training loop, how good a model has become, and saving what it learned (chapter 06)."""
+"""Losses, the training loop, how good a model has become, and saving what it learned (chapter 07)."""
 
 from plainformer.training.arrays import named_arrays as named_arrays, with_arrays as with_arrays
 from plainformer.training.callbacks import log_to_tensorboard as log_to_tensorboard, log_to_wandb as log_to_wandb

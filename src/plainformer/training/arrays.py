@@ -1,4 +1,4 @@
-"""The arrays of a tree by name, and as a safetensors file that is checked when it is read (chapter 06)."""
+"""The arrays of a tree by name, and as a safetensors file that is checked when it is read (chapter 07)."""
 
 import dataclasses
 import hashlib

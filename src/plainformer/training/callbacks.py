@@ -1,4 +1,4 @@
-"""Where the metrics of `fit` go: a table on the disk, and other programs, imported only when used (chapter 06)."""
+"""Where the metrics of `fit` go: a table on the disk, and other programs, imported only when used (chapter 07)."""
 
 import csv
 import io

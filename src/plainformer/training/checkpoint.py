@@ -1,4 +1,4 @@
-"""The checkpoints of a training run: files in a folder, each whole or not at all (chapter 06)."""
+"""The checkpoints of a training run: files in a folder, each whole or not at all (chapter 07)."""
 
 from pathlib import Path
 from typing import Any

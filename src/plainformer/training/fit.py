@@ -1,4 +1,4 @@
-"""Training: one loop that can be stopped, killed and resumed (chapter 06)."""
+"""Training: one loop that can be stopped, killed and resumed (chapter 07)."""
 
 import dataclasses
 import inspect

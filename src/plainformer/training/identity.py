@@ -1,4 +1,4 @@
-"""What makes a training run that run, so that it goes on as itself or not at all (chapter 06)."""
+"""What makes a training run that run, so that it goes on as itself or not at all (chapter 07)."""
 
 import dataclasses
 import json

@@ -1,4 +1,4 @@
-"""How wrong a model is: cross-entropy and what is made of it (the primer and chapter 06)."""
+"""How wrong a model is: cross-entropy and what is made of it (the primer and chapter 07)."""
 
 import math
 from collections.abc import Callable

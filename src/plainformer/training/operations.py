@@ -1,4 +1,4 @@
-"""What a function costs: operations of matrix products, and what it keeps for gradients (chapters 06, 07, 09, 11)."""
+"""What a function costs: operations of matrix products, and what it keeps for gradients (chapters 07, 08, 10, 12)."""
 
 import math
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""A training run in its folder: it trains there alone, goes on where it stopped, and notes its metrics (chapter 06)."""
+"""A training run in its folder: it trains there alone, goes on where it stopped, and notes its metrics (chapter 07)."""
 
 import dataclasses
 import math

@@ -1,4 +1,4 @@
-"""Models as safetensors files, with their configurations and tokenizers (chapter 06)."""
+"""Models as safetensors files, with their configurations and tokenizers (chapter 07)."""
 
 import dataclasses
 import os

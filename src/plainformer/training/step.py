@@ -1,4 +1,4 @@
-"""One step of training: loss, gradients, update (chapter 06)."""
+"""One step of training: loss, gradients, update (chapter 07)."""
 
 from collections.abc import Callable
 from functools import partial

@@ -1,4 +1,4 @@
-"""A stack of blocks, what enters it and what leaves it: the part that all models share (chapters 06 to 10)."""
+"""A stack of blocks, what enters it and what leaves it: the part that all models share (chapters 05 to 11)."""
 
 from collections.abc import Sequence
 
@@ -18,6 +18,8 @@ from plainformer.seeing import named, see
 
 class Stack(eqx.Module):
     r"""Blocks one after the other, the position scheme that they share, and a norm at the end.
+
+    Implements `eq-depth-stack`; Vaswani et al. (2017), section 3.1.
 
     With post-norm every block ends in a norm already, and `final_norm` is `None`.
 

@@ -1,4 +1,4 @@
-"""Chapter 06, the stack that all models share: its configuration, its position schemes, and the loop over blocks."""
+"""Chapter 05, the stack that all models share: its configuration, its position schemes, and the loop over blocks."""
 
 import dataclasses
 
@@ -14,8 +14,8 @@ from toy_models import drawn
 import plainformer as pf
 from plainformer.blocks.blocks import CrossBlock
 from plainformer.models.config import make_norm, make_scheme
+from plainformer.models.depth import Stack
 from plainformer.models.encoder import RowEncoder
-from plainformer.models.stack import Stack
 from plainformer.positions.grid import GridPositions
 from plainformer.positions.positions import add_positions
 from plainformer.seeing import named
@@ -201,6 +201,7 @@ def test_add_positions_multiplies_what_would_be_drowned_by_sinusoids():
 # --- the loop over blocks -----------------------------------------------------------------------------------
 
 
+@pytest.mark.equation("eq-depth-stack")
 @pytest.mark.parametrize("norm_placement", ["pre", "post"])
 @pytest.mark.parametrize("cross_attention", [False, True])
 def test_stack_agrees_with_a_loop_in_float64(norm_placement, cross_attention):
@@ -265,7 +266,7 @@ def test_stack_gives_what_enters_and_each_block_a_dropout_key_of_its_own(monkeyp
         keys.append(key)
         return x
 
-    monkeypatch.setattr("plainformer.models.stack.dropout", noting)
+    monkeypatch.setattr("plainformer.models.depth.dropout", noting)
     stack = eqx.tree_at(lambda m: m.blocks, new_stack(dropout_rate=0.5), (Noting(keys),) * 3)
     stack(X, key=KEY)
     assert len({tuple(jax.random.key_data(each).tolist()) for each in keys}) == len(keys) == 4

@@ -1,0 +1,1 @@
+"""The exercise of the chapter `depth`: how different the tokens are."""

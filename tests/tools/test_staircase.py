@@ -1,0 +1,92 @@
+"""The machine that grows: every row of the staircase is what was recorded, and the chapters say the same."""
+
+import re
+from functools import cache
+from pathlib import Path
+
+import equinox as eqx
+import growing
+import pytest
+import train_staircase
+from growing import ROWS, SEEDS, kept_back
+
+import plainformer as pf
+
+ROOT = Path(__file__).resolve().parents[2]
+recorded = cache(lambda: pf.data.load_record("staircase"))
+weights = cache(lambda: pf.data.load_weights("machines"))
+CARD = (ROOT / "models" / "staircase.md").read_text(encoding="utf-8")
+# The last row of the table at the end of each chapter.
+LAST = {
+    "00_primer": "pairs",
+    "01_tokens": "pairs",
+    "02_self_attention": "head",
+    "03_multi_head": "heads",
+    "04_blocks": "block",
+    "05_depth": "stack",
+    "06_positions": "positions",
+}
+
+
+def check(found: dict, row: str, seed: int):
+    """Losses and shares of right answers are those that were recorded."""
+    expected = recorded()["rows"][row][seed]
+    assert found["above"] == pytest.approx(expected["above"], abs=2e-4)
+    assert found["kinds"].keys() == expected["kinds"].keys()
+    for kind, (above, right, number) in expected["kinds"].items():
+        assert found["kinds"][kind][0] == pytest.approx(above, abs=2e-3), kind
+        assert found["kinds"][kind][1] == pytest.approx(right, abs=5e-3), kind
+        assert found["kinds"][kind][2] == number
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+@pytest.mark.parametrize("row", ROWS)
+def test_stored_machines_are_as_far_above_the_lowest_loss_as_recorded(row, seed):
+    prefix = f"{row}.{seed}."
+    arrays = {name.removeprefix(prefix): array for name, array in weights().items() if name.startswith(prefix)}
+    model = pf.training.with_arrays(eqx.filter_eval_shape(growing.make, ROWS[row], 0), arrays)
+    check(growing.judged(growing.expected_by(model, kept_back()), kept_back()), row, seed)
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+@pytest.mark.parametrize(("row", "counted"), [("words", growing.counted_words), ("pairs", growing.counted_pairs)])
+def test_counted_rows_are_as_far_above_the_lowest_loss_as_recorded(row, counted, seed):
+    check(growing.judged(counted(seed), kept_back()), row, seed)
+
+
+def test_the_stored_decoder_is_the_last_row():
+    model, tokenizer = pf.load_pretrained("stories")
+    assert tokenizer.to_json() == growing.VOCABULARY.to_json()
+    check(growing.judged(growing.expected_by(model, kept_back()), kept_back()), "positions", 0)
+
+
+def test_every_part_lowers_the_loss_but_one_head_alone():
+    """With every seed; chapter 02 says why a single head is no better than an average."""
+    rows = {name: found for name, found in recorded()["rows"].items() if name != "head"}
+    for above, below in zip(list(rows)[:-1], list(rows)[1:], strict=True):
+        assert max(each["above"] for each in rows[below]) < min(each["above"] for each in rows[above]), below
+
+
+def test_the_lowest_loss_is_computed_from_the_probabilities_of_the_program():
+    assert kept_back().least.mean() == pytest.approx(recorded()["lowest"], abs=1e-4)
+
+
+def test_cards_say_what_was_recorded():
+    assert train_staircase.card(recorded()) == CARD
+    assert train_staircase.stories_card(recorded()) == (ROOT / "models" / "stories.md").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("chapter", LAST)
+def test_the_chapter_says_of_the_machine_so_far_what_was_recorded(chapter):
+    text = (ROOT / "chapters" / f"{chapter}.md").read_text(encoding="utf-8")
+    rows = list(recorded()["rows"])
+    table = train_staircase.table({row: recorded()["rows"][row] for row in rows[: rows.index(LAST[chapter]) + 1]})
+    assert table in text, f"the table of {chapter} should be\n{table}"
+
+
+def test_the_chapters_name_no_row_that_the_record_has_not():
+    names = set(train_staircase.NAMES.values())
+    for chapter in LAST:
+        text = (ROOT / "chapters" / f"{chapter}.md").read_text(encoding="utf-8")
+        rows = re.findall(r"^\| ([^|]+) \| \d\.\d{3} \(\d\.\d{3} to \d\.\d{3}\)", text, re.MULTILINE)
+        assert set(rows) <= names

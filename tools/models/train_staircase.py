@@ -1,0 +1,204 @@
+"""Train the machine of the first chapters as it grows, a part at a time, and write what each part is worth.
+
+`staircase.json` holds the results, three seeds of each row, and `machines.safetensors` the weights, in 16 bits.
+"""
+
+import dataclasses
+import json
+
+import growing
+import numpy as np
+from growing import ROWS, SEEDS, WORDS, Row, kept_back
+from records import MODELS, write_record
+from safetensors.numpy import save_file
+
+import plainformer as pf
+from plainformer.training.arrays import named_arrays
+
+ORDERS = 3, 4, 6  # of n-gram models
+# What was turned, with the first seed: a row, and what is other than in `ROWS`.
+KNOBS: list[tuple[str, dict]] = [
+    *(("average", {"learning_rate": rate}) for rate in (0.003, 0.01)),
+    *(("head", {"learning_rate": rate}) for rate in (0.003, 0.01, 0.1)),
+    *(("heads", {"learning_rate": rate}) for rate in (0.003, 0.01)),
+    ("block", {"learning_rate": 0.003}),
+]
+
+
+def result(row: Row, seed: int) -> dict:
+    """How good a row has become, with the numbers that are stored; read from `build` if it is kept there."""
+    name = "-".join(str(value) for value in dataclasses.astuple(row))
+    kept = growing.KEPT / f"{name}-{seed}.json"
+    if not kept.exists():
+        model = growing.trained(row, seed)
+        stored = growing.in_32_bits(growing.in_16_bits(model))
+        kept.write_text(json.dumps(growing.judged(growing.expected_by(stored, kept_back()), kept_back())))
+        print(row, seed, kept.read_text(), flush=True)
+    return json.loads(kept.read_text(encoding="utf-8"))
+
+
+def counted(order: int) -> float:
+    """Nats per word above the lowest loss, of an n-gram model that has counted all stories of the first seed."""
+    kept = growing.KEPT / f"{order}-gram.json"
+    if not kept.exists():
+        model = pf.training.NgramModel(growing.stories_of(0).ravel(), order, WORDS, discount=None)
+        losses = [model.loss(story) for story in kept_back().ids[:100]]
+        kept.write_text(json.dumps(round(float(np.mean(losses) - kept_back().least[:100].mean()), 4)))
+    return json.loads(kept.read_text(encoding="utf-8"))
+
+
+def stored(models: dict[str, list]) -> dict[str, np.ndarray]:
+    """The numbers of all models in 16 bits, by row, seed and place."""
+    return {
+        f"{row}.{seed}.{place}": np.asarray(array)
+        for row, each in models.items()
+        for seed, model in enumerate(each)
+        for place, array in named_arrays(growing.in_16_bits(model)).items()
+    }
+
+
+def share(found: dict, kinds: tuple[str, ...]) -> float:
+    """The share of right answers to several kinds of questions."""
+    parts = [found["kinds"][kind] for kind in kinds]
+    return sum(right * number for _, right, number in parts) / sum(number for *_, number in parts)
+
+
+ASKED = {"wears": ("wears",), "where": ("where 1", "where 2", "where 3"), "who": ("who",), "light": ("light",)}
+
+
+def line_of(name: str, found: list[dict]) -> str:
+    """The line of a row in card and chapters: nats above the lowest loss, and shares of right answers."""
+    above = [each["above"] for each in found]
+    shares = [np.mean([share(each, kinds) for each in found]) for kinds in ASKED.values()]
+    percent = " | ".join(f"{100 * each:.0f} %" for each in shares)
+    return f"| {name} | {np.mean(above):.3f} ({min(above):.3f} to {max(above):.3f}) | {percent} |"
+
+
+NAMES = {
+    "words": "the share of each word",
+    "pairs": "one matrix: the last word",
+    "average": "an average of all words before",
+    "head": "one head",
+    "heads": "eight heads",
+    "block": "a block",
+    "stack": "four blocks",
+    "positions": "and positions",
+}
+
+
+def table(rows: dict[str, list[dict]]) -> str:
+    """The staircase as it stands in the card; chapters have its lines up to their own."""
+    head = ["| machine | nats per word above the lowest | to wear | where | who | light |", "|---|---|---|---|---|---|"]
+    return "\n".join([*head, *(line_of(NAMES[row], found) for row, found in rows.items())])
+
+
+def knob_lines(knobs: list[dict]) -> str:
+    """A line for each knob that was turned: the row, what was other, and what came out beside the row itself."""
+    lines = ["| row | turned | seed | nats above the lowest | as it stands |", "|---|---|---|---|---|"]
+    for each in knobs:
+        turned = ", ".join(
+            f"{name} {value:g}" if not isinstance(value, str) else f"{name} {value}"
+            for name, value in each["turned"].items()
+        )
+        lines.append(
+            f"| {NAMES[each['row']]} | {turned} | {each['seed']} | {each['above']:.3f} | {each['beside']:.3f} |"
+        )
+    return "\n".join(lines)
+
+
+def card(found: dict) -> str:
+    """What was done, and what came out."""
+    grams = ", ".join(f"{above:.3f} with n = {order}" for order, above in found["counted"].items())
+    sizes = ", ".join(f"{NAMES[row]} {number:,}" for row, number in found["parameters"].items())
+    rates = ", ".join(f"{NAMES[row]} {each.learning_rate:g}" for row, each in ROWS.items())
+    return f"""# The machine of chapters 00 to 06 as it grows
+
+Each row has a part more than the row above. The numbers stand in `staircase.json`, the weights of the rows that are
+trained, for each of three seeds, in `machines.safetensors`, rounded to 16 bits; the last row with the first seed is the
+stored model `stories`, too.
+
+- **Data.** Stories of the little world (`pf.data.stories`), {growing.LENGTH} words after the first full stop.
+  {growing.NUM_STORIES:,} to learn from, others for each seed; words and pairs are counted in
+  {growing.NUM_COUNTED:,} of them. {growing.NUM_TEST} others are kept back, whose lowest possible loss, computed from
+  the program's own probabilities, is {found["lowest"]:.4f} nats per word.
+- **Models.** Width 64, 8 heads where there are several, blocks with RMS norms before the sublayers, gelu, an inner
+  width of 256, no biases; positions by ALiBi. Learned numbers: {sizes}.
+- **Training.** {growing.BATCH_SIZE} stories a step, AdamW, a warm-up of 100 steps, then half a cosine down to a tenth
+  of the rate, weight decay 0.1; 1,000 steps. Rates:
+  {rates}. All settings
+  stand in `tools/models/growing.py`; `make models` trains them again.
+- **Result.** Nats per word above the lowest possible, mean of the seeds (least to largest), and right answers to what
+  is worn, where somebody or something is, who has a thing, and whether it is light; seeds 0, 1 and 2:
+
+{table(found["rows"])}
+
+- **Opponents.** n-gram models with modified Kneser–Ney smoothing, which have counted all stories of seed 0, are on
+  100 of the stories kept back, in nats per word above the lowest: {grams}.
+- **Knobs turned.** One seed each:
+
+{knob_lines(found["knobs"])}
+
+- **Limits.** One made-up world with forty words, one width, one batch size; the rows of 1,000 steps are short runs,
+  whose loss was still falling where there are blocks.
+- **Licence.** The weights and numbers are Apache-2.0, as the code.
+"""
+
+
+def stories_card(found: dict) -> str:
+    """The card of the last row's first model, which live figures run."""
+    last = found["rows"]["positions"][0]
+    kinds = "\n".join(
+        f"| {kind} | {right:.1%} | {above:.4f} | {number:,} |" for kind, (above, right, number) in last["kinds"].items()
+    )
+    return f"""# The decoder of stories
+
+The machine of chapters 00 to 06 with all its parts: four blocks of width 64 that tell stories of the little world. It
+is the last row of `staircase.md`, which says how it was trained and judged, with the first seed.
+
+- **Model.** `stories.json`, {found["parameters"]["positions"]:,} parameters; its tokens are the world's forty words.
+- **Result.** Seed 0, on {growing.NUM_TEST} stories kept back: {last["above"]:.4f} nats per word above the lowest loss
+  possible, which is {found["lowest"]:.4f}. By kind of word, the share of right guesses, the nats above the lowest, and
+  how many such words there are ("other" words are no answers, and may be one of several):
+
+| kind | right | nats above | words |
+|---|---|---|---|
+{kinds}
+
+- **Limits.** It knows nothing but this world, and its training was short: its loss was still falling.
+- **Licence.** The weights are Apache-2.0, as the code.
+"""
+
+
+def turned(row: str, other: dict, seed: int = 0) -> dict:
+    """What comes of one seed of a row in which something is other than it stands."""
+    above = result(dataclasses.replace(ROWS[row], **other), seed)["above"]
+    return {"row": row, "turned": other, "seed": seed, "above": above, "beside": result(ROWS[row], seed)["above"]}
+
+
+def learned(models: dict[str, list]) -> dict[str, list[dict]]:
+    """The results of all rows, counted ones first."""
+    ways = {"words": growing.counted_words, "pairs": growing.counted_pairs}
+    rows = {row: [growing.judged(way(seed), kept_back()) for seed in SEEDS] for row, way in ways.items()}
+    rows |= {row: [result(ROWS[row], seed) for seed in SEEDS] for row in models}
+    return rows
+
+
+def train() -> None:
+    """Train all rows, and write weights, results and cards."""
+    models = {row: [growing.trained(ROWS[row], seed) for seed in SEEDS] for row in ROWS}
+    found = {
+        "lowest": round(float(kept_back().least.mean()), 5),
+        "rows": learned(models),
+        "parameters": {row: pf.count_parameters(each[0]) for row, each in models.items()},
+        "counted": {str(order): counted(order) for order in ORDERS},
+        "knobs": [turned(*knob) for knob in KNOBS],
+    }
+    save_file(stored(models), MODELS / "machines.safetensors")
+    last = growing.in_32_bits(growing.in_16_bits(models["positions"][0]))
+    pf.save_model(MODELS / "stories.safetensors", last, growing.VOCABULARY)
+    write_record("staircase", found, card(found))
+    (MODELS / "stories.md").write_text(stories_card(found), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    train()
