@@ -7,6 +7,7 @@ word above the lowest loss possible.
 import dataclasses
 from collections.abc import Callable
 from functools import cache
+from typing import Literal
 
 import equinox as eqx
 import jax
@@ -59,7 +60,7 @@ class Row:
     d_model: int = 64
     num_heads: int = 8
     num_layers: int = 0  # without blocks there are heads alone; without heads, an average
-    scheme: str = "none"
+    scheme: Literal["none", "alibi"] = "none"
     num_steps: int = 1000
     learning_rate: float = 0.001
 
@@ -78,8 +79,14 @@ def make(row: Row, seed: int):
     """The machine of a row, untrained."""
     key, mix_key = jax.random.split(jax.random.key(seed))
     if row.num_layers:
-        sizes = {"d_model": row.d_model, "num_layers": row.num_layers, "num_heads": row.num_heads}
-        stack = pf.StackConfig(**sizes, norm="rms", position_scheme=row.scheme, use_bias=False)
+        stack = pf.StackConfig(
+            d_model=row.d_model,
+            num_layers=row.num_layers,
+            num_heads=row.num_heads,
+            norm="rms",
+            position_scheme=row.scheme,
+            use_bias=False,
+        )
         return pf.Decoder(pf.DecoderConfig(WORDS, LENGTH + 1, stack=stack), key=key)
     if row.num_heads > 1:
         mix: Mix = pf.MultiHeadAttention(row.d_model, row.num_heads, key=mix_key)
