@@ -110,5 +110,5 @@ def staircase() -> Picture:
 
 def _step(name: str, height: float, most: float) -> Picture:
     label = words(name, SMALL)
-    bar = box("", "", "marked", width=max(4.0, 330 * height / most), height=18)
-    return row(space(190 - label.width), label, bar, words(f"{height:.2f}", SMALL, SOFT), gap=10)
+    bar = box("", "", "marked", width=max(4.0, 150 * height / most), height=18)
+    return row(space(180 - label.width), label, bar, words(f"{height:.2f}", SMALL, SOFT), gap=10)
