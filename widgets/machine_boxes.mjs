@@ -71,9 +71,9 @@ const INSIDE = [
     'x = see("after_attention", self.add(x, "attention_norm", "attention", attend, keys[0]))'),
   aNorm("norm2", "norm", "norm before the network", inBlock("feed_forward_norm.output"), "X′, normalised"),
   { key: "hidden", label: "hidden", name: "hidden layer", kind: "weights", values: inBlock("feed_forward.hidden"), axes: ["seq", "d_ff"],
-    rule: ({ activation: name }) => (gated({ activation: name })
+    rule: ({ activation: name, use_bias: biased }) => (gated({ activation: name })
       ? `${name === "swiglu" ? "silu" : "gelu"}(x_{n} W_{g}) ⊙ x_{n} W_{1}: one map says how much of the other passes`
-      : `${name.replaceAll("_", " ")}(x_{n} W_{1} + b_{1}), each token by itself`), file: "blocks/layers.py", code: networkCode, link: networkLink },
+      : `${name.replaceAll("_", " ")}(x_{n} W_{1}${biased ? " + b_{1}" : ""}), each token by itself`), file: "blocks/layers.py", code: networkCode, link: networkLink },
   { key: "network", label: "output", name: "output of the network", kind: "weights", values: inBlock("feed_forward.output"), axes: ["seq", "d_model"],
     rule: () => "the hidden row times W_{2}; this will be added", file: "blocks/layers.py", code: networkCode, link: networkLink },
   added("add2", "+ network, added to the stream", "output", "X′ + FFN(Norm(X′))",

@@ -20,7 +20,8 @@ from plainformer.data.little_world import WORLD_WORDS
 
 KEPT = MODELS.parent / "build" / "models" / "staircase"
 VOCABULARY = pf.Vocabulary(WORLD_WORDS, separator=" ")
-WORDS, LENGTH, BATCH_SIZE, NUM_STORIES, NUM_TEST, SEEDS = len(WORLD_WORDS), 128, 32, 20_000, 400, (0, 1, 2)
+WORDS, LENGTH, BATCH_SIZE, SEEDS = len(WORLD_WORDS), 128, 32, (0, 1, 2)
+NUM_STORIES, NUM_KEPT_BACK = 20_000, 400
 NUM_COUNTED = 1000  # stories in which words and pairs are counted
 
 
@@ -122,9 +123,9 @@ class KeptBack:
 
 
 @cache
-def kept_back(number: int = NUM_TEST) -> KeptBack:
+def kept_back() -> KeptBack:
     """The stories that all rows are judged on."""
-    told = pf.data.stories(number, LENGTH + 1, seed=1000)
+    told = pf.data.stories(NUM_KEPT_BACK, LENGTH + 1, seed=1000)
     least = np.array([pf.data.word_surprises(story) for story in told])
     return KeptBack(encoded(told), least, np.array([pf.data.word_kinds(story) for story in told]))
 
@@ -135,15 +136,15 @@ def log_probabilities(model, ids):
     return jax.nn.log_softmax(model(ids))
 
 
-def expected_by(model, stories: KeptBack) -> np.ndarray:
-    """What a model gives to each word, at every place of every story."""
-    batches = np.split(stories.ids[:, :-1], len(stories.ids) // 100)
+def expected_by(model) -> np.ndarray:
+    """What a model gives to each word, at every place of every story kept back."""
+    batches = np.split(kept_back().ids[:, :-1], NUM_KEPT_BACK // 100)
     return np.concatenate([np.asarray(log_probabilities(model, batch)) for batch in batches])
 
 
-def judged(expected: np.ndarray, stories: KeptBack) -> dict:
+def judged(expected: np.ndarray) -> dict:
     """Nats per word above the lowest loss; of each kind of word these nats, the share of right answers, the number."""
-    following = stories.ids[:, 1:]
+    stories, following = kept_back(), kept_back().ids[:, 1:]
     above = -np.take_along_axis(expected, following[..., None], axis=2)[..., 0] - stories.least
     right, kinds = expected.argmax(axis=2) == following, {}
     for kind in sorted(set(stories.kinds.ravel())):
@@ -175,24 +176,14 @@ def training_of(row: Row, seed: int) -> pf.TrainingConfig:
 
 
 def trained(row: Row, seed: int):
-    """The machine of a row after its training.
+    """The machine of a row after its training, its numbers rounded to 16 bits, as they are stored.
 
     What was stopped half-way goes on from a checkpoint under `build`; what was finished is read from there.
     """
     name = "-".join(str(value) for value in dataclasses.astuple(row))
     loss, where = pf.training.next_token_loss, KEPT / f"{name}-{seed}"
     model, _ = pf.fit(make(row, seed), loss, batches_of(seed), training_of(row, seed), directory=where, progress=False)
-    return model
-
-
-def in_16_bits(model):
-    """The model with its numbers as they are stored."""
-    return jax.tree.map(lambda leaf: leaf.astype(jnp.float16) if eqx.is_array(leaf) else leaf, model)
-
-
-def in_32_bits(model):
-    """The model with its numbers as they are used."""
-    return jax.tree.map(lambda leaf: leaf.astype(jnp.float32) if eqx.is_array(leaf) else leaf, model)
+    return jax.tree.map(lambda w: w.astype(jnp.float16).astype(w.dtype) if eqx.is_array(w) else w, model)
 
 
 @cache
