@@ -104,7 +104,7 @@ def test_nobody_pays_when_nobody_looks(kind, monkeypatch):
 
     with_see = program()
     monkeypatch.setattr(seeing, "_looking", type("Never", (), {"get": staticmethod(lambda: None)}))
-    for module in ("attention.kernels", "attention.multi_head", "blocks.blocks", "blocks.layers", "models.stack"):
+    for module in ("attention.kernels", "attention.multi_head", "blocks.blocks", "blocks.layers", "models.depth"):
         monkeypatch.setattr(f"plainformer.{module}.see", lambda name, value: value)
     assert with_see == program()
 
