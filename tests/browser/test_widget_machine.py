@@ -45,41 +45,32 @@ SHOW = """async ([text, block, boxes, head]) => {
 }"""
 
 
+# Where `pf.look` finds what is in a box of a block.
+PLACES = {
+    "norm1": "attention_norm.output",
+    **{box: f"attention.{box}" for box in ("queries", "keys", "values", "scores", "weights", "heads")},
+    "attention": "attention.output",
+    "add1": "after_attention",
+    "norm2": "feed_forward_norm.output",
+    "hidden": "feed_forward.hidden",
+    "network": "feed_forward.output",
+    "add2": "output",
+}
+
+
 @pytest.fixture(scope="module")
 def decoder():
-    return pf.load_pretrained("decoder")
+    return pf.load_pretrained("stories")
 
 
 def arrays_of(model, ids, layer):
     """Every array between ids and probabilities, with one block from the inside."""
-    stream = model.residual_stream(ids)
-    block, x, scheme = model.stack.blocks[layer], stream[layer], model.stack.scheme
-    attention, mask = block.attention, pf.causal_mask(len(ids))
-    rows = block.attention_norm(x)
-    queries, keys, values = (
-        pf.split_heads(getattr(attention, part)(rows), attention.num_heads) for part in ("query", "key", "value")
-    )
-    queries, keys = scheme.rotate(queries), scheme.rotate(keys)
-    weights = pf.attention_weights(queries, keys, mask)
-    attended = attention(rows, mask, scheme=scheme)
-    after = x + attended
-    normed, network = block.feed_forward_norm(after), block.feed_forward
-    gate = network.gate(normed)
-    logits = model(ids)
+    logits, seen = pf.look(model, ids)
     return {
-        "embedding": stream[0],
-        **{f"block{n}": rows for n, rows in enumerate(stream[1:])},
-        **dict(zip(IN_BLOCK[:4], (rows, queries, keys, values), strict=True)),
-        "scores": pf.scaled_scores(queries, keys),
-        "weights": weights,
-        "heads": weights @ values,
-        "attention": attended,
-        "add1": after,
-        "norm2": normed,
-        "hidden": gate / (1 + jnp.exp(-gate)) * network.up(normed),
-        "network": network(normed),
-        "add2": stream[layer + 1],
-        "final": model.stack.normalise(stream[-1]),
+        "embedding": seen["stack.input"],
+        **{f"block{n}": seen[f"stack.blocks.{n}.output"] for n in range(len(model.stack.blocks))},
+        **{box: seen.get(f"stack.blocks.{layer}.{place}") for box, place in PLACES.items()},
+        "final": seen.get("stack.final_norm.output"),
         "logits": logits,
         "probabilities": pf.softmax(logits),
     }
@@ -88,14 +79,13 @@ def arrays_of(model, ids, layer):
 def test_machine_numbers_are_those_of_python(shared_figures, decoder):
     """Twenty random texts, every box at least three times, in the first and the last block."""
     figure, (model, vocabulary) = shared_figures("machine"), decoder
-    letters = vocabulary.tokens[1:]
     outside = ["embedding", "final", "logits", "probabilities"]
     boxes = itertools.cycle([*IN_BLOCK, *outside])
     compute = eqx.filter_jit(arrays_of)
     for run in range(20):
         length, layer = [(64, 3), (23, 0)][run % 2]
-        text = "".join(RANDOM.choice(letters, length))
-        head, ids = int(RANDOM.integers(4)), vocabulary.encode(text)
+        text = " ".join(RANDOM.choice(vocabulary.tokens, length))
+        head, ids = int(RANDOM.integers(8)), vocabulary.encode(text)
         known = {name: np.asarray(each) for name, each in compute(model, jnp.asarray(ids), layer).items()}
         opened = list(itertools.islice(boxes, 3))
         states = figure.page.evaluate(SHOW, [text, layer, opened, head])
@@ -118,6 +108,7 @@ def test_machine_shows_lines_of_the_package_and_sections_of_the_book(shared_figu
         for norm, place, activation, scheme in [
             ("rms", "pre", "swiglu", "rotary"),
             ("layer", "pre", "gelu", "learned"),
+            ("rms", "pre", "gelu", "alibi"),
             ("rms", "post", "relu", "none"),
         ]
     ]
@@ -131,7 +122,7 @@ def test_machine_shows_lines_of_the_package_and_sections_of_the_book(shared_figu
         }""",
         kinds,
     )
-    assert len(boxes) == 3 * 19 - 3  # with post-norm the sums hold the norms
+    assert len(boxes) == 4 * 19 - 3  # with post-norm the sums hold the norms
     for box in boxes:
         assert box["code"] in (SOURCE / box["file"]).read_text("utf-8"), box["key"]
         page, anchor = box["link"][0].split("#")
@@ -181,9 +172,9 @@ def test_machine_by_mouse(shared_figures):
     figure.root.locator("[data-box=norm2]").click()
     box = figure.root.locator(".lf-map-plane").bounding_box()
     figure.page.mouse.click(box["x"] + box["width"] / 2, box["y"] + 5)
-    assert (figure.state["token"], figure.state["column"]) == (0, 64)
-    value = f"{figure.state['row'][64]:.3f}".replace("-", "−")
-    assert figure.root.locator(".lf-readout").inner_text() == f"“T”, column 64: {value}"
+    assert (figure.state["token"], figure.state["column"]) == (0, 32)
+    value = f"{figure.state['row'][32]:.3f}".replace("-", "−")
+    assert figure.root.locator(".lf-readout").inner_text() == f"“.”, column 32: {value}"
     figure.root.get_by_role("option").nth(4).click()
     assert figure.state["token"] == 4
 
@@ -199,20 +190,19 @@ def test_machine_by_touch(open_figure):
 
 def test_machine_writes_on(shared_figures, decoder):
     figure, (model, vocabulary) = shared_figures("machine"), decoder
-    text = figure.state["text"]
-    logits = eqx.filter_jit(model)
+    story = text = figure.state["text"]
     for _ in range(3):
-        after = logits(jnp.asarray(vocabulary.encode(text.ljust(18))))[len(text) - 1]  # what follows is not seen
-        text += vocabulary.decode([int(after.argmax())])
-        figure.control("Add the likeliest letter").click()
+        after = model(jnp.asarray(vocabulary.encode(text)))[-1]
+        text += " " + vocabulary.decode([int(after.argmax())])
+        figure.control("Add the likeliest word").click()
         figure.page.wait_for_function(
             "text => { const state = JSON.parse(document.querySelector('[data-widget=machine] .lf').dataset.state);"
             " return !state.busy && state.text === text }",
             arg=text,
         )
-    assert figure.state["token"] == len(text) - 1
+    assert figure.state["token"] == len(text.split()) - 1
     figure.reset()
-    assert figure.state["text"] == text[:-3]
+    assert figure.state["text"] == story
 
 
 def test_machine_takes_any_text(shared_figures):
@@ -220,13 +210,13 @@ def test_machine_takes_any_text(shared_figures):
     field = figure.root.get_by_label("Your text")
     type_each(field)
     assert figure.page.evaluate("window.alarm") is None
-    field.fill("🙂" * 70)
-    assert "is not in the model's vocabulary and read as □" in figure.summary
-    assert "Of 70 letters the last 64 are read." in figure.summary
+    field.fill("🙂 " + "Anna " * 70)
+    assert "One word is not in the model's vocabulary and left out." in figure.summary
+    assert "Of 70 words the last 64 are read." in figure.summary
     field.fill("")
     assert "nothing to read yet" in figure.summary
-    (state,) = figure.page.evaluate(SHOW, ["The f", 2, ["weights"], 1])
-    assert "".join(state["letters"]) == "The␣f"
+    (state,) = figure.page.evaluate(SHOW, ["Ben is", 2, ["weights"], 1])
+    assert state["letters"] == ["Ben", "is"]
 
 
 OWN = """async ([bytes, opened]) => {
@@ -246,25 +236,26 @@ OWN = """async ([bytes, opened]) => {
 }"""
 
 
-def test_machine_of_ones_own(shared_figures, tmp_path):
-    """In a notebook: other norms after the sums, another network, learned positions, shared keys."""
+POST = {"num_kv_heads": 2, "norm_placement": "post", "activation": "relu"}
+ROTARY = {"norm": "rms", "activation": "swiglu", "position_scheme": "rotary", "use_bias": False}
+
+
+@pytest.mark.parametrize(("options", "num_boxes"), [(POST, 17), (ROTARY, 20)])  # with post-norm the sums hold the norms
+def test_machine_of_ones_own(shared_figures, tmp_path, options, num_boxes):
+    """In a notebook: norms after the sums, another network, learned positions, shared keys; and as Llama has it."""
     figure = shared_figures("machine")
-    sizes = pf.StackConfig(d_model=16, num_layers=3, num_kv_heads=2, norm_placement="post", activation="relu")
+    sizes = pf.StackConfig(d_model=16, num_layers=3, **options)
     vocabulary = pf.Vocabulary.from_characters("abc", special=["<other>"], unknown="<other>")
     model = pf.Decoder(pf.DecoderConfig(4, 9, stack=sizes, tied_embedding=False), key=jax.random.key(0))
     pf.save_model(tmp_path / "own.safetensors", model, vocabulary)
     data = base64.b64encode((tmp_path / "own.safetensors").read_bytes()).decode()
-    found = figure.page.evaluate(OWN, [data, ["embedding", "add1", "add2", "block2", "logits"]])
-    ids = jnp.asarray(vocabulary.encode("abcab"))
-    stream = model.residual_stream(ids)
-    block = model.stack.blocks[1]
-    after = block.attention_norm(stream[1] + block.attention(stream[1], pf.causal_mask(5)))
-    third = model.stack.blocks[2]
-    queries = pf.split_heads(third.attention.query(stream[2]), 4)[0]  # an open block shows its first box
-    for row, wanted in zip(found["rows"], [stream[0], after, stream[2], queries, model(ids)], strict=True):
-        np.testing.assert_allclose(row, wanted[-1], atol=1e-4)
-    assert found["links"] == 0
-    assert found["boxes"] == 17  # the sums hold the norms
+    opened = ["embedding", "queries", "hidden", "add1", "add2", "logits"]
+    found = figure.page.evaluate(OWN, [data, opened])
+    known = arrays_of(model, jnp.asarray(vocabulary.encode("abcab")), 1)
+    for box, row in zip(opened, found["rows"], strict=True):
+        wanted = known[box][0] if box in OF_HEADS else known[box]
+        np.testing.assert_allclose(row, wanted[-1], atol=1e-4, err_msg=box)
+    assert (found["links"], found["boxes"]) == (0, num_boxes)
 
 
 def test_start_says_what_went_wrong_and_tries_again(browser, site, figure_page):
@@ -283,7 +274,7 @@ def test_start_says_what_went_wrong_and_tries_again(browser, site, figure_page):
         "() => JSON.parse(document.querySelector('[data-widget=machine] .lf').dataset.state).sizes !== undefined"
     )
     state = json.loads(root.get_attribute("data-state"))
-    assert "".join(state["letters"]) == "The␣function␣re"
+    assert state["letters"][:3] == [".", "Anna", "takes"]
     context.close()
 
 

@@ -4,6 +4,7 @@ import re
 from functools import cache
 from pathlib import Path
 
+import asked
 import equinox as eqx
 import growing
 import pytest
@@ -25,6 +26,7 @@ LAST = {
     "04_blocks": "block",
     "05_depth": "stack",
     "06_positions": "positions",
+    "07_decoder": "decoder",
 }
 
 
@@ -46,6 +48,18 @@ def test_stored_machines_are_as_far_above_the_lowest_loss_as_recorded(row, seed)
     arrays = {name.removeprefix(prefix): array for name, array in weights().items() if name.startswith(prefix)}
     model = pf.training.with_arrays(eqx.filter_eval_shape(growing.make, ROWS[row], 0), arrays)
     check(growing.judged(growing.expected_by(model)), row, seed)
+    for kind, share in asked.shares(model).items():  # but for one story at most
+        expected = recorded()["rows"][row][seed]["asked"][kind]
+        assert share == pytest.approx(expected, abs=1.5 / len(asked.questions()[kind])), kind
+
+
+def test_questions_have_one_answer_and_the_wrong_one_is_wrong():
+    kinds = dict(asked.questions())
+    wrong = kinds.pop("and the other is followed")
+    for kind in kinds.values():
+        for story, answer in list(kind.items())[::7]:
+            assert pf.data.next_words(story) == {answer: 1.0}, story
+    assert all(kinds["then another leaves"][story] != answer for story, answer in wrong.items())
 
 
 @pytest.mark.parametrize("seed", SEEDS)
@@ -57,7 +71,7 @@ def test_counted_rows_are_as_far_above_the_lowest_loss_as_recorded(row, counted,
 def test_the_stored_decoder_is_the_last_row():
     model, tokenizer = pf.load_pretrained("stories")
     assert tokenizer.to_json() == growing.VOCABULARY.to_json()
-    check(growing.judged(growing.expected_by(model)), "positions", 0)
+    check(growing.judged(growing.expected_by(model)), "decoder", 0)
 
 
 def test_every_part_lowers_the_loss_but_one_head_alone():
@@ -74,6 +88,34 @@ def test_the_lowest_loss_is_computed_from_the_probabilities_of_the_program():
 def test_cards_say_what_was_recorded():
     assert train_staircase.card(recorded()) == CARD
     assert train_staircase.stories_card(recorded()) == (ROOT / "models" / "stories.md").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize(
+    ("chapter", "rows"), [("05_depth", ("block", "stack")), ("07_decoder", ("positions", "decoder"))]
+)
+def test_the_chapter_says_of_the_questions_what_was_recorded(chapter, rows):
+    text = (ROOT / "chapters" / f"{chapter}.md").read_text(encoding="utf-8")
+    table = train_staircase.asked_table({row: recorded()["rows"][row] for row in rows})
+    assert table in text, f"the table of {chapter} should be\n{table}"
+
+
+def test_chapter_06_says_of_each_seed_what_was_recorded():
+    seeds = recorded()["rows"]["positions"]
+    text = " ".join((ROOT / "chapters" / "06_positions.md").read_text(encoding="utf-8").split())
+    light, where, left = (
+        [round(100 * each) for each in shares]
+        for shares in (
+            [train_staircase.share(seed, ("light",)) for seed in seeds],
+            [train_staircase.share(seed, train_staircase.ASKED["where"]) for seed in seeds],
+            [seed["asked"]["then another leaves"] for seed in seeds],
+        )
+    )
+    assert light[0] == light[1]
+    assert (
+        f"whether it is light ({light[0]} %), and where somebody or something is ({where[0]} and {where[1]} %)." in text
+    )
+    assert f"has learned neither in 1,000 steps ({light[2]} and {where[2]} %)." in text
+    assert f"is right in {left[1]} % of the stories; the other two are right in {left[0]} and {left[2]} %." in text
 
 
 @pytest.mark.parametrize("chapter", LAST)

@@ -73,6 +73,7 @@ ROWS = {
     "block": Row(num_layers=1, learning_rate=0.01),
     "stack": Row(num_layers=4, learning_rate=0.003),
     "positions": Row(num_layers=4, scheme="alibi", learning_rate=0.003),
+    "decoder": Row(num_layers=4, scheme="alibi", learning_rate=0.003, num_steps=4000),
 }
 
 

@@ -6,6 +6,7 @@
 import dataclasses
 from functools import cache
 
+import asked
 import growing
 import numpy as np
 from growing import ROWS, SEEDS, WORDS, Row, kept_back
@@ -23,7 +24,8 @@ RATES = {"average": (0.003, 0.01), "head": (0.003, 0.01, 0.1), "heads": (0.003, 
 @cache
 def result(row: Row, seed: int) -> dict:
     """How good a row has become, with the numbers that are stored."""
-    found = growing.judged(growing.expected_by(growing.trained(row, seed)))
+    model = growing.trained(row, seed)
+    found = growing.judged(growing.expected_by(model)) | {"asked": asked.shares(model)}
     print(row, seed, found["above"], flush=True)
     return found
 
@@ -71,6 +73,7 @@ NAMES = {
     "block": "a block",
     "stack": "four blocks",
     "positions": "and positions",
+    "decoder": "the same, trained to the end",
 }
 
 
@@ -78,6 +81,21 @@ def table(rows: dict[str, list[dict]]) -> str:
     """The staircase as it stands in the card; chapters have its lines up to their own."""
     head = ["| machine | nats per word above the lowest | to wear | where | who | light |", "|---|---|---|---|---|---|"]
     return "\n".join([*head, *(line_of(NAMES[row], found) for row, found in rows.items())])
+
+
+def asked_table(rows: dict[str, list[dict]]) -> str:
+    """Right answers to the questions of `asked.py`, in per cent for each seed, as they stand in card and chapters."""
+    head = ["| story | told | " + " | ".join(NAMES[row] for row in rows) + " |", "|---" * (2 + len(rows)) + "|"]
+    return "\n".join([*head, *(asked.line_of(kind, rows) for kind in asked.questions())])
+
+
+def asked_lines(rows: dict[str, list[dict]]) -> str:
+    """What the card says of the questions."""
+    return f"""- **Questions.** Short stories told with all people, rooms and things, and walks that are drawn
+  (`tools/models/asked.py`); right answers in per cent, seeds 0, 1 and 2. In *and the other is followed* the stories are
+  those of the line above, and counted is the room to which the other person went:
+
+{asked_table(rows)}"""
 
 
 def knob_lines(knobs: list[dict]) -> str:
@@ -92,7 +110,7 @@ def card(found: dict) -> str:
     grams = ", ".join(f"{above:.3f} with n = {order}" for order, above in found["counted"].items())
     sizes = ", ".join(f"{NAMES[row]} {number:,}" for row, number in found["parameters"].items())
     rates = ", ".join(f"{NAMES[row]} {each.learning_rate:g}" for row, each in ROWS.items())
-    return f"""# The machine of chapters 00 to 06 as it grows
+    return f"""# The machine of chapters 00 to 07 as it grows
 
 Each row has a part more than the row above. The numbers stand in `staircase.json`, the weights of the rows that are
 trained, for each of three seeds, in `machines.safetensors`, rounded to 16 bits; the last row with the first seed is the
@@ -105,13 +123,15 @@ stored model `stories`, too.
 - **Models.** Width 64, 8 heads where there are several, blocks with RMS norms before the sublayers, gelu, an inner
   width of 256, no biases; positions by ALiBi. Learned numbers: {sizes}.
 - **Training.** {growing.BATCH_SIZE} stories a step, AdamW, a warm-up of 100 steps, then half a cosine down to a tenth
-  of the rate, weight decay 0.1; 1,000 steps. Rates:
+  of the rate, weight decay 0.1; 1,000 steps, and {ROWS["decoder"].num_steps:,} in the last row. Rates:
   {rates}. All settings
   stand in `tools/models/growing.py`; `make models` trains them again.
 - **Result.** Nats per word above the lowest possible, mean of the seeds (least to largest), and right answers to what
   is worn, where somebody or something is, who has a thing, and whether it is light; seeds 0, 1 and 2:
 
 {table(found["rows"])}
+
+{asked_lines({row: found["rows"][row] for row in ("block", "stack", "positions", "decoder")})}
 
 - **Opponents.** n-gram models with modified Kneser–Ney smoothing, which have counted all stories of seed 0, are on
   100 of the stories kept back, in nats per word above the lowest: {grams}.
@@ -120,24 +140,24 @@ stored model `stories`, too.
 {knob_lines(found["knobs"])}
 
 - **Limits.** One made-up world with forty words, one width, one batch size. Average, heads and block learn best at the
-  largest rate but one, or the largest, that was tried; four blocks were tried at one. The runs are short: where there
-  are blocks, the mean loss of the last hundred steps was below that of the hundred before, with every seed.
+  largest rate but one, or the largest, that was tried; four blocks were tried at one. The runs of 1,000 steps are
+  short: where there are blocks, the mean loss of the last hundred was below that of the hundred before.
 - **Licence.** The weights and numbers are Apache-2.0, as the code.
 """
 
 
 def stories_card(found: dict) -> str:
     """The card of the last row's first model, which live figures run."""
-    last = found["rows"]["positions"][0]
+    last = found["rows"]["decoder"][0]
     kinds = "\n".join(
         f"| {kind} | {right:.1%} | {above:.4f} | {number:,} |" for kind, (above, right, number) in last["kinds"].items()
     )
     return f"""# The decoder of stories
 
-The machine of chapters 00 to 06 with all its parts: four blocks of width 64 that tell stories of the little world. It
+The machine of chapters 00 to 07 with all its parts: four blocks of width 64 that tell stories of the little world. It
 is the last row of `staircase.md`, which says how it was trained and judged, with the first seed.
 
-- **Model.** `stories.json`, {found["parameters"]["positions"]:,} parameters; its tokens are the world's forty words.
+- **Model.** `stories.json`, {found["parameters"]["decoder"]:,} parameters; its tokens are the world's forty words.
 - **Result.** Seed 0, on {growing.NUM_KEPT_BACK} stories kept back: {last["above"]:.4f} nats per word above the lowest
   loss possible, which is {found["lowest"]:.4f}. By kind of word, the share of right guesses, the nats above the lowest,
   and how many such words there are ("other" words are no answers, and may be one of several):
@@ -146,7 +166,7 @@ is the last row of `staircase.md`, which says how it was trained and judged, wit
 |---|---|---|---|
 {kinds}
 
-- **Limits.** It knows nothing but this world, and its training was short: its loss was still falling.
+- **Limits.** It knows nothing but this world.
 - **Licence.** The weights are Apache-2.0, as the code.
 """
 
@@ -176,7 +196,7 @@ def train() -> None:
         "knobs": [turned(row, rate) for row, rates in RATES.items() for rate in rates],
     }
     save_file(stored(models), MODELS / "machines.safetensors")
-    pf.save_model(MODELS / "stories.safetensors", models["positions"][0], growing.VOCABULARY)
+    pf.save_model(MODELS / "stories.safetensors", models["decoder"][0], growing.VOCABULARY)
     write_record("staircase", found, card(found))
     (MODELS / "stories.md").write_text(stories_card(found), encoding="utf-8")
 

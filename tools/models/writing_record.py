@@ -1,9 +1,8 @@
 """Let the stored decoder of chapter 08 write and search; write down what it wrote, and how probable it is, with a card.
 
-Nothing is trained. `writing.json` holds the texts, with the surprise of the decoder and of a 5-gram model.
+Nothing is trained. `writing.json` holds the texts, with the surprise of the decoder.
 """
 
-import math
 import sys
 
 import equinox as eqx
@@ -25,7 +24,6 @@ SAMPLE = {name: SETTINGS[name] for name in ("greedy", "temperature 0.5", "temper
     "top-k 5": {"top_k": 5},
 }
 PROMPT, SAMPLE_LENGTH, SAMPLE_KEY = "The for statement is used to ", 90, 3
-GROUP = 20  # letters over which the surprise of the 5-gram model is averaged
 
 
 def windows(text: list[int], seed: int, number: int, length: int) -> list[list[int]]:
@@ -47,25 +45,18 @@ def surprises(model, texts):
     return -log_probs[:, START - 1 :].mean(axis=1)
 
 
-def witness(counted: pf.training.NgramModel, text: list[int]) -> list[float]:
-    """The 5-gram model's mean surprise at each twenty letters that follow the beginning of a text."""
-    nats = [-math.log(counted.probability(text[n], text[n - 4 : n])) for n in range(START, len(text))]
-    return [round(float(group), 3) for group in np.reshape(nats, (-1, GROUP)).mean(axis=1)]
-
-
 def as_text(vocabulary, ids: list[int]) -> str:
     """The letters of a text, one for each id: ◦ for what the vocabulary does not have."""
     other = vocabulary.special["<other>"]
     return "".join("◦" if each == other else vocabulary.decode([each]) for each in ids)
 
 
-def judged(model, vocabulary, counted, beginnings, draws) -> dict:
-    """The texts of each key as strings, and what decoder and 5-gram model find of them."""
+def judged(model, vocabulary, beginnings, draws) -> dict:
+    """The texts of each key as strings, and how much they surprise the decoder."""
     whole = [[beginning + text for beginning, text in zip(beginnings, draw, strict=True)] for draw in draws]
     return {
         "texts": [[as_text(vocabulary, text) for text in draw] for draw in draws],
         "surprise": [[round(float(nats), 4) for nats in surprises(model, jnp.asarray(draw))] for draw in whole],
-        "witness": [[witness(counted, text) for text in draw] for draw in whole],
     }
 
 
@@ -123,7 +114,6 @@ def results() -> dict:
     """All texts, and what was measured of them."""
     model, vocabulary = pf.load_pretrained("decoder")
     training, validation = (vocabulary.encode(part) for part in pf.data.python_reference_splits())
-    counted = pf.training.NgramModel(training, 5, len(vocabulary))
     real = windows(validation, 1, 48, START + LENGTH)
     beginnings = [text[:START] for text in real]
     draws = {"people": [[text[START:] for text in real]]}
@@ -135,7 +125,7 @@ def results() -> dict:
         "python": f"{sys.version_info.major}.{sys.version_info.minor}",
         "training_letters": len(training),
         "beginnings": [as_text(vocabulary, beginning) for beginning in beginnings],
-        "ways": {name: judged(model, vocabulary, counted, beginnings, each) for name, each in draws.items()},
+        "ways": {name: judged(model, vocabulary, beginnings, each) for name, each in draws.items()},
         "searched": searched(model, vocabulary, prompts),
         "up to a space": up_to_a_space(model, vocabulary, prompts[:20]),
         "samples": samples(model, vocabulary),
@@ -144,13 +134,11 @@ def results() -> dict:
 
 def table(ways: dict) -> str:
     """A line of the card for each way of writing: means, and standard deviations over the keys."""
-    lines = ["| | decoder's surprise | 5-gram model's surprise |", "|---|---|---|"]
+    lines = ["| | decoder's surprise |", "|---|---|"]
     for name, way in ways.items():
-        cells = []
-        for measure in ("surprise", "witness"):
-            means = [np.mean(draw) for draw in way[measure]]
-            cells.append(f"{np.mean(means):.2f}" + (f" ± {np.std(means, ddof=1):.2f}" if len(means) > 1 else ""))
-        lines.append(f"| {name} | {' | '.join(cells)} |")
+        means = [np.mean(draw) for draw in way["surprise"]]
+        spread = f" ± {np.std(means, ddof=1):.2f}" if len(means) > 1 else ""
+        lines.append(f"| {name} | {np.mean(means):.2f}{spread} |")
     return "\n".join(lines)
 
 
@@ -179,9 +167,7 @@ trained. All stand in `writing.json`.
   ("people"); places drawn by `default_rng(1)`.
 - **Ways.** Greedy search; a beam of {BEAM}; drawn at temperatures 0.5, 0.7, 1 and 1.3, and at temperature 1 with top-p
   0.8, 0.9 and 0.95, each with random keys 0, 1 and 2.
-- **Measures.** Mean surprise per letter, in nats, of the decoder and of a 5-gram model (`NgramModel`, discount 0.75)
-  counted on the {found["training_letters"]:,} letters that the decoder learned from, which is kept for each {GROUP}
-  letters.
+- **Measure.** Mean surprise of the decoder per letter, in nats. It learned from {found["training_letters"]:,} letters.
 - **Result.** Means, with standard deviations over the keys:
 
 {table(found["ways"])}
@@ -194,17 +180,17 @@ trained. All stand in `writing.json`.
   {SAMPLE_KEY}.
 - **Limits.** One small model, one kind of text; nothing was chosen by these texts. What is drawn depends on the last
   digits of the logits, so that another machine may write other texts; on other versions of Python the beginnings differ
-  a little. All settings stand in `tools/models/train_writing.py`; `make models` writes anew.
+  a little. All settings stand in `tools/models/writing_record.py`; `make models` writes anew.
 - **Licence.** Numbers and the model's texts are under Apache-2.0, as the code; the real text is part of CPython and has
   its licence.
 """
 
 
-def train() -> None:
+def write() -> None:
     """Let the decoder write, and keep what it wrote with a card."""
     found = results()
     write_record("writing", found, card(found))
 
 
 if __name__ == "__main__":
-    train()
+    write()

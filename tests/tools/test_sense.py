@@ -1,0 +1,54 @@
+"""How much of what the decoder of stories writes is possible: what was recorded, and what the chapter says of it."""
+
+from functools import cache
+from pathlib import Path
+
+import numpy as np
+import pytest
+import sense_record
+
+import plainformer as pf
+
+ROOT = Path(__file__).resolve().parents[2]
+recorded = cache(lambda: pf.data.load_record("sense"))
+CHAPTER = (ROOT / "chapters" / "08_generation.md").read_text(encoding="utf-8")
+
+
+def test_card_and_chapter_say_what_was_recorded():
+    assert sense_record.card(recorded()) == (ROOT / "models" / "sense.md").read_text(encoding="utf-8")
+    assert sense_record.table(recorded()["ways"]) in CHAPTER
+    drawn = recorded()["ways"]["temperature 1"]
+    early, late = (100 * np.mean([each[half] for each in drawn]) for half in ("early", "late"))
+    text = " ".join(CHAPTER.split())
+    assert f"possible in {early:.1f} % of the cases, and those in the second half in {late:.1f} %." in text
+    control = 100 * np.mean(recorded()["late, after the program's words"])
+    assert f"Then {control:.1f} % are possible." in text
+
+
+def test_the_program_itself_makes_sense():
+    begun, told = sense_record.beginnings(), sense_record.told()
+    assert sense_record.judged(begun, told) == recorded()["ways"]["the program itself"][0]
+
+
+def test_the_stories_that_are_shown_are_as_possible_as_they_look():
+    shares = {}
+    for way, story in recorded()["shown"].items():
+        assert story.startswith(sense_record.beginnings()[0])
+        shares[way] = np.mean([possible for _, possible in sense_record.sentences(story)])
+    assert shares["temperature 2"] < 0.6 < shares["temperature 1"]
+
+
+def test_an_impossible_sentence_and_one_said_before_are_counted():
+    start = ". Anna is in the hall ."
+    story = f"{start} Anna is in the cellar . where is Anna ? hall . where is Anna ? hall ."
+    found = sense_record.judged([start], [story])
+    expected = {"sentences": 3, "possible": 0.6667, "early": 0.5, "late": 1.0, "answers": 1.0, "again": 0.3333}
+    assert found == expected
+
+
+def test_greedy_search_writes_what_was_recorded():
+    (model, tokenizer), begun = pf.load_pretrained("stories"), sense_record.beginnings()
+    found = sense_record.judged(begun, sense_record.written(model, tokenizer, {"temperature": 0.0}, 0, begun))
+    (expected,) = recorded()["ways"]["greedy"]
+    for part in ("possible", "answers", "again"):
+        assert found[part] == pytest.approx(expected[part], abs=0.02), part
