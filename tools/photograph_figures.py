@@ -38,10 +38,10 @@ class Quiet(http.server.SimpleHTTPRequestHandler):
 
 
 def where() -> dict[str, str]:
-    """The first page that shows each live figure, by the figure's name."""
+    """The first page that shows each live figure, with all its parts lit, by the figure's name."""
     found: dict[str, str] = {}
     for page in sorted(SITE.glob("chapters/*.html")):
-        for name in re.findall(r'data-widget="(\w+)"', page.read_text("utf-8")):
+        for name in re.findall(r'data-widget="(\w+)"(?![^>]*data-lit)', page.read_text("utf-8")):
             found.setdefault(name, str(page.relative_to(SITE)))
     return found
 
