@@ -25,7 +25,9 @@ RATES = {"average": (0.003, 0.01), "head": (0.003, 0.01, 0.1), "heads": (0.003, 
 def result(row: Row, seed: int) -> dict:
     """How good a row has become, with the numbers that are stored."""
     model = growing.trained(row, seed)
-    found = growing.judged(growing.expected_by(model)) | {"asked": asked.shares(model)}
+    found = growing.judged(growing.expected_by(model))
+    if row.num_layers:
+        found["asked"] = asked.shares(model)
     print(row, seed, found["above"], flush=True)
     return found
 
