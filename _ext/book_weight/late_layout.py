@@ -30,7 +30,8 @@ def height(node: nodes.Node) -> float:
         return 0
     if FOLDED.intersection(node.get("classes", [])):
         return 2 * PARAGRAPH
-    return sum(map(height, node.children))
+    heights = [height(child) for child in node.children]
+    return max(heights, default=0) if isinstance(node, nodes.row) else sum(heights)  # cells stand side by side
 
 
 def keep_places(app: Sphinx, pagename: str, templatename: str, context: dict, doctree: nodes.document) -> None:

@@ -219,11 +219,11 @@ def test_machine_takes_any_text(shared_figures):
     assert state["letters"] == ["Ben", "is"]
 
 
-OWN = """async ([bytes, opened]) => {
+OWN = """async ([name, bytes, opened]) => {
     const stage = document.body.appendChild(document.createElement('div'));
     const at = new URL('../_static/widgets/machine.mjs', document.baseURI);
     const buffer = Uint8Array.from(atob(bytes), (c) => c.charCodeAt(0)).buffer;
-    await (await import(at)).mount(stage, { name: 'own', bytes: buffer });
+    await (await import(at)).mount(stage, { name, bytes: buffer });
     const field = stage.querySelector('textarea');
     field.value = 'abcab';
     field.dispatchEvent(new Event('input', { bubbles: true }));
@@ -250,7 +250,7 @@ def test_machine_of_ones_own(shared_figures, tmp_path, options, num_boxes):
     pf.save_model(tmp_path / "own.safetensors", model, vocabulary)
     data = base64.b64encode((tmp_path / "own.safetensors").read_bytes()).decode()
     opened = ["embedding", "queries", "hidden", "add1", "add2", "logits"]
-    found = figure.page.evaluate(OWN, [data, opened])
+    found = figure.page.evaluate(OWN, [f"own {num_boxes}", data, opened])
     known = arrays_of(model, jnp.asarray(vocabulary.encode("abcab")), 1)
     for box, row in zip(opened, found["rows"], strict=True):
         wanted = known[box][0] if box in OF_HEADS else known[box]
