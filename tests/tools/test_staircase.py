@@ -48,8 +48,10 @@ def test_stored_machines_are_as_far_above_the_lowest_loss_as_recorded(row, seed)
     arrays = {name.removeprefix(prefix): array for name, array in weights().items() if name.startswith(prefix)}
     model = pf.training.with_arrays(eqx.filter_eval_shape(growing.make, ROWS[row], 0), arrays)
     check(growing.judged(growing.expected_by(model)), row, seed)
-    for kind, expected in recorded()["rows"][row][seed].get("asked", {}).items():  # but for two stories at most
-        assert asked.shares(model)[kind] == pytest.approx(expected, abs=2.5 / len(asked.questions()[kind])), kind
+    if "asked" in recorded()["rows"][row][seed]:
+        for kind, share in asked.shares(model).items():  # but for two stories at most
+            expected = recorded()["rows"][row][seed]["asked"][kind]
+            assert share == pytest.approx(expected, abs=2.5 / len(asked.questions()[kind])), kind
 
 
 def test_questions_have_one_answer_and_the_wrong_one_is_wrong():

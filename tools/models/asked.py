@@ -10,11 +10,8 @@ from functools import cache
 import equinox as eqx
 import jax
 import numpy as np
+from growing import VOCABULARY
 
-import plainformer as pf
-from plainformer.data.little_world import WORLD_WORDS
-
-VOCABULARY = pf.Vocabulary(WORLD_WORDS, separator=" ")
 PEOPLE, ROOMS = ("Anna", "Ben", "Clara"), ("garden", "kitchen", "hall", "cellar")
 MOVES, LONGEST = (1, 2, 4, 8), 60
 
@@ -37,8 +34,9 @@ def walk(number: int, rng: np.random.Generator) -> tuple[str, str]:
 def questions() -> dict[str, dict[str, str]]:
     """Stories of each kind with their answers; the third kind has the stories of the second, and a wrong answer."""
     rng = np.random.default_rng(0)
-    carried: dict[str, str] = {}
-    left, wrong, box = carried.copy(), carried.copy(), carried.copy()
+    names = "carried away", "then another leaves", "and the other is followed", "in the box"
+    kinds: dict[str, dict[str, str]] = {name: {} for name in names}
+    carried, left, wrong, box = kinds.values()
     every = itertools.product(itertools.permutations(PEOPLE, 2), itertools.permutations(ROOMS, 2), ("lamp", "ball"))
     for (one, other), (start, aim), thing in every:
         third = rng.choice([room for room in ROOMS if room not in (start, aim)])
@@ -49,12 +47,6 @@ def questions() -> dict[str, dict[str, str]]:
         left[later], wrong[later] = aim, third
         puts = (f"{one} puts the {thing} in the box", f"{other} takes the box", f"{other} goes to the {aim}")
         box[told(*rng.permutation(here), takes, *puts, where)] = aim  # who is there is told in any order
-    kinds = {
-        "carried away": carried,
-        "then another leaves": left,
-        "and the other is followed": wrong,
-        "in the box": box,
-    }
     return kinds | {f"after {n} move{'s' * (n > 1)}": dict(walk(n, rng) for _ in range(100)) for n in MOVES}
 
 
