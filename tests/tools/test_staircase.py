@@ -119,6 +119,13 @@ def test_chapter_06_says_of_each_seed_what_was_recorded():
     assert f"is right in {left[1]} % of the stories; the other two are right in {left[0]} and {left[2]} %." in text
 
 
+def test_chapter_07_says_of_the_switch_what_was_recorded():
+    switch = [round(100 * train_staircase.share(seed, ("switch",))) for seed in recorded()["rows"]["decoder"]]
+    text = " ".join((ROOT / "chapters" / "07_decoder.md").read_text(encoding="utf-8").split())
+    assert switch[0] == 100
+    assert f"the other seeds in {switch[1]} and {switch[2]} % of the cases" in text
+
+
 @pytest.mark.parametrize("chapter", LAST)
 def test_the_chapter_says_of_the_machine_so_far_what_was_recorded(chapter):
     text = (ROOT / "chapters" / f"{chapter}.md").read_text(encoding="utf-8")

@@ -44,10 +44,10 @@ class Machine(eqx.Module):
     mix: Mix
     readout: pf.Linear
 
-    def __init__(self, mix: Mix, d_model: int, *, key):
+    def __init__(self, mix: Mix, vocab_size: int, d_model: int, *, key):
         table_key, readout_key = jax.random.split(key)
-        self.embedding = pf.TokenEmbedding(WORDS, d_model, key=table_key)
-        self.mix, self.readout = mix, pf.Linear(d_model, WORDS, use_bias=False, key=readout_key)
+        self.embedding = pf.TokenEmbedding(vocab_size, d_model, key=table_key)
+        self.mix, self.readout = mix, pf.Linear(d_model, vocab_size, use_bias=False, key=readout_key)
 
     def __call__(self, ids, *, key=None):
         x = self.embedding(ids)
@@ -77,7 +77,7 @@ ROWS = {
 }
 
 
-def make(row: Row, seed: int):
+def make(row: Row, seed: int, vocab_size: int = WORDS):
     """The machine of a row, untrained."""
     key, mix_key = jax.random.split(jax.random.key(seed))
     if row.num_layers:
@@ -89,14 +89,14 @@ def make(row: Row, seed: int):
             position_scheme=row.scheme,
             use_bias=False,
         )
-        return pf.Decoder(pf.DecoderConfig(WORDS, LENGTH + 1, stack=stack), key=key)
+        return pf.Decoder(pf.DecoderConfig(vocab_size, LENGTH + 1, stack=stack), key=key)
     if row.num_heads > 1:
         mix: Mix = pf.MultiHeadAttention(row.d_model, row.num_heads, key=mix_key)
     elif row.num_heads == 1:
         mix = pf.SelfAttention(row.d_model, row.d_model, key=mix_key)
     else:
         mix = Average(pf.Linear(row.d_model, row.d_model, use_bias=False, key=mix_key))
-    return Machine(mix, row.d_model, key=key)
+    return Machine(mix, vocab_size, row.d_model, key=key)
 
 
 def encoded(told: list[str]) -> np.ndarray:
