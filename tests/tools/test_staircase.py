@@ -8,6 +8,7 @@ import asked
 import equinox as eqx
 import growing
 import pytest
+import reference
 import train_staircase
 from growing import ROWS, SEEDS, kept_back
 
@@ -61,6 +62,18 @@ def test_questions_have_one_answer_and_the_wrong_one_is_wrong():
         for story, answer in list(kind.items())[::7]:
             assert pf.data.next_words(story) == {answer: 1.0}, story
     assert all(kinds["then another leaves"][story] != answer for story, answer in wrong.items())
+
+
+@pytest.mark.parametrize("row", reference.COUNTED)
+def test_letters_of_the_real_text_are_counted_as_recorded(row):
+    assert reference.counted(row) == pytest.approx(recorded()["real text"][row], abs=0.02)  # other Pythons, other text
+
+
+def test_the_machines_of_the_real_text_are_those_of_the_stories_but_for_their_tokens():
+    for row in ROWS.values():
+        ours, theirs = (eqx.filter_eval_shape(growing.make, row, 0, size) for size in (97, growing.WORDS))
+        per_token = 64 if row.num_layers else 2 * 64  # the table is the read-out, too, where there are blocks
+        assert pf.count_parameters(ours) - pf.count_parameters(theirs) == (97 - growing.WORDS) * per_token
 
 
 @pytest.mark.parametrize("seed", SEEDS)
@@ -129,8 +142,7 @@ def test_chapter_07_says_of_the_switch_what_was_recorded():
 @pytest.mark.parametrize("chapter", LAST)
 def test_the_chapter_says_of_the_machine_so_far_what_was_recorded(chapter):
     text = (ROOT / "chapters" / f"{chapter}.md").read_text(encoding="utf-8")
-    rows = list(recorded()["rows"])
-    table = train_staircase.table({row: recorded()["rows"][row] for row in rows[: rows.index(LAST[chapter]) + 1]})
+    table = train_staircase.table(recorded(), LAST[chapter])
     assert table in text, f"the table of {chapter} should be\n{table}"
 
 
