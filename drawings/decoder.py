@@ -8,14 +8,14 @@ WIDE = 190.0
 
 
 def chain() -> Picture:
-    """A text as a chain. From the start to soup with probability one half, from there to was with one quarter, to hot
-    with one half, and to the end with one half. The product of the four, 1/32, is the probability of the text.
+    """A story as a chain. From a full stop to Anna with probability one ninth, to is, in and the with probability one,
+    to hall with one quarter, and to a full stop with one. The product, 1/36, is the probability of the story.
     """
-    steps = {"start": "", "soup": "½", "was": "¼", "hot": "½", "end": "½"}
-    picture = row(*(box(f"x{word}", word, "stream") for word in steps), gap=36)
-    for before, after in pairwise(steps):
-        picture = arrow(picture, f"x{before}.right", f"x{after}.left", label=steps[after])
-    return column(picture, words("½ · ¼ · ½ · ½ = 1/32", SMALL, SOFT), gap=10)
+    story, chances = [".", "Anna", "is", "in", "the", "hall", "."], ["⅑", "1", "1", "1", "¼", "1"]
+    picture = row(*(box(f"x{n}", word, "stream") for n, word in enumerate(story)), gap=32)
+    for n, chance in enumerate(chances):
+        picture = arrow(picture, f"x{n}.right", f"x{n + 1}.left", label=chance)
+    return column(picture, words("⅑ · 1 · 1 · 1 · ¼ · 1 = 1/36", SMALL, SOFT), gap=10)
 
 
 def whole() -> Picture:
@@ -40,10 +40,10 @@ def whole() -> Picture:
 
 
 def shift() -> Picture:
-    """Two rows of tokens. Below, what the model reads: a start token, soup, was and hot. Above, what it is to expect at
-    each of them: soup, was, hot and the end.
+    """Two rows of tokens. Below, what the model reads: a full stop, Anna, is and in. Above, what it is to expect at each
+    of them: Anna, is, in and the.
     """
-    text = ["start", "soup", "was", "hot", "end"]
+    text = [".", "Anna", "is", "in", "the"]
 
     def line(name: str, tokens: list[str], kind: str) -> Picture:
         return row(*(box(f"{name}{n}", token, kind, width=70) for n, token in enumerate(tokens)), gap=12)

@@ -26,7 +26,7 @@ def test_count_parameters_of_known_modules():
     assert pf.count_parameters({"ids": jnp.arange(3), "rate": 0.5, "none": None, "two": [jnp.ones((2, 3))] * 2}) == 12
 
 
-@pytest.mark.equation("eq-decoder-flops")
+@pytest.mark.equation("eq-efficiency-training-flops")
 def test_training_flops_by_hand():
     config = decoder_config(11, 9, d_model=24, num_layers=5, num_heads=6, num_kv_heads=2, d_ff=10)
     weights = 5 * (2 * 24 * 24 + 2 * 24 * 8 + 2 * 24 * 10) + 24 * 11
@@ -35,7 +35,7 @@ def test_training_flops_by_hand():
         assert pf.training_flops(config, 1000, seq_len) == 6 * 1000 * (weights + scores_and_averages)
 
 
-@pytest.mark.equation("eq-decoder-flops")
+@pytest.mark.equation("eq-efficiency-training-flops")
 def test_training_flops_are_those_of_the_products_of_a_step():
     model = pf.Decoder(decoder_config(11, 9, d_model=24, num_layers=2, num_heads=6, num_kv_heads=2, d_ff=10), key=KEY)
     batch = pf.data.Windows(jnp.zeros((5, 7), int), jnp.zeros((5, 7), int))

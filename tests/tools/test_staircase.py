@@ -57,7 +57,7 @@ def test_stored_machines_are_as_far_above_the_lowest_loss_as_recorded(row, seed)
 
 def test_questions_have_one_answer_and_the_wrong_one_is_wrong():
     kinds = dict(asked.questions())
-    wrong = kinds.pop("and the other is followed")
+    wrong = kinds.pop(asked.WRONG)
     for kind in kinds.values():
         for story, answer in list(kind.items())[::7]:
             assert pf.data.next_words(story) == {answer: 1.0}, story
@@ -116,27 +116,29 @@ def test_the_chapter_says_of_the_questions_what_was_recorded(chapter, rows):
 def test_chapter_06_says_of_each_seed_what_was_recorded():
     seeds = recorded()["rows"]["positions"]
     text = " ".join((ROOT / "chapters" / "06_positions.md").read_text(encoding="utf-8").split())
-    light, where, left = (
-        [round(100 * each) for each in shares]
-        for shares in (
-            [train_staircase.share(seed, ("light",)) for seed in seeds],
-            [train_staircase.share(seed, train_staircase.ASKED["where"]) for seed in seeds],
-            [seed["asked"]["then another leaves"] for seed in seeds],
-        )
+    light, where = (
+        [round(100 * train_staircase.share(seed, train_staircase.ASKED[column])) for seed in seeds]
+        for column in ("light", "where")
     )
+    carried, left, followed = (
+        [round(100 * seed["asked"][kind]) for seed in seeds]
+        for kind in ("carried away", "then another leaves", asked.WRONG)
+    )
+    without = [round(100 * seed["asked"]["carried away"]) for seed in recorded()["rows"]["stack"]]
     assert light[0] == light[1]
-    assert (
-        f"whether it is light ({light[0]} %), and where somebody or something is ({where[0]} and {where[1]} %)." in text
-    )
+    assert f"({light[0]} %), and where somebody or something is ({where[0]} and {where[1]} %)." in text
     assert f"has learned neither in 1,000 steps ({light[2]} and {where[2]} %)." in text
-    assert f"is right in {left[1]} % of the stories; the other two are right in {left[0]} and {left[2]} %." in text
+    assert f"answers in {carried[0]}, {carried[1]} and {carried[2]} % of the stories, where four blocks" in text
+    assert f"were right in {without[0]}, {without[1]} and {without[2]} %." in text
+    assert f"in only {followed[0]}, {followed[1]} and {followed[2]} % of the stories." in text
+    assert f"is right there in {left[1]} %; the others in {left[0]} and {left[2]} %." in text
 
 
 def test_chapter_07_says_of_the_switch_what_was_recorded():
     switch = [round(100 * train_staircase.share(seed, ("switch",))) for seed in recorded()["rows"]["decoder"]]
     text = " ".join((ROOT / "chapters" / "07_decoder.md").read_text(encoding="utf-8").split())
     assert switch[0] == 100
-    assert f"the other seeds in {switch[1]} and {switch[2]} % of the cases" in text
+    assert f"know it in only {switch[1]} and {switch[2]} % of the cases" in text
 
 
 @pytest.mark.parametrize("chapter", LAST)

@@ -14,6 +14,7 @@ from growing import VOCABULARY
 
 PEOPLE, ROOMS = ("Anna", "Ben", "Clara"), ("garden", "kitchen", "hall", "cellar")
 MOVES, LONGEST = (1, 2, 4, 8), 60
+WRONG = "the same: the other's room, which is wrong"
 
 
 def told(*sentences: str) -> str:
@@ -34,7 +35,7 @@ def walk(number: int, rng: np.random.Generator) -> tuple[str, str]:
 def questions() -> dict[str, dict[str, str]]:
     """Stories of each kind with their answers; the third kind has the stories of the second, and a wrong answer."""
     rng = np.random.default_rng(0)
-    names = "carried away", "then another leaves", "and the other is followed", "in the box"
+    names = "carried away", "then another leaves", WRONG, "in the box"
     kinds: dict[str, dict[str, str]] = {name: {} for name in names}
     carried, left, wrong, box = kinds.values()
     every = itertools.product(itertools.permutations(PEOPLE, 2), itertools.permutations(ROOMS, 2), ("lamp", "ball"))
