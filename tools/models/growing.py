@@ -61,7 +61,7 @@ class Row:
     d_model: int = 64
     num_heads: int = 8
     num_layers: int = 0  # without blocks there are heads alone; without heads, an average
-    scheme: Literal["none", "alibi", "rotary"] = "none"
+    scheme: Literal["none", "alibi"] = "none"
     num_steps: int = 1000
     learning_rate: float = 0.001
 

@@ -9,7 +9,7 @@ from functools import cache
 import asked
 import growing
 import numpy as np
-import reference
+import real_text
 from growing import ROWS, SEEDS, WORDS, Row, kept_back
 from records import MODELS, write_record
 from safetensors.numpy import save_file
@@ -25,12 +25,6 @@ KNOBS: list[tuple[str, dict]] = [
     *(("heads", {"learning_rate": rate}) for rate in (0.003, 0.01)),
     ("block", {"learning_rate": 0.003}),
     *(("stack", {"learning_rate": rate}) for rate in (0.001, 0.01)),
-    ("positions", {"learning_rate": 0.001}),
-    ("positions", {"num_heads": 2}),
-    ("positions", {"scheme": "rotary"}),
-    ("positions", {"scheme": "rotary", "num_heads": 2}),
-    ("positions", {"d_model": 32}),
-    ("positions", {"d_model": 128}),
 ]
 
 
@@ -71,12 +65,12 @@ def share(found: dict, kinds: tuple[str, ...]) -> float:
 ASKED = {"wears": ("wears",), "where": ("where 1", "where 2", "where 3"), "who": ("who",), "light": ("light",)}
 
 
-def line_of(name: str, found: list[dict], real_text: float) -> str:
+def line_of(name: str, found: list[dict], real: float) -> str:
     """The line of a row in card and chapters: nats above the lowest loss, shares of right answers, a real text."""
     above = [each["above"] for each in found]
     shares = [np.mean([share(each, kinds) for each in found]) for kinds in ASKED.values()]
     percent = " | ".join(f"{100 * each:.0f}\N{NO-BREAK SPACE}%" for each in shares)
-    return f"| {name} | {np.mean(above):.3f} ({min(above):.3f} to {max(above):.3f}) | {percent} | {real_text:.2f} |"
+    return f"| {name} | {np.mean(above):.3f} ({min(above):.3f} to {max(above):.3f}) | {percent} | {real:.2f} |"
 
 
 NAMES = {
@@ -115,14 +109,11 @@ def asked_lines(rows: dict[str, list[dict]]) -> str:
 {asked_table(rows)}"""
 
 
-CHANGED = {"learning_rate": "learning rate", "num_heads": "heads", "scheme": "positions", "d_model": "width"}
-
-
 def knob_lines(knobs: list[dict]) -> str:
     """A line for each change that was tried in a row, what came out, and how the row stands."""
     lines = ["| row | changed | nats above the lowest | as it stands | where | light |", "|---|---|---|---|---|---|"]
     for knob in knobs:
-        changed = ", ".join(f"{CHANGED[name]} {value}" for name, value in knob["changed"].items())
+        changed = ", ".join(f"{name.replace('_', ' ')} {value}" for name, value in knob["changed"].items())
         shares = (f"{100 * knob[name]:.0f}\N{NO-BREAK SPACE}%" for name in ("where", "light"))
         numbers = f"{knob['above']:.3f} | {knob['beside']:.3f} | {' | '.join(shares)}"
         lines.append(f"| {NAMES[knob['row']]} | {changed} | {numbers} |")
@@ -159,7 +150,7 @@ stored model `stories`, too.
 
 - **Real text.** Each machine has learned the Python reference, too, a letter at a time, with 97 tokens instead of 40
   and all else as for the stories, once: {growing.BATCH_SIZE} windows of {growing.LENGTH} letters a step
-  (`tools/models/reference.py`). The last column is its loss on whole topics that were held out. Letters and pairs of
+  (`tools/models/real_text.py`). The last column is its loss on whole topics that were held out. Letters and pairs of
   letters are counted, with Kneser–Ney smoothing.
 - **Opponents.** n-gram models with modified Kneser–Ney smoothing, which have counted all stories of seed 0, are on
   100 of the stories kept back, in nats per word above the lowest: {grams}.
@@ -220,7 +211,7 @@ def train() -> None:
     found = {
         "lowest": round(float(kept_back().least.mean()), 5),
         "rows": learned(models),
-        "real text": reference.losses(),
+        "real text": real_text.losses(),
         "parameters": {row: pf.count_parameters(each[0]) for row, each in models.items()},
         "counted": {str(order): counted(order) for order in ORDERS},
         "knobs": [turned(*knob) for knob in KNOBS],
