@@ -40,8 +40,8 @@ def whole() -> Picture:
 
 
 def shift() -> Picture:
-    """Two rows of tokens. Below, what the model reads: a full stop, Anna, is and in. Above, what it is to expect at each
-    of them: Anna, is, in and the.
+    """Two rows of tokens. Below, what the model reads: a full stop, Anna, is and in. Above, what it is to expect at
+    each of them: Anna, is, in and the.
     """
     text = [".", "Anna", "is", "in", "the"]
 

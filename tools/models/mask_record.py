@@ -94,7 +94,7 @@ kept: losses and what is written are the result, and stand in `mask.json`.
 - **Model.** One block of width 32 with 4 heads, inner width 64, relu, RMS norm, rotary positions, not tied, without
   biases: {parameters:,} parameters.
 - **Training.** {TRAINING.num_steps} steps of {growing.BATCH_SIZE} stories of {growing.LENGTH} words, AdamW, learning
-  rate up to {TRAINING.learning_rate} after {TRAINING.warmup_steps} steps of warm-up, no weight decay, weights of seed 1.
+  rate up to {TRAINING.learning_rate} after {TRAINING.warmup_steps} steps of warm-up, no weight decay, seed 1.
 - **Result.** The loss in training, mean of the last twenty steps; the loss in use, where the past is all that is given;
   in the file also what is written behind {BEGINNING!r}:
 

@@ -88,8 +88,8 @@ def card(found: dict) -> str:
 The cells of *A whole transformer on one page* in chapter 07, run by `tools/models/page_record.py`, which `make models`
 runs. The numbers stand in `page.json`.
 
-- **Training.** As on the page, for {NUM_STEPS} steps instead of 150, with three seeds for weights and batches. Five times
-  the steps are {5 * NUM_STEPS:,}, with 8,000 stories instead of 400.
+- **Training.** As on the page, for {NUM_STEPS} steps instead of 150, with three seeds for weights and batches. Five
+  times the steps are {5 * NUM_STEPS:,}, with 8,000 stories instead of 400.
 - **Result.** Mean loss of the last twenty steps above the lowest possible, in nats per word, seeds 0, 1 and 2:
 
 {table(found, CHANGES)}

@@ -25,11 +25,11 @@ def count_parameters(module) -> int:
 def training_flops(config: DecoderConfig, num_tokens: Count, seq_len: Positive | None = None) -> int:
     r"""Count the floating-point operations of training on `num_tokens` tokens, in texts of `seq_len`.
 
-    Implements `eq-efficiency-training-flops`; Kaplan et al. (2020), section 2.1, who leave out the output and, in the end, the
-    attention. A multiplication and an addition count as two. Only matrix products are counted: 2 for each weight and
-    each token forward; for scores and weighted averages, 4 for each column and each of `seq_len` keys, hidden ones
-    included, since they are computed; and twice as much backward as forward. `num_tokens` is batch times length times
-    steps; without a length, texts are as long as `context_len`.
+    Implements `eq-efficiency-training-flops`; Kaplan et al. (2020), section 2.1, who leave out the output and, in the
+    end, the attention. A multiplication and an addition count as two. Only matrix products are counted: 2 for each
+    weight and each token forward; for scores and weighted averages, 4 for each column and each of `seq_len` keys,
+    hidden ones included, since they are computed; and twice as much backward as forward. `num_tokens` is batch times
+    length times steps; without a length, texts are as long as `context_len`.
     """
     seq_len = config.context_len if seq_len is None else seq_len
     model = eqx.filter_eval_shape(lambda key: Decoder(config, key=key), jax.random.key(0))
