@@ -208,3 +208,12 @@ FIVE = np.arange(5)
 def test_bad_input_is_named(call, error, message):
     with pytest.raises(error, match=message):
         call()
+
+
+def test_codes_lie_in_few_directions_and_random_vectors_are_nearly_perpendicular_as_chapter_06_says():
+    squares = np.linalg.svd(pf.sinusoidal_positions(jnp.arange(100), 512), compute_uv=False) ** 2
+    assert (np.cumsum(squares) / squares.sum() < 0.9999).sum() + 1 == 35
+    for width, mean in ((4, 0.42), (512, 0.035)):
+        first, second = np.random.default_rng(0).normal(size=(2, 5_000, width))
+        cosines = (first * second).sum(axis=1) / np.linalg.norm(first, axis=1) / np.linalg.norm(second, axis=1)
+        assert np.abs(cosines).mean() == pytest.approx(mean, rel=0.05)

@@ -144,6 +144,51 @@ def test_the_primer_says_how_often_one_answer_is_right():
     assert best["light"] == "50 %"
 
 
+def test_chapter_02_says_of_average_and_head_what_was_recorded():
+    text = " ".join((ROOT / "chapters" / "02_self_attention.md").read_text(encoding="utf-8").split())
+    rows = {row: recorded()["rows"][row] for row in ("average", "head")}
+    where = {
+        row: [round(100 * train_staircase.share(seed, train_staircase.ASKED["where"])) for seed in seeds]
+        for row, seeds in rows.items()
+    }
+    assert "{}, {} and {} % in the column *where*".format(*where["head"]) in text
+    assert "against {}, {} and {} %.".format(*where["average"]) in text
+    wears, other = (
+        {row: [seed["kinds"][kind][0] for seed in seeds] for row, seeds in rows.items()} for kind in ("wears", "other")
+    )
+    assert f"{min(wears['average']):.2f} to {max(wears['average']):.2f} nats, and the head" in text
+    assert f"{min(wears['head']):.3f} to {max(wears['head']):.3f}, because" in text
+    worse = [head - average for head, average in zip(other["head"], other["average"], strict=True)]
+    assert f"worse than the average, by {min(worse):.2f} to {max(worse):.2f} nats" in text
+
+
+def test_chapter_03_says_of_the_gain_what_was_recorded():
+    """Nearly nine tenths of it are in words that are no answers."""
+    head, heads = recorded()["rows"]["head"], recorded()["rows"]["heads"]
+    gain = np.mean([old["above"] - new["above"] for old, new in zip(head, heads, strict=True)])
+    others = np.mean(
+        [old["kinds"]["other"][0] - new["kinds"]["other"][0] for old, new in zip(head, heads, strict=True)]
+    )
+    of_all = head[0]["kinds"]["other"][2] / sum(number for *_, number in head[0]["kinds"].values())
+    assert of_all * others / gain == pytest.approx(0.87, abs=0.01)
+    text = (ROOT / "chapters" / "03_multi_head.md").read_text(encoding="utf-8")
+    assert "Nearly nine tenths of the gain are in words that are no answers" in " ".join(text.split())
+
+
+def test_whoever_names_the_room_named_most_often_is_right_as_often_as_chapter_03_says():
+    shares = []  # draws lots among equals
+    for story in pf.data.stories(400, seed=1000):
+        said = story.split()
+        for place, kind in enumerate(pf.data.word_kinds(story), start=1):
+            if kind.startswith("where"):
+                counts = {room: said[:place].count(room) for room in asked.ROOMS}
+                most = [room for room, count in counts.items() if count == max(counts.values())]
+                shares.append((said[place] in most) / len(most))
+    assert f"you are right in {100 * np.mean(shares):.0f} %." in (ROOT / "chapters" / "03_multi_head.md").read_text(
+        "utf-8"
+    )
+
+
 def test_chapter_04_says_what_the_block_knows_better():
     text = " ".join((ROOT / "chapters" / "04_blocks.md").read_text(encoding="utf-8").split())
     ranges = {}
