@@ -312,7 +312,7 @@ def test_the_blocks_without_mask_and_shift_did_what_their_card_states():
     )
 
 
-@pytest.mark.parametrize("name", ["nothing", "no skips"])
+@pytest.mark.parametrize("name", page_record.SHOWN)
 def test_the_page_starts_to_learn_as_its_stored_losses_say(name):
     with jax.numpy_dtype_promotion("standard"):
         losses, _ = page_record.learned(name, 0, num_steps=3)
