@@ -64,12 +64,14 @@ def test_what_the_chapter_says_of_tiny_shakespeare_was_recorded():
     assert f"8-gram with modified discounts {min(counted):.2f}" in chapter
 
 
-def test_what_chapter_06_draws_of_names_and_of_10_grams_is_on_the_cards():
-    chapter = (ROOT / "chapters" / "07_decoder.md").read_text(encoding="utf-8")
+def test_what_chapters_07_and_13_draw_of_10_grams_and_of_names_is_on_the_cards():
+    chapter, relations = (
+        (ROOT / "chapters" / f"{name}.md").read_text(encoding="utf-8") for name in ("07_decoder", "13_relations")
+    )
     card = (ROOT / "models" / "things_decoder.md").read_text(encoding="utf-8")
     for variable, name in (("by_decoder", "decoder, seed 0"), ("by_counting", "10-gram")):
         (row,) = re.findall(rf"^\| {name} \|(.*) \|$", card, flags=re.MULTILINE)
-        assert f"{variable} = [{', '.join(row.replace('|', ' ').split())}]" in chapter
+        assert f"{variable} = [{', '.join(row.replace('|', ' ').split())}]" in relations
     (loss,) = re.findall(
         r"modified Kneser–Ney\s+smoothing (\d\.\d+)", (ROOT / "models" / "decoder.md").read_text("utf-8")
     )

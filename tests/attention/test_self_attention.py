@@ -43,13 +43,13 @@ def test_weighted_average_by_hand():
     np.testing.assert_allclose(pf.weighted_average(weights, values), [[3.0, 3.0], [9.0, 9.0]])
 
 
-@pytest.mark.equation("eq-self-attention-window")
+@pytest.mark.equation("eq-relations-window")
 def test_window_weights_by_hand():
     expected = [[1 / 2, 1 / 2, 0, 0], [1 / 3, 1 / 3, 1 / 3, 0], [0, 1 / 3, 1 / 3, 1 / 3], [0, 0, 1 / 2, 1 / 2]]
     np.testing.assert_allclose(pf.window_weights(4, 1), expected, rtol=1e-6)
 
 
-@pytest.mark.equation("eq-self-attention-window")
+@pytest.mark.equation("eq-relations-window")
 def test_window_weights_are_a_convolution():
     signal = draw(9)
     smooth = pf.weighted_average(pf.window_weights(9, 2), signal[:, None])[:, 0]

@@ -73,8 +73,9 @@ def case(name: str) -> dict:
     model, metrics = learned(name)
     (written,) = pf.generate(model, [BEGINNING], 16, tokenizer=VOCABULARY, key=jax.random.key(0))
     losses = [round(each["loss"], 3) for each in metrics]
-    print(name, losses[-1], in_use(model), written.text, flush=True)
-    return {"losses": losses, "in_use": round(in_use(model), 3), "sample": written.text}
+    found = {"losses": losses, "in_use": round(in_use(model), 3), "sample": written.text}
+    print(name, losses[-1], found["in_use"], found["sample"], flush=True)
+    return found
 
 
 def card(found: dict) -> str:

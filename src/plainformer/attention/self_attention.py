@@ -30,7 +30,7 @@ def weighted_average(
 def window_weights(seq_len: Positive, radius: Natural) -> Float[Array, "seq seq"]:
     r"""Give every token within `radius` positions the same weight, and all others none.
 
-    Implements `eq-self-attention-window`. Applied by `weighted_average` it is a convolution with a box filter.
+    Implements `eq-relations-window`. Applied by `weighted_average` it is a convolution with a box filter.
     """
     positions = jnp.arange(seq_len)
     near = jnp.abs(positions[:, None] - positions[None, :]) <= radius
