@@ -270,6 +270,20 @@ def test_schemes_answer_as_their_card_states():
         assert "looks" not in run or sum(run["looks"]) == pytest.approx(1, abs=0.01)
 
 
+def test_positions_carry_beyond_the_training_as_far_as_chapter_06_says():
+    shares: dict[str, list] = {}  # of each scheme a row for each seed, a column for each quarter of the text
+    for run in stored_record("positions")["runs"]:
+        shares.setdefault(run["scheme"], []).append(train_positions.quarters(run))
+    of = {name: np.array(rows) for name, rows in shares.items()}
+    solved = [of[name] for name in ("sinusoidal", "learned", "rotary", "relative")]
+    assert all(rows[:, 0].min() > 0.95 for rows in solved)  # as far as training went
+    assert all(rows[:, 1].max() < 0.6 and rows[:, 2:].max() < 0.4 for rows in solved[:3])  # beyond it
+    assert of["relative"][:, 1].min() > 0.75 and 0.4 < of["relative"][:, 3].min() < of["relative"][:, 3].max() < 0.9
+    assert 0.3 < of["ALiBi"].min() and of["ALiBi"].max() < 0.65 and of["none"].max() < of["ALiBi"].min()
+    none, commonest = of["none"][:, 2:].min(), stored_record("positions")["commonest"]
+    assert all(rows[:, 2:].mean(axis=0).max() < min(none, commonest) for rows in solved[:3])  # worse than none
+
+
 def test_the_head_that_looks_back_divides_its_attention():
     model = train_positions.LookBack("relative", 0)
     _, to_test = train_positions.parts()
