@@ -1,5 +1,7 @@
 """The stored models: each is what its card says, and the package knows its checksum."""
 
+import dataclasses
+import itertools
 import json
 import math
 import re
@@ -245,50 +247,83 @@ def stored_record(name: str) -> dict:
     return json.loads((MODELS / f"{name}.json").read_text(encoding="utf-8"))
 
 
+def positions_of(scheme: str, heads: int, text: str = "reference", steps: int = 2000) -> np.ndarray:
+    """Of a scheme a row for each seed, a column for each quarter of the text."""
+    chosen = {"scheme": scheme, "heads": heads, "text": text, "steps": steps}
+    runs = [run for run in stored_record("positions")["runs"] if chosen.items() <= run.items()]
+    assert [run["seed"] for run in runs] == list(train_positions.SEEDS)
+    return np.array([train_positions.quarters(run["right"]) for run in runs])
+
+
 @pytest.mark.usefixtures("few_steps")
-@pytest.mark.parametrize("scheme", ["learned", "relative"])
-def test_schemes_start_to_learn_as_their_stored_losses_say(scheme):
-    stored, num_steps = stored_record("positions"), 5
-    (run,) = (run for run in stored["runs"] if (run["scheme"], run["seed"]) == (scheme, 1))
-    to_learn, _ = train_positions.parts()
+@pytest.mark.parametrize(("scheme", "heads", "text"), [("learned", 8, "random"), ("relative", 2, "reference")])
+def test_schemes_start_to_learn_as_their_stored_losses_say(scheme, heads, text):
+    stored, run = stored_record("positions"), train_positions.Run(scheme, heads, text=text, seed=1)
+    (found,) = (each for each in stored["runs"] if dataclasses.asdict(run).items() <= each.items())
     with jax.numpy_dtype_promotion("standard"):
-        _, losses = train_positions.trained(scheme, 1, to_learn, num_steps)
-    same_text = len(to_learn) == stored["to_learn"]
-    np.testing.assert_allclose(losses, run["losses"][:num_steps], atol=0.005 if same_text else 0.5)
+        _, losses = train_positions.trained(run, len(found["losses"]))
+    same_text = text == "random" or len(train_positions.parts()[0]) == stored["to_learn"]
+    np.testing.assert_allclose(losses, found["losses"], atol=0.005 if same_text else 0.5)
+
+
+def test_a_short_training_answers_as_recorded():
+    run = train_positions.Run("rotary", 2, text="random", steps=200)
+    with jax.numpy_dtype_promotion("standard"):
+        found = train_positions.outcome(run)
+    of_record = positions_of("rotary", 2, "random", 200)[0]
+    np.testing.assert_allclose(train_positions.quarters(found["right"]), of_record, atol=0.05)
 
 
 def test_schemes_answer_as_their_card_states():
     stored = stored_record("positions")
     assert train_positions.card(stored) == (MODELS / "positions.md").read_text(encoding="utf-8")
-    named = [(run["scheme"], run["seed"]) for run in stored["runs"]]
-    assert named == [(scheme, seed) for scheme in train_positions.SCHEMES for seed in train_positions.SEEDS]
+    asked = [dataclasses.asdict(run) for run in train_positions.grid()]
+    assert all(run.items() <= found.items() for run, found in zip(asked, stored["runs"], strict=True))
     for run in stored["runs"]:
-        assert len(run["losses"]) == train_positions.STEPS
         assert len(run["right"]) == train_positions.LONG - train_positions.BACK
         assert max(run["right"]) <= train_positions.NUM_TEXTS
-        assert ("looks" in run) == (run["scheme"] in train_positions.LOOKED_AT)
         assert "looks" not in run or sum(run["looks"]) == pytest.approx(1, abs=0.01)
 
 
 def test_positions_carry_beyond_the_training_as_far_as_chapter_06_says():
-    shares: dict[str, list] = {}  # of each scheme a row for each seed, a column for each quarter of the text
-    for run in stored_record("positions")["runs"]:
-        shares.setdefault(run["scheme"], []).append(train_positions.quarters(run))
-    of = {name: np.array(rows) for name, rows in shares.items()}
-    solved = [of[name] for name in ("sinusoidal", "learned", "rotary", "relative")]
-    assert all(rows[:, 0].min() > 0.95 for rows in solved)  # as far as training went
-    assert all(rows[:, 1].max() < 0.6 and rows[:, 2:].max() < 0.4 for rows in solved[:3])  # beyond it
-    assert of["relative"][:, 1].min() > 0.75
-    assert 0.4 < of["relative"][:, 3].min() < of["relative"][:, 3].max() < 0.9
-    assert max(0.3, of["none"].max()) < of["ALiBi"].min() < of["ALiBi"].max() < 0.65
-    none, commonest = of["none"][:, 2:].min(), stored_record("positions")["commonest"]
-    assert all(rows[:, 2:].mean(axis=0).max() < min(none, commonest) for rows in solved[:3])  # worse than none
+    for text, heads in itertools.product(train_positions.TEXTS, train_positions.HEADS):
+        for scheme in ("sinusoidal", "learned", "rotary", "relative"):
+            assert positions_of(scheme, heads, text)[:, 0].min() > 0.99  # as far as training went
+        none, learned = positions_of("none", heads, text), positions_of("learned", heads, text)
+        assert none[:, 0].max() < 0.5
+        assert learned[:, 1:].max() < none[:, 1:].min()  # worse than no positions at all
+        assert positions_of("relative", heads, text)[:, 3].min() > 0.84
+        assert np.ptp(positions_of("ALiBi", heads, text).mean(axis=0)) < 0.12  # as good on long texts as on short ones
+        assert positions_of("ALiBi", heads, text).max() < 0.9
+    assert positions_of("rotary", 8, "random")[:, 2:].max() < 0.06  # by chance
+    assert positions_of("rotary", 2, "random")[:, 3].mean() == pytest.approx(2 / 3, abs=0.03)
+    assert positions_of("rotary", 8)[:, 2:].max() < positions_of("none", 8)[:, 2:].min()
+    assert positions_of("rotary", 2)[:, 3].mean() == pytest.approx(1 / 4, abs=0.03)
+    knobs = {name: np.array(shares) for name, shares in stored_record("positions")["knobs"].items()}
+    assert knobs["10,000 steps, heads of 32"][:, 3].mean() == pytest.approx(1 / 6, abs=0.03)
+    grown = [positions_of("relative", 2, steps=200), positions_of("relative", 2)]
+    grown.append(knobs["relative, 10,000 steps, heads of 32"])
+    assert [round(shares[:, 3].mean(), 2) for shares in grown] == [0.53, 0.9, 0.99]
+
+
+def test_positions_are_stretched_as_chapter_06_says():
+    text = (MODELS.parent / "chapters" / "06_positions.md").read_text(encoding="utf-8")
+    runs = [run for run in stored_record("positions")["longer"] if run["heads"] == 2]
+    names = {"as it is": "as it is", "squeezed": "positions divided by 4", "slower hands": "a larger base"}
+    for how, name in names.items():
+        shares = [[each["shares"][3] for each in run["found"] if each["how"] == how] for run in runs]
+        assert f"| {name} | {' | '.join(f'{share:.2f}' for share in np.mean(shares, axis=0))} |" in text
+
+
+def test_squeezed_positions_have_the_angles_of_places_nearer_by():
+    rows = jax.random.normal(jax.random.key(0), (5, 8))
+    far = train_positions.SqueezedPositions().rotate(rows, 4 * np.arange(5))
+    np.testing.assert_allclose(far, pf.RotaryPositions().rotate(rows), atol=1e-6)
 
 
 def test_the_head_that_looks_back_divides_its_attention():
-    model = train_positions.LookBack("relative", 0)
-    _, to_test = train_positions.parts()
-    looks = train_positions.look_back(model, train_positions.windows(to_test, train_positions.LONG, 2, seed=0))
+    run = train_positions.Run("relative")
+    looks = train_positions.look_back(train_positions.LookBack(run), train_positions.texts(run)[:2])
     assert looks.shape == (101,)
     assert float(looks.sum()) == pytest.approx(1, abs=1e-5)
 
