@@ -7,6 +7,8 @@ PORT ?= 8000
 TEXT ?=
 MULTI30K ?=
 BENCH ?=
+# For `make models`: only scripts whose names contain this word.
+ONLY ?=
 
 BIN := .venv/bin
 READY := .venv/.ready
@@ -108,8 +110,8 @@ parity: $(PARITY_READY)  ## compare with PyTorch and Hugging Face (installs them
 browser: book $(PARITY_READY)  ## try the built site in headless Chromium
 	$(PARITY)/bin/pytest tests/browser $(WORKERS) --dist loadgroup
 
-models: $(READY)  ## train the small models in models/ anew, and write them with their cards
-	$(BIN)/python tools/models/train_models.py
+models: $(READY)  ## train the stored models anew, with their cards (ONLY=positions for one)
+	$(BIN)/python tools/models/train_models.py $(ONLY)
 
 bench: $(PARITY_READY)  ## time it against PyTorch and transformers, write benchmarks/RESULTS.md (TEXT=file MULTI30K=folder)
 	$(PARITY)/bin/python -m benchmarks.run --text "$(TEXT)" --multi30k "$(MULTI30K)" $(BENCH)

@@ -34,29 +34,23 @@ def _step(name: str, cells: list[list[str]], says: str) -> Picture:
 
 def units() -> Picture:
     """Two units, read from the bottom to the top; a model has three of one kind. The standard one: attention with a
-    softmax, around which a thin skip may lead or not, then residual layers. The one that keeps volumes: attention with
-    the Cayley transform and no skip, then triangular layers.
+    softmax, then residual layers. The one that keeps volumes: attention with the Cayley transform, then triangular
+    layers.
     """
     return row(_standard(), _preserving(), gap=80, align=1)
 
 
 def _standard() -> Picture:
-    stack = column(
+    picture = column(
         words("window").named("end 1"),
         box("layers 1", "residual layers", "weights", width=150),
-        plus("sum"),
         box("attention 1", "softmax attention", "weights", width=150),
         words("window").named("start 1"),
-        gap=24,
+        gap=32,
     )
-    beside = row(space(1, 1).named("skip"), column(words("may be", 12), words("left out", 12), gap=0), gap=8)
-    picture = row(stack, beside, gap=16)
-    for start, end in (("start", "attention"), ("layers", "end")):
-        picture = arrow(picture, f"{start} 1.top", f"{end} 1.bottom", width=3)
-    picture = arrow(picture, "attention 1.top", "sum.bottom", width=3)
-    picture = arrow(picture, "sum.top", "layers 1.bottom", width=3)
-    picture = arrow(picture, "start 1.right", "skip.bottom", bend="across", head=False)
-    return caption(arrow(picture, "skip.top", "sum.right", bend="down"), "standard")
+    picture = arrow(picture, "start 1.top", "attention 1.bottom", width=3)
+    picture = arrow(picture, "attention 1.top", "layers 1.bottom", width=3)
+    return caption(arrow(picture, "layers 1.top", "end 1.bottom", width=3), "standard")
 
 
 def _preserving() -> Picture:

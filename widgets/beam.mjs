@@ -128,20 +128,20 @@ function told({ steps, greedy, problem }, { beams, depth }, chosen, spelt) {
 
 /** The tree of a beam search with its controls: `set` changes the settings, `append` writes tokens, `changed` draws. */
 export function beamView(model, { set, append, changed }) {
-  const { tokens } = model.tokenizer;
+  const { tokens, unit } = model.tokenizer;
   let chosen = null;
   const search = new Search(model, changed);
   const sizes = bindTo(set, { beams: slider({ label: "Beams", min: 2, max: 4, ticks: [2, 3, 4] }),
-    depth: slider({ label: "Depth", min: 1, max: 8, show: (value) => counted(value, "letter") }) });
+    depth: slider({ label: "Depth", min: 1, max: 8, show: (value) => counted(value, unit) }) });
   const tree = svg("svg", { "aria-hidden": "true" });
   const holder = html("div", { class: "lf-tree", tabindex: 0, role: "application",
-    "aria-label": "The tree of the search; arrow keys go from letter to letter" }, tree);
+    "aria-label": `The tree of the search; arrow keys go from ${unit} to ${unit}` }, tree);
   const way = html("p", { class: "lf-way" });
   const write = () => append(wayTo(search.steps, bestOf(search.steps)).map(({ token, share }) => ({ token, probability: share })));
   const take = button("Write the best", () => search.steps.length && write());
   const node = wide(html("div", { class: "lf-controls" }, sizes.nodes, take), holder, way,
-    note("A column for each step: every text of the beam with its likeliest next letters. Filled: kept, the likeliest as whole texts. Dashed: " +
-      "given up. The wider a line, the likelier the letter after what stands before it. Choose a letter to read its text and probability."));
+    note(`A column for each step: every text of the beam with its likeliest next ${unit}s. Filled: kept, the likeliest as whole texts. Dashed: ` +
+      `given up. The wider a line, the likelier the ${unit} after what stands before it. Choose a ${unit} to read its text and probability.`));
   const choose = (place) => { chosen = place; changed(); };
   onArrows(holder, (down, right) => {
     const place = search.steps.length && moved(search.steps, chosen ?? bestOf(search.steps), down, right);

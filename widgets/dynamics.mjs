@@ -1,14 +1,14 @@
 // A rigid body that turns, followed by the implicit midpoint rule and by a trained model, in three dimensions (chapter 14).
 // `dynamics.json` holds the weights of the book's own models; tools/models/dynamics_figure.py writes it.
 import {
-  add, capital, choice, clamp, dot, format, frame, html, matmul, note, onArrows, onDrag, panel, rowHead, scaled, slider, softmax, stroke,
+  add, capital, choice, clamp, dot, format, frame, html, matmul, note, onArrows, onDrag, panel, rowHead, scaled, slider, stroke,
   svg, table, times, transpose, words,
 } from "./common.mjs";
 import { threeFigures } from "./chart.mjs";
 
 const [KAPPA, STEP, WINDOW, SIZE, REACH] = [0.5, 0.2, 3, 320, 1.3];
 const START = { kind: "volume_preserving", circle: "second", angle: 1.1, steps: 200, turn: 0.6, tilt: 0.35 };
-const LABELS = { volume_preserving: "volume-preserving transformer", network: "volume-preserving network", standard: "standard transformer" };
+const LABELS = { volume_preserving: "keeps volumes, transformer", residual: "keeps nothing, residual layers", turning: "keeps lengths, turns" };
 
 const velocity = ([a, b, c]) => [b * c, -KAPPA * a * c, (KAPPA - 1) * a * b];
 const length = (y) => dot(y, y);
@@ -51,13 +51,20 @@ function solve(a, b) {
 const identity = (n) => times(n, (i) => times(n, (j) => Number(i === j)));
 const residual = (x, weight, bias) => add(x, matmul(x, weight).map((row) => row.map((value, j) => Math.tanh(value + bias[j]))));
 
+/** The rotation that a skew-symmetric matrix stands for. */
+const cayley = (skew) => solve(add(identity(skew.length), skew), add(identity(skew.length), scaled(skew, -1)));
+
+/** A row, turned by a rotation that a small network makes of it. */
+function turned(row, { weight, bias, readout }) {
+  const inner = matmul([row], weight)[0].map((value, j) => Math.tanh(value + bias[j]));
+  const [a, b, c] = matmul([inner], readout)[0];
+  return matmul([row], cayley([[0, a, b], [-a, 0, c], [-b, -c, 0]]))[0];
+}
+
 /** One layer, of whichever kind it is. */
 function apply(layer, x) {
-  if (layer.form) {
-    const scores = matmul(matmul(x, layer.form), transpose(x));
-    if (layer.is_skew) return matmul(solve(add(identity(x.length), scores), add(identity(x.length), scaled(scores, -1))), x);
-    return matmul(scores.map((row) => softmax(row)), x);
-  }
+  if (layer.readout) return x.map((row) => turned(row, layer));
+  if (layer.form) return matmul(cayley(matmul(matmul(x, layer.form), transpose(x))), x);
   return layer.steps.reduce((rows, { weight, bias }) => residual(rows, weight, bias), x);
 }
 

@@ -287,7 +287,7 @@ class Machine {
   constructor(element, model, { label, given }) {
     const { stack, ...rest } = model.config;
     const { tokenizer } = model;
-    const unit = tokenizer.separator ? "word" : "letter";
+    const { unit } = tokenizer;
     const lit = (element.closest("[data-lit]")?.dataset.lit ?? "").split(" ").filter(Boolean);
     const start = { ...START, text: TEXTS[unit], open: lit.at(-1) ?? START.open, block: Math.min(START.block, stack.num_layers - 1) };
     Object.assign(this, { element, tokenizer, lit, config: { ...rest, ...stack }, state: start, boxes: [] });

@@ -1,7 +1,9 @@
 // Byte-pair encoding (chapter 01), by the rules of `learn_merges`, `apply_merges` and `pre_tokenise` in the package; the
 // browser tests hold the two against each other.
 
-// GPT-2's pieces: an English ending; letters, digits or signs after at most one space; white space.
+// GPT-2's pieces, as the package spells them.
+export const GPT2_PATTERN = String.raw`'(?:[sdmt]|ll|ve|re)| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+`;
+// The same for the browser: an English ending; letters, digits or signs after at most one space; white space.
 const PIECES = /'(?:[sdmt]|ll|ve|re)| ?\p{L}+| ?\p{N}+| ?[^\p{White_Space}\p{L}\p{N}]+|\p{White_Space}+(?!\P{White_Space})|\p{White_Space}+/gu;
 
 /** The bytes in the order of their ids, and the visible character that GPT-2's files write for each. */

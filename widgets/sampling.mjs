@@ -10,7 +10,9 @@ import { ownText, visible } from "./texts.mjs";
 import { Writing } from "./writing.mjs";
 
 const LABEL = "the model writes on from your own prompt";
-const TEXTS = ["You can ", "The object is a", "A string is ", "The for statem"];
+const TEXTS = { letter: ["You can ", "The object is a", "A string is ", "The for statem"],
+  token: ["ROMEO:", "My lord, I", "What is love", "Enter the ghost"] };
+const textsFor = ({ unit }) => TEXTS[unit] ?? TEXTS.letter;
 const SHOWN = 12; // tokens with a row of their own, the likeliest
 const WIDEST = [0.25, 0.5, 1]; // what a full bar may stand for
 const LONGEST = 800; // letters of the text that are shown
@@ -45,10 +47,10 @@ function letterRow(write) {
 }
 
 /** The likeliest letters with their bars; `show` fills the table. Whichever is pressed is handed to `write`. */
-function letterTable(tokens, write) {
+function letterTable({ tokens, unit }, write) {
   const rows = times(Math.min(SHOWN, tokens.length) + 1, () => letterRow(write));
   const scale = html("th", { scope: "col", style: "text-align: left; white-space: normal" });
-  const heads = ["letter", "model", "now"].map((name) => columnHead(name));
+  const heads = [unit, "model", "now"].map((name) => columnHead(name));
   const node = html("div", { class: "lf-table" }, html("table", {}, html("thead", {}, html("tr", {}, heads, scale)),
     html("tbody", {}, rows.map(({ row }) => row))));
 
@@ -88,7 +90,7 @@ function page() {
       const isWritten = probability !== undefined;
       const kinds = [n < cut && "lf-cut", isWritten && "lf-written", n >= anew && "lf-anew"].filter(Boolean).join(" ");
       const span = html("span", { class: kinds, title: isWritten ? `probability ${format(probability, 3)}` : null },
-        { "↵": "↵\n", "␣": " " }[letter] ?? letter);
+        letter.replaceAll("␣", " ").replaceAll("↵", "↵\n"));
       if (isWritten) tint(span, -Math.log(probability) / DEEPEST);
       return span;
     }), html("span", { class: "lf-caret" }));
@@ -97,19 +99,19 @@ function page() {
   return { node, show };
 }
 
-const NOTE = "Press a letter to write it yourself. Solid bars: what a letter is drawn from (“now”). Hatched: what is removed. " +
+const noteFor = (unit) => `Press a ${unit} to write it yourself. Solid bars: what a ${unit} is drawn from (“now”). Hatched: what is removed. ` +
   "Thin line: the model's own probability. ␣ is a space, ↵ a line break, ◦ any sign that the model does not know. In the text, " +
-  "the deeper a letter's colour, the less likely it was.";
+  `the deeper a ${unit}'s colour, the less likely it was.`;
 
 /** What is said of the distribution, and of the last letter written. */
-function sentence({ settings: { written }, rate, running }, { kept, probabilities }, order, tokens) {
+function sentence({ settings: { written }, rate, running }, { kept, probabilities }, order, { tokens, unit }) {
   const number = kept.filter(Boolean).length;
   const [best, last] = [`“${visible(tokens[order[0]])}”`, written.at(-1)];
   const speed = rate === null ? "" : `, ${Math.round(rate)} a second`;
   const had = () => `“${visible(tokens[last.token])}”, had ${format(last.probability, 3)} in the model`;
   const wrote = last ? ` ${written.length} written${speed}; the last, ${had()}.` : "";
-  if (running) return `Writing: ${written.length} letters${speed}.`;
-  return `${number} of ${kept.length} letters ${number === 1 ? "stays" : "stay"}; ` +
+  if (running) return `Writing: ${written.length} ${unit}s${speed}.`;
+  return `${number} of ${kept.length} ${unit}s ${number === 1 ? "stays" : "stay"}; ` +
     `the likeliest, ${best}, has ${format(probabilities[order[0]], 3)}.${wrote}`;
 }
 
@@ -125,13 +127,13 @@ function report({ read, settings: { view } }, knows) {
 /** Controls and panels, and how to show them; `hands` are what the controls do. */
 function build(element, model, { caches, beam }, { set, begin, reset, write, one, toggle, again }) {
   const { controls, stage, publish } = frame(element, { label: LABEL, reset });
-  const { tokens } = model.tokenizer;
-  const prompt = ownText({ label: "Prompt", texts: TEXTS, choose: (text) => begin({ prompt: text }) });
+  const { tokens, unit } = model.tokenizer;
+  const prompt = ownText({ label: "Prompt", texts: textsFor(model.tokenizer), choose: (text) => begin({ prompt: text }) });
   const [run, seed] = [button("Run", toggle), button("", again)];
-  const views = [["letter", "next letter"], ["beam", "beam search"], ["cache", "the cache"]];
+  const views = [["letter", `next ${unit}`], ["beam", "beam search"], ["cache", "the cache"]];
   const view = choice({ legend: "Show", options: views, onchange: (name) => set({ view: name }) });
-  const [text, sliders, table] = [page(), settingsOf(tokens.length, set), letterTable(tokens, write)];
-  const letter = wide(sliders.node, table.node, note(NOTE));
+  const [text, sliders, table] = [page(), settingsOf(tokens.length, set), letterTable(model.tokenizer, write)];
+  const letter = wide(sliders.node, table.node, note(noteFor(unit)));
   const panels = { letter, beam: beam.node, cache: caches.node };
   controls.append(...prompt.nodes);
   const buttons = [button("Write one", one), run, button("Clear", () => begin({})), seed];
@@ -155,7 +157,7 @@ function build(element, model, { caches, beam }, { set, begin, reset, write, one
 export async function mount(element, given = null) {
   const model = await start(element, { label: LABEL, given });
   const { tokens } = model.tokenizer;
-  const initial = { prompt: TEXTS[0], temperature: 1, topK: tokens.length, topP: 0.9, seed: 1, view: "letter", beams: 2, depth: 8 };
+  const initial = { prompt: textsFor(model.tokenizer)[0], temperature: 1, topK: tokens.length, topP: 0.9, seed: 1, view: "letter", beams: 2, depth: 8 };
   let isWaiting = false;
   /** Draw, at once or, while the model writes, when the browser has time for it. */
   function changed() {
@@ -182,7 +184,7 @@ export async function mount(element, given = null) {
     figure.show(writing, shaped, order, read.cut + (isKnown ? found.known : caches.seen(read.ids)));
     const searched = settings.view === "beam" && isKnown ? beam.result(settings) : null;
     const held = settings.view === "cache" ? caches.result() : null;
-    const said = problem || report(writing, shaped && { letter: sentence(writing, shaped, order, tokens), beam: searched?.sentence, held });
+    const said = problem || report(writing, shaped && { letter: sentence(writing, shaped, order, model.tokenizer), beam: searched?.sentence, held });
     figure.publish({ ...settings, ...found, ...shaped, running, rate, cut: read.cut, read: read.ids,
       busy: !problem && !isKnown && read.ids.length > 0, isKnown,
       beam: searched?.state ?? null, caches: held, shown: order?.slice(0, SHOWN) }, [said, read.note].filter(Boolean).join(" "));

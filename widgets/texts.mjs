@@ -88,7 +88,7 @@ export function typing({ stage, publish }, { settings, typed, read, ask, show })
 }
 
 /** A token for the eye; ◦ stands for every sign that the vocabulary has not. */
-export const visible = (token) => (token === "<other>" ? "◦" : plainly(token));
+export const visible = (token) => (token === "<other>" ? "◦" : [...token].map(plainly).join(""));
 
 /** How many tokens of a text longer than the context are left out: a quarter of it at once, not one with each step. */
 function leftOut(length, contextLen) {

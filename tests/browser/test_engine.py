@@ -14,7 +14,7 @@ import plainformer as pf
 RANDOM = np.random.default_rng(0)
 RUNS = 20
 TOLERANCE = 1e-4
-DECODERS = ["decoder", "date_decoder", "things_decoder", "stories"]
+DECODERS = ["decoder", "date_decoder", "things_decoder", "stories", "shakespeare"]
 ENCODERS = ["encoder", "things_encoder"]
 TRANSLATORS = ["seq2seq", "numbers"]
 
@@ -214,6 +214,29 @@ def test_vocabulary(browser, site):
     )
     page.close()
     assert found == [[vocabulary.encode(text), vocabulary.decode(vocabulary.encode(text))] for text in texts]
+
+
+def test_byte_pairs(browser, site):
+    """Ids and texts as in Python, also of what no training text had."""
+    _, encoder = pf.load_pretrained("shakespeare")
+    texts = ["ROMEO:\nWhat light", "", "don't  stop,\n\n 42 times", "日本 🙂 a\u0301", "\u200f\t x"]
+    page = browser.new_page()
+    page.goto(site + "404.html")
+    found = page.evaluate(
+        """async ([parts, texts]) => {
+            const { tokenizerOf } = await import(new URL('_static/widgets/engine/tokenizer.mjs', document.baseURI));
+            const encoder = tokenizerOf(parts);
+            const refused = (change) => {
+                try { return tokenizerOf({ ...parts, ...change }); } catch (error) { return error.message; }
+            };
+            return [texts.map((text) => { const ids = encoder.encode(text); return [ids, encoder.decode(ids)]; }),
+                [refused({ pattern: 'x' }), refused({ special: ['<end>'] })]];
+        }""",
+        [json.loads(encoder.to_json()), texts],
+    )
+    page.close()
+    assert found[0] == [[encoder.encode(text), encoder.decode(encoder.encode(text))] for text in texts]
+    assert all("GPT-2's pieces and no special tokens" in message for message in found[1])
 
 
 FAULTS = {

@@ -15,7 +15,7 @@ CHANGES = {
 }
 
 MARGIN = 1e-4
-KINDS = ["volume_preserving", "network", "standard"]
+KINDS = ["volume_preserving", "residual", "turning"]
 
 
 def expected(kind, circle, angle, steps):
@@ -96,7 +96,7 @@ def test_dynamics_turns_by_touch(open_figure):
 
 def test_dynamics_says_what_it_shows(shared_figures):
     figure = shared_figures("dynamics")
-    assert figure.summary.startswith("Volume-preserving transformer, ")
+    assert figure.summary.startswith("Keeps volumes, transformer, ")
     assert "points after the first three: length squared" in figure.summary
     rows = figure.root.locator("tbody tr").all_inner_texts()
     assert [row.split()[0] for row in rows] == ["|y|²", "energy", "distance"]

@@ -16,7 +16,9 @@ NUMBERS = np.random.default_rng(13)
 X = jnp.asarray(NUMBERS.normal(size=(SEQ, D)), jnp.float32)
 FORM = jnp.asarray(NUMBERS.normal(size=(D, D)), jnp.float32)
 KEY = jax.random.key(20241)
-CONFIG = dynamics.TrajectoryConfig(d_model=D, num_blocks=2, num_layers=3, num_layers_alone=5, num_models=2)
+CONFIG = dynamics.TrajectoryConfig(
+    d_model=D, seq=SEQ, num_blocks=2, num_layers=3, num_layers_alone=5, turning_width=6, num_models=2
+)
 
 
 def in_double(model, seed=0, size=1.0):
@@ -188,7 +190,7 @@ def test_composition_applies_the_first_layer_first_each_with_its_own_weights():
 
 
 @pytest.mark.equation("eq-dynamics-volume")
-@pytest.mark.parametrize("kind", ["volume_preserving", "network"])
+@pytest.mark.parametrize("kind", ["volume_preserving", "network", "placed"])
 def test_volume_preserving_models_keep_the_volume_of_the_window(kind, x64):
     """For 200 sets of weights and windows, at the sizes of the chapter."""
     make = dynamics.KINDS[kind](dynamics.TrajectoryConfig(), key=KEY)
@@ -200,8 +202,8 @@ def test_volume_preserving_models_keep_the_volume_of_the_window(kind, x64):
 
 
 @pytest.mark.equation("eq-dynamics-volume")
-@pytest.mark.parametrize("kind", ["standard", "skip"])
-def test_softmax_models_do_not(kind, x64):
+@pytest.mark.parametrize("kind", ["standard", "residual", "ordinary", "turning"])
+def test_the_other_models_do_not(kind, x64):
     model = in_double(new_model(kind), size=0.5)
     changes = [float(dynamics.log_volume_change(model, jnp.asarray(NUMBERS.normal(size=(SEQ, D))))) for _ in range(3)]
     assert min(map(abs, changes)) > 0.1
@@ -209,7 +211,7 @@ def test_softmax_models_do_not(kind, x64):
 
 @pytest.mark.equation("eq-dynamics-volume")
 def test_log_volume_change_is_that_of_the_determinant(x64):
-    model, window = in_double(new_model("skip"), size=0.3), jnp.asarray(X, jnp.float64)
+    model, window = in_double(new_model("ordinary"), size=0.3), jnp.asarray(X, jnp.float64)
     step = 1e-6
     columns = []
     for place in np.ndindex(SEQ, D):
@@ -265,13 +267,17 @@ def test_models_of_a_batch_are_each_window_alone(kind):
 
 
 @pytest.mark.parametrize("kind", dynamics.KINDS)
-def test_models_do_not_know_the_order_of_the_rows(kind):
+def test_only_models_with_places_know_the_order_of_the_rows(kind):
     order = np.array([3, 0, 4, 1, 2])
     model = new_model(kind)
-    assert_close(model(X[order]), np.asarray(model(X))[order])
+    swapped_first, swapped_last = model(X[order]), np.asarray(model(X))[order]
+    if kind in ("placed", "ordinary"):
+        assert np.abs(swapped_first - swapped_last).max() > 1e-3
+    else:
+        assert_close(swapped_first, swapped_last)
 
 
-@pytest.mark.parametrize("kind", ["standard", "volume_preserving", "network"])
+@pytest.mark.parametrize("kind", ["standard", "volume_preserving", "network", "turning", "placed"])
 def test_models_gradients(kind, x64):
     model, static = eqx.partition(in_double(new_model(kind), size=0.3), eqx.is_array)
     x = jnp.asarray(NUMBERS.normal(size=(SEQ, D)))
@@ -282,9 +288,35 @@ def test_models_gradients(kind, x64):
     check_grads(total, (model, x), order=1, modes=["rev"], rtol=1e-4)
 
 
-def test_with_skip_adds_the_rows():
-    attention = dynamics.BilinearAttention(D, key=KEY)
-    assert_close(dynamics.WithSkip(attention)(X), np.asarray(X + attention(X)))
+@pytest.mark.equation("eq-dynamics-turning")
+def test_turning_layer_multiplies_each_row_by_a_rotation_of_its_own_and_keeps_its_length(x64):
+    layer = in_double(dynamics.TurningLayer(D, 6, key=KEY))
+    x = np.asarray(X, np.float64)
+    numbers = np.tanh(x @ np.asarray(layer.weight) + np.asarray(layer.bias)) @ np.asarray(layer.readout)
+    for row, turned, above in zip(x, np.asarray(layer(jnp.asarray(x))), numbers, strict=True):
+        skew = np.zeros((D, D))
+        skew[np.triu_indices(D, 1)] = above
+        skew -= skew.T
+        rotation = (np.eye(D) - skew) @ np.linalg.inv(np.eye(D) + skew)
+        np.testing.assert_allclose(turned, row @ rotation, rtol=1e-9)
+        assert np.linalg.norm(turned) == pytest.approx(np.linalg.norm(row), rel=1e-12)
+        assert np.abs(turned - row).max() > 0.1
+
+
+@pytest.mark.equation("eq-dynamics-places")
+def test_places_are_added_to_the_rows(x64):
+    layer = in_double(dynamics.Places(SEQ, D, key=KEY))
+    window = jnp.asarray(X, jnp.float64)
+    np.testing.assert_allclose(layer(window) - window, layer.table, rtol=1e-9)
+    assert abs(float(dynamics.log_volume_change(layer, window))) < 1e-12
+
+
+def test_ordinary_transformer_is_two_blocks_and_a_skip_from_window_to_answer():
+    model = new_model("ordinary")
+    inside = model.first(X) + model.places.table[:SEQ]
+    for block in model.blocks:
+        inside = block(inside)
+    assert_close(model(X), np.asarray(X + model.last(inside)))
 
 
 def test_trajectory_models_hold_models_of_each_kind():
@@ -296,7 +328,15 @@ def test_trajectory_models_hold_models_of_each_kind():
     counts = {
         kind: pf.count_parameters(dynamics.KINDS[kind](dynamics.TrajectoryConfig(), key=KEY)) for kind in dynamics.KINDS
     }
-    assert counts == {"volume_preserving": 189, "network": 192, "standard": 207, "skip": 207}
+    assert counts == {
+        "volume_preserving": 189,
+        "network": 192,
+        "residual": 192,
+        "standard": 207,
+        "ordinary": 1395,
+        "turning": 189,
+        "placed": 216,
+    }
 
 
 def test_rollout_feeds_each_window_to_the_next():
@@ -331,6 +371,8 @@ def test_window_loss_is_the_mean_of_squares():
         (lambda: dynamics.rollout(new_model("network"), X, 0), ValueError, "num_windows is 0"),
         (lambda: dynamics.window_loss(new_model("network"), (X,)), TypeError, "batch is 1 arrays"),
         (lambda: new_model("network")(X[:, :3]), ValueError, r"x has shape \(5, 3\); expected \(\.\.\., d_model=4\)"),
+        (lambda: new_model("turning")(X[:, :3]), ValueError, r"x has shape \(5, 3\); expected \(\.\.\., d_model=4\)"),
+        (lambda: new_model("placed")(X[:3]), ValueError, r"x has shape \(3, 4\); expected .*seq=5"),
         (lambda: new_model("standard")(X[:, :3]), ValueError, r"x has shape \(5, 3\); expected .*d_model=4"),
         (lambda: new_model("volume_preserving")(X[:, :3]), ValueError, r"x has shape \(5, 3\); expected .*d_model=4"),
     ],

@@ -3,11 +3,14 @@
 from pathlib import Path
 
 import drifts_record
+import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 
 import plainformer as pf
-from plainformer.data.rigid_body import implicit_midpoint, rigid_bodies
+from plainformer.data.rigid_body import rigid_bodies
+from plainformer.models import dynamics
 
 MODELS = Path(__file__).resolve().parents[2] / "models"
 
@@ -17,43 +20,71 @@ def recorded() -> dict:
     return pf.data.load_record("drifts")
 
 
-def means(recorded: dict, column: str) -> dict[str, float]:
-    """The mean of a column over the models of each kind."""
-    return {kind: float(np.mean([one["row"][column] for one in each])) for kind, each in recorded["kinds"].items()}
+def of_kinds(recorded: dict, name: str, column: str) -> dict[str, list]:
+    """A column of the models of each kind."""
+    return {kind: [one[column] for one in each] for kind, each in recorded["one shape"][name].items()}
 
 
 def test_the_card_says_what_was_recorded(recorded):
     assert drifts_record.card(recorded) == (MODELS / "drifts.md").read_text(encoding="utf-8")
-    assert {len(each) for each in recorded["kinds"].values()} == {5}
-    curves = [one["curve"] for each in recorded["kinds"].values() for one in each]
-    assert {len(curve) for curve in curves} == {drifts_record.LONG // drifts_record.PER_POINT}
+    for kinds in recorded["one shape"].values():
+        assert list(kinds) == list(drifts_record.KINDS)
+        assert {len(each) for each in kinds.values()} == {5}
 
 
-def test_a_stored_model_predicts_as_recorded(recorded):
+@pytest.mark.parametrize("kind", ["volume_preserving", "residual", "turning"])
+def test_a_stored_model_predicts_as_recorded(recorded, kind):
+    models, _ = pf.load_pretrained("dynamics_lengths")
+    test = drifts_record.RUNS["dynamics_lengths"].tested()
+    found = drifts_record.measured(models.one(kind, 1), test)
+    expected = recorded["one shape"]["dynamics_lengths"][kind][1]
+    for column in ("window", "distance_100"):
+        assert found[column] == pytest.approx(expected[column], rel=0.1), column
+    assert found["lost"] == pytest.approx(expected["lost"], abs=5)
+    if kind == "turning":
+        assert found["length"] < 1e-4
+
+
+def test_a_trajectory_is_shown_as_recorded(recorded):
     models, test = pf.load_pretrained("dynamics")[0], rigid_bodies().test
-    truth = implicit_midpoint(test.states[:, drifts_record.WINDOW - 1], num_steps=drifts_record.LONG)[:, 1:]
-    found, expected = drifts_record.measured(models.one("standard", 0), test, truth), recorded["kinds"]["standard"][0]
-    for column in ("window", "error_100", "length_100"):
-        assert found["row"][column] == pytest.approx(expected["row"][column], rel=0.1), column
-    assert found["middle"] == pytest.approx(expected["middle"], rel=0.05)
-    np.testing.assert_allclose(found["ends"], expected["ends"], atol=0.01)
-    made = drifts_record.shown(models.one("standard", 0), test)
-    np.testing.assert_allclose(np.array(made)[:, :60], np.array(recorded["shown"]["standard"])[:, :60], atol=0.02)
+    made = drifts_record.shown(models.one("turning", 0), test)
+    np.testing.assert_allclose(np.array(made)[:, :60], np.array(recorded["shown"]["turning"])[:, :60], atol=0.02)
+
+
+def test_lost_and_drifted_are_told_apart():
+    start, kappa = np.array([[1.0, 0, 0], [0, 1, 0], [0, 0, 1]]), np.full(3, 0.5)
+    points = np.repeat(start[:, None], 5, axis=1)
+    points[1, 3] *= 1.3  # the square changes by 0.69, and comes back
+    points[2, 4] *= 2
+    found = drifts_record.rollouts(points, np.repeat(start[:, None], 5, axis=1), start, kappa)
+    assert (found["lost"], found["half lost"]) == (1, 2)
+    assert found["length"] == pytest.approx(0.69)
 
 
 def test_opponents_are_as_recorded(recorded):
+    for row in drifts_record.opponents(rigid_bodies().test).items():
+        name, found = row
+        assert (found["window"] is None) == (name == "midpoint rule")
+        for column in ("distance_100", "distance", "length"):
+            assert found[column] == pytest.approx(recorded["opponents"]["dynamics"][name][column], rel=0.01, abs=1e-9)
+
+
+def test_volumes_of_a_cloud_are_kept_by_those_that_keep_volumes(recorded):
+    assert np.abs(recorded["volumes"]["volume_preserving"]).max() < 0.01
+    assert np.abs(recorded["volumes"]["network"]).max() < 0.01
     test = rigid_bodies().test
-    truth = implicit_midpoint(test.states[:, drifts_record.WINDOW - 1], num_steps=drifts_record.LONG)[:, 1:]
-    for name, row in drifts_record.opponents(test, truth).items():
-        assert (row["window"] is None) == (name == "midpoint rule")
-        for column in ("error_100", "error_1000", "length_1000"):
-            assert row[column] == pytest.approx(recorded["opponents"][name][column], rel=0.01), (name, column)
+    halved = drifts_record.cloud_volumes(lambda window: window * jnp.float32(0.5), test)
+    np.testing.assert_allclose(halved, [9 * time * np.log10(0.5) for time in drifts_record.TIMES], rtol=1e-3)
+    layer = dynamics.TriangularLayer(3, key=jax.random.key(0))
+    np.testing.assert_allclose(drifts_record.cloud_volumes(layer, test), 0, atol=0.01)
 
 
 def test_models_for_several_shapes_err_as_recorded(recorded):
-    found = drifts_record.of_several_shapes("dynamics_told")
-    for kind, errors in recorded["several shapes"]["dynamics_told"].items():
-        np.testing.assert_allclose(found[kind], errors, rtol=0.05)
+    run, (models, _) = drifts_record.RUNS["dynamics_hidden"], pf.load_pretrained("dynamics_hidden")
+    test = drifts_record.windows_of(run.tested(), run.is_told)
+    for kind in ("placed", "volume_preserving", "network"):
+        found = float(drifts_record.window_error(models.one(kind, 2), *test))
+        assert found == pytest.approx(recorded["several shapes"]["dynamics_hidden"][kind][2], rel=0.05)
 
 
 def test_the_chapter_says_what_was_recorded(recorded):

@@ -19,15 +19,19 @@ def stored():
 
 def applied(layer, x):
     """A layer as the page computes it."""
+    identity = np.eye(len(x))
+    if "readout" in layer:
+        for n, row in enumerate(x):
+            skew = np.zeros((3, 3))
+            skew[np.triu_indices(3, 1)] = np.tanh(row @ np.array(layer["weight"]) + layer["bias"]) @ layer["readout"]
+            x[n] = row @ np.linalg.solve(identity + skew - skew.T, identity - skew + skew.T)
+        return x
     if "form" not in layer:
         for step in layer["steps"]:
             x = x + np.tanh(x @ np.array(step["weight"]) + np.array(step["bias"]))
         return x
-    scores, identity = x @ np.array(layer["form"]) @ x.T, np.eye(len(x))
-    if layer["is_skew"]:
-        return np.linalg.solve(identity + scores, identity - scores) @ x
-    powers = np.exp(scores - scores.max(axis=1, keepdims=True))
-    return powers / powers.sum(axis=1, keepdims=True) @ x
+    scores = x @ np.array(layer["form"]) @ x.T
+    return np.linalg.solve(identity + scores, identity - scores) @ x
 
 
 @pytest.mark.parametrize("kind", dynamics_figure.SHOWN)

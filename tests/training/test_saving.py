@@ -311,6 +311,35 @@ def test_load_model_returns_a_model_of_16_bits(tmp_path, dtype):
     assert same(load_model(tmp_path / "half.safetensors", Toy), model)
 
 
+@pytest.mark.usefixtures("unchecked")
+def test_save_model_refuses_another_way_to_store(tmp_path):
+    with pytest.raises(ValueError, match=r"^stored_in is 'int4'; expected 'int8', or None"):
+        save_model(tmp_path / "toy.safetensors", filled(Toy, CONFIG), stored_in="int4")
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.equation("eq-efficiency-int8")
+def test_a_model_stored_in_8_bits_is_read_as_floats_that_are_off_by_half_a_step(tmp_path):
+    model = Decoder(
+        DecoderConfig(97, 16, stack=StackConfig(d_model=64, num_layers=1, num_heads=2)), key=jax.random.key(0)
+    )
+    model = eqx.tree_at(lambda model: model.embedding.weight, model, replace_fn=lambda weight: weight.at[:, 3].set(0))
+    for name, stored_in in [("whole", None), ("small", "int8")]:
+        save_model(tmp_path / f"{name}.safetensors", model, Vocabulary("abc"), stored_in=stored_in)
+    sizes = [(tmp_path / f"{name}.safetensors").stat().st_size for name in ("whole", "small")]
+    assert 3 * sizes[1] < sizes[0]
+    found, vocabulary = load_model(tmp_path / "small.safetensors", Decoder)
+    assert len(vocabulary) == 3
+    for one, other in zip(jax.tree.leaves(model), jax.tree.leaves(found), strict=True):
+        assert other.dtype == jnp.float32
+        off = np.abs(one - other)
+        assert (off <= np.abs(one).max(axis=0) / 127 / 2 * 1.001 if one.ndim == 2 else off == 0).all()
+    save_model(tmp_path / "again.safetensors", found, Vocabulary("abc"), stored_in="int8")
+    again = load_model(tmp_path / "again.safetensors", Decoder, tokenizer=False)
+    for one, other in zip(jax.tree.leaves(found), jax.tree.leaves(again), strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-5, atol=1e-7)
+
+
 def test_load_model_returns_32_bits_where_64_are_the_default(saved, x64):
     found = load_model(saved, Toy)
     assert {leaf.dtype for leaf in jax.tree.leaves(found)} == {jnp.dtype("float32")}

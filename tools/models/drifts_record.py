@@ -4,121 +4,224 @@ Nothing is trained. `drifts.json` holds the numbers of every model, and the traj
 """
 
 import equinox as eqx
+import jax
 import jax.numpy as jnp
 import numpy as np
 from records import write_record
-from train_dynamics import KINDS, LONG, RUNS, WINDOW, WORDS, deviations, row_of, tested, windows_of
+from sklearn.neural_network import MLPRegressor
+from train_dynamics import KINDS, RUNS, WINDOW, WORDS, Run, windows_of
 
 import plainformer as pf
-from plainformer.data.rigid_body import implicit_midpoint, rigid_bodies
-from plainformer.models.dynamics import rollout, window_loss
+from plainformer.data.rigid_body import Trajectories, energy, implicit_midpoint
+from plainformer.models.dynamics import log_volume_change, rollout, window_loss
 
+POINTS, PER_POINT, LOST = 1000, 10, 1.0  # of a rollout; between two of a stored curve; a change that says "lost"
 SHOWN, SHOWN_POINTS = (10, 76), 300  # the test trajectories of the figure, and how far they are followed
-ENDS = 300  # points after which it is asked whether a body that began off the sphere has come back
-OFF = 0.98, 1.02  # lengths at which it began
-PER_POINT = 10  # points between two of a stored curve
+CLOUD, EDGE, TIMES = 200, 0.02, (1, 10, 30, 100)  # windows in a cloud, its size, and after how many windows it is seen
+OFF = 0.98, 1.02  # lengths at which bodies begin that no one has seen
 
 
-def rounded(row: dict[str, float]) -> dict[str, float]:
-    """A row of the table, in three digits."""
-    return {column: float(f"{number:.3g}") for column, number in row.items()}
+def followed(model, starts, points: int = POINTS) -> np.ndarray:
+    """All points that a model predicts, in double precision; what is beyond all bounds counts as a million."""
+    found = eqx.filter_jit(lambda starts: rollout(model, starts, -(-points // WINDOW))[:, :points])(starts)
+    return np.clip(np.nan_to_num(np.asarray(found, np.float64), nan=1e6), -1e6, 1e6)
+
+
+def changes(points, start, kappa) -> tuple[np.ndarray, np.ndarray]:
+    """How far the squared length and the energy are from those of the start: for each trajectory and point."""
+    length = np.abs((points**2).sum(axis=2) - (start**2).sum(axis=1)[:, None])
+    return length, np.abs(energy(points, kappa[:, None]) - energy(start, kappa)[:, None])
+
+
+def rollouts(points, truth, start, kappa) -> dict:
+    """What is said of rollouts: distances from the truth, at most 2; drifts, in the median; and how many are lost."""
+    distance = np.minimum(np.linalg.norm(points - truth, axis=2), 2)
+    length, energies = changes(points, start, kappa)
+    largest = length.max(axis=1)
+    return {
+        "distance_100": three(distance[:, :100].mean()),
+        "distance": three(distance.mean()),
+        "length": three(np.median(largest)),
+        "energy": three(np.median(energies.max(axis=1))),
+        "lost": int((largest > LOST).sum()),
+        "half lost": int((largest > LOST / 2).sum()),
+        "curve": [three(change) for change in np.median(length, axis=0)[PER_POINT - 1 :: PER_POINT]],
+    }
+
+
+def three(number) -> float:
+    """Three digits that count."""
+    return float(f"{number:.3g}")
 
 
 @eqx.filter_jit
-def followed(model, starts):
-    """All points that a model predicts, and what it makes of the windows of the test."""
-    return rollout(model, starts, -(-LONG // WINDOW))[:, :LONG]
+def window_error(model, before, after):
+    """Root mean square error of a number of the next window; a shape that is told does not count."""
+    return window_loss(lambda windows: model(windows)[..., :3], (before, after[..., :3])) ** 0.5
 
 
-@eqx.filter_jit
-def of_windows(model, before, after):
-    """Window error, how far apart first and last predicted points are, and the error of the middle one."""
-    guess = model(before)
-    apart = jnp.linalg.norm(guess[:, 0] - guess[:, 2], axis=1).mean()
-    middle = ((guess - after)[:, 1] ** 2).mean() ** 0.5
-    return window_loss(model, (before, after)) ** 0.5, apart, middle
+def measured(model, test: Trajectories) -> dict:
+    """All that is measured of one model for one body."""
+    start = test.states[:, WINDOW - 1]
+    truth = implicit_midpoint(start, kappa=test.kappa, num_steps=POINTS)[:, 1:]
+    points = followed(model, jnp.asarray(test.states[:, :WINDOW], jnp.float32))
+    error = three(window_error(model, *windows_of(test, False)))
+    return {"window": error} | rollouts(points, truth, start, test.kappa)
 
 
-def measured(model, test, truth) -> dict:
-    """All that is measured of one model."""
-    starts = jnp.asarray(test.states[:, :WINDOW], jnp.float32)
-    found = deviations(followed(model, starts), truth, test.kappa)
-    error, apart, middle = map(float, of_windows(model, *windows_of(test, False)))
-    ends = [np.linalg.norm(np.nan_to_num(followed(model, off * starts)[::4, ENDS - 1], nan=1e6), axis=1) for off in OFF]
-    record = {"row": rounded(row_of(error, *found)), "apart": round(apart, 4), "middle": round(middle, 5)}
-    record["ends"] = [float(f"{np.median(each):.4g}") for each in ends]
-    record["curve"] = [float(f"{change:.3g}") for change in np.median(found[1], axis=0)[PER_POINT - 1 :: PER_POINT]]
-    return record
+def ends(model, test: Trajectories) -> list[float]:
+    """Where a quarter of the bodies is after `SHOWN_POINTS` points that began inside the sphere or outside: medians."""
+    starts = jnp.asarray(test.states[::4, :WINDOW], jnp.float32)
+    last = [followed(model, off * starts, SHOWN_POINTS)[:, -1] for off in OFF]
+    return [three(np.median(np.linalg.norm(each, axis=1))) for each in last]
 
 
-def shown(model, test) -> list:
+def cloud_volumes(model, test: Trajectories) -> list[float]:
+    """By what factor a model changes small volumes of windows, after some windows: medians of log10 over a cloud."""
+    rng = np.random.default_rng(0)
+    windows = test.states[rng.integers(len(test.states), size=CLOUD), :WINDOW]
+    windows = jnp.asarray(windows + EDGE * rng.normal(size=windows.shape), jnp.float32)
+
+    def step(carry, _):
+        window, total = carry
+        return (model(window), total + log_volume_change(model, window)), total
+
+    run = eqx.filter_jit(jax.vmap(lambda window: jax.lax.scan(step, (window, 0.0), length=TIMES[-1] + 1)[1]))
+    totals = np.nan_to_num(np.asarray(run(windows)), nan=-1e3, posinf=1e3, neginf=-1e3) / np.log(10)
+    return [round(float(np.median(totals[:, time])), 3) for time in TIMES]
+
+
+def shown(model, test: Trajectories) -> list:
     """What one model makes of two trajectories."""
     starts = jnp.asarray(test.states[list(SHOWN), :WINDOW], jnp.float32)
-    return np.asarray(followed(model, starts), np.float64)[:, :SHOWN_POINTS].round(3).tolist()
+    return followed(model, starts, SHOWN_POINTS).round(3).tolist()
 
 
-def opponents(test, truth) -> dict[str, dict]:
+def opponents(test: Trajectories) -> dict[str, dict]:
     """The rows of what never moves, and of the midpoint rule, which has no windows, beside four times smaller steps."""
     before, after = windows_of(test, False)
-    still = np.broadcast_to(test.states[:, WINDOW - 1 : WINDOW], truth.shape)
-    error = float(((before[:, -1:] - after) ** 2).mean() ** 0.5)
-    fine = implicit_midpoint(test.states[:, WINDOW - 1], step=0.05, num_steps=4 * LONG)[:, 4::4]
+    start = test.states[:, WINDOW - 1]
+    truth = implicit_midpoint(start, kappa=test.kappa, num_steps=POINTS)[:, 1:]
+    fine = implicit_midpoint(start, kappa=test.kappa, step=0.05, num_steps=4 * POINTS)[:, 4::4]
+    still = np.broadcast_to(start[:, None], truth.shape)
+    error = three(float(((before[:, -1:] - after) ** 2).mean() ** 0.5))
     return {
-        "nothing moves": rounded(row_of(error, *deviations(still, truth, test.kappa))),
-        "midpoint rule": rounded(row_of(np.nan, *deviations(truth, fine, test.kappa))) | {"window": None},
+        "nothing moves": {"window": error} | rollouts(still, truth, start, test.kappa),
+        "midpoint rule": {"window": None} | rollouts(truth, fine, start, test.kappa),
     }
+
+
+def perceptron_error(run: Run) -> float:
+    """The window error of a network of one layer that reads all numbers of a window at once."""
+    (before, after), (given, wanted) = windows_of(run.splits().training, False), windows_of(run.tested(), False)
+    some = np.random.default_rng(0).permutation(len(before))[:20_000]
+    network = MLPRegressor(16, activation="tanh", solver="lbfgs", max_iter=2000, random_state=0, alpha=0)
+    network.fit(np.asarray(before)[some].reshape(-1, 9), np.asarray(after)[some].reshape(-1, 9))
+    guess = network.predict(np.asarray(given).reshape(-1, 9)).reshape(wanted.shape)
+    return three(float(((guess - wanted) ** 2).mean() ** 0.5))
 
 
 def of_several_shapes(name: str) -> dict[str, list[float]]:
     """The window errors of models for bodies of several shapes, told the shape or not."""
     run, (models, _) = RUNS[name], pf.load_pretrained(name)
-    given, wanted = windows_of(tested(run, rigid_bodies()), run.is_told)
+    test = windows_of(run.tested(), run.is_told)
+    numbers = range(run.config.num_models)
+    return {kind: [three(window_error(models.one(kind, n), *test)) for n in numbers] for kind in KINDS}
 
-    @eqx.filter_jit
-    def error(model):
-        return ((model(given) - wanted)[..., :3] ** 2).mean() ** 0.5
 
-    return {kind: [round(float(error(models.one(kind, n))), 5) for n in range(run.config.num_models)] for kind in KINDS}
+def of_one_shape(name: str) -> dict[str, list[dict]]:
+    """What is measured of the models for one body."""
+    run, (models, _) = RUNS[name], pf.load_pretrained(name)
+    test, numbers = run.tested(), range(run.config.num_models)
+    return {kind: [measured(models.one(kind, n), test) for n in numbers] for kind in KINDS}
 
 
 def results() -> dict:
     """The numbers of all models."""
-    models, test = pf.load_pretrained("dynamics")[0], rigid_bodies().test
-    truth = implicit_midpoint(test.states[:, WINDOW - 1], num_steps=LONG)[:, 1:]
-    numbers = range(RUNS["dynamics"].config.num_models)
+    models, test = pf.load_pretrained("dynamics")[0], RUNS["dynamics"].tested()
+    several = [name for name, run in RUNS.items() if len(run.kappas) > 1]
     return {
-        "kinds": {kind: [measured(models.one(kind, n), test, truth) for n in numbers] for kind in KINDS},
-        "opponents": opponents(test, truth),
-        "shown": {kind: shown(models.one(kind, 0), test) for kind in KINDS if kind != "skip"},
-        "several shapes": {name: of_several_shapes(name) for name in ("dynamics_hidden", "dynamics_told")},
+        "one shape": {name: of_one_shape(name) for name in RUNS if name not in several},
+        "opponents": {name: opponents(RUNS[name].tested()) for name in ("dynamics", "dynamics_lengths")},
+        "ends": {kind: [ends(models.one(kind, n), test) for n in range(5)] for kind in KINDS},
+        "volumes": {kind: cloud_volumes(models.one(kind, 0), test) for kind in KINDS},
+        "shown": {kind: shown(models.one(kind, 0), test) for kind in KINDS},
+        "several shapes": {name: of_several_shapes(name) for name in several},
+        "perceptron": perceptron_error(RUNS["dynamics_hidden"]),
     }
 
 
-def table(found: dict) -> str:
-    """A line of the card for each kind: medians of its models."""
-    lines = ["| model | first to last | middle | from 0.98 | from 1.02 |", "|---|---|---|---|---|"]
-    for kind, each in found["kinds"].items():
-        columns = [[one["apart"], one["middle"], *one["ends"]] for one in each]
-        cells = [f"{number:.4f}" if number < 10 else "> 10" for number in np.median(columns, axis=0)]
-        lines.append(f"| {WORDS[kind]} | {' | '.join(cells)} |")
+def amount(number: float) -> str:
+    """Two digits that count; what is far off is only said to be."""
+    return "> 10" if number > 10 else f"{number:.2g}" if number >= 1e-4 else f"{number:.0e}"
+
+
+def row(words: str, each: list[dict]) -> str:
+    """A line of the card for one kind: the mean of its models, in brackets the least and the largest."""
+    cells = []
+    for column in ("window", "distance_100", "distance", "length", "energy"):
+        values = [one[column] for one in each]
+        cells.append(f"{amount(float(np.mean(values)))} ({amount(min(values))} to {amount(max(values))})")
+    cells += [", ".join(str(one[column]) for one in each) for column in ("lost", "half lost")]
+    return f"| {words} | {' | '.join(cells)} |"
+
+
+def tables(found: dict) -> str:
+    """A table for each run with one shape."""
+    head = (
+        "| | window | distance, 100 points | 1,000 | length | energy | lost | more than 0.5 |\n|---" + "|---" * 7 + "|"
+    )
+    parts = []
+    for name, kinds in found["one shape"].items():
+        run = RUNS[name]
+        what = "one sphere" if len(run.lengths) == 1 else "several lengths"
+        lines = [row(WORDS[kind], each) for kind, each in kinds.items()]
+        parts.append(f"`{name}`, {what}, {run.num_steps:,} steps:\n\n{head}\n" + "\n".join(lines))
+    return "\n\n".join(parts)
+
+
+def shapes_table(found: dict) -> str:
+    """The window errors for several shapes."""
+    lines = ["| | not told | told |", "|---|---|---|"]
+    for kind, words in WORDS.items():
+        cells = [", ".join(map(amount, found["several shapes"][f"dynamics_{how}"][kind])) for how in ("hidden", "told")]
+        lines.append(f"| {words} | {' | '.join(cells)} |")
     return "\n".join(lines)
 
 
 def card(found: dict) -> str:
     """What was done, and what came out."""
+    volumes = "\n".join(f"| {WORDS[kind]} | {' | '.join(map(str, each))} |" for kind, each in found["volumes"].items())
     return f"""# Predictions of the models of chapter 14
 
-What the stored models of `dynamics.md` predict, measured once more in what the chapter shows. Nothing was trained. All
-numbers stand in `drifts.json`: for each model a row with the columns of `dynamics.md`, the change of the squared length
-after every tenth of {LONG:,} points, median of the test trajectories, two trajectories of {SHOWN_POINTS} points, and
-the window errors for bodies of several shapes.
+What the stored models of `dynamics.md` predict. Nothing was trained. All numbers stand in `drifts.json`, with the
+change of the squared length after every tenth of {POINTS:,} points, and two trajectories of {SHOWN_POINTS} points.
 
-- **Result.** Medians of the models of a kind: distance of the first from the last of three predicted points, and root
-  mean square error of the middle one; length of the state after {ENDS} points, if it was {OFF[0]} or {OFF[1]} at first:
+- **Result.** Of the test trajectories: root mean square error of a number of the next window; distance from the true
+  point, taken as 2 where it is more, mean of the first 100 points and of {POINTS:,}; largest change of the squared
+  length and of the energy in {POINTS:,} points, median of the trajectories; each the mean of five models, in brackets
+  the least and the largest. Of each model, how many of the trajectories are lost, so that the squared length has
+  changed by more than {LOST:g} at some point of the {POINTS:,}, and how many by more than {LOST / 2:g}. There are
+  {len(RUNS["dynamics"].tested().states)} trajectories on one sphere and {len(RUNS["dynamics_lengths"].tested().states)}
+  of several lengths.
 
-{table(found)}
+{tables(found)}
 
-- **Limits.** Those of `dynamics.md`. What a long rollout does depends on the last digits, so other machines may find
+- **Volumes.** A cloud of {CLOUD} windows in and around the sphere, pushed on by the first model of each kind: the
+  logarithm, base 10, of the factor by which small volumes have changed after {", ".join(map(str, TIMES))} windows,
+  median of the cloud.
+
+| | {" | ".join(map(str, TIMES))} |
+|---|{"---|" * len(TIMES)}
+{volumes}
+
+- **Several shapes.** Window errors of three models of each kind. A network of one layer with 16 numbers in it, which
+  reads the nine numbers of a window at once (313 parameters, scikit-learn), has {amount(found["perceptron"])}, and is
+  not told.
+
+{shapes_table(found)}
+
+- **Limits.** One system, one step. What a long rollout does depends on the last digits, so other machines may find
   other numbers there. All settings stand in `tools/models/drifts_record.py`; `make models` measures anew.
 - **Licence.** The numbers are under Apache-2.0, as the code.
 """

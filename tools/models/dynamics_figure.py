@@ -1,4 +1,4 @@
-"""Write the weights that the live figure `dynamics` runs: one model of each kind of chapter 13.
+"""Write the weights that the live figure `dynamics` runs: one model of each kind of chapter 14.
 
 `make models` runs it, after the training.
 """
@@ -9,17 +9,17 @@ import numpy as np
 from train_dynamics import ROOT
 
 from plainformer.models.dynamics import (
-    BilinearAttention,
     Composition,
     ResidualLayer,
     TriangularLayer,
+    TurningLayer,
     VolumePreservingAttention,
     above_diagonal,
 )
 from plainformer.models.stored import load_pretrained
 
 NUMBERS = ROOT / "widgets" / "dynamics.json"
-SHOWN = ("volume_preserving", "network", "standard")
+SHOWN = ("volume_preserving", "residual", "turning")
 NUMBER = 0  # of the five models of a kind
 
 
@@ -36,11 +36,11 @@ def step_of(weight, bias) -> dict:
 
 def layer_numbers(layer) -> dict:
     """What the figure needs of a layer."""
-    if isinstance(layer, BilinearAttention):
-        return {"form": numbers_of(layer.form), "is_skew": False}
     if isinstance(layer, VolumePreservingAttention):
         above = above_diagonal(layer.entries, layer.d_model)
-        return {"form": numbers_of(above - above.T), "is_skew": True}
+        return {"form": numbers_of(above - above.T)}
+    if isinstance(layer, TurningLayer):
+        return {name: numbers_of(getattr(layer, name)) for name in ("weight", "bias", "readout")}
     if isinstance(layer, ResidualLayer):
         return {"steps": [step_of(layer.weight, layer.bias)]}
     assert isinstance(layer, TriangularLayer)

@@ -2,34 +2,56 @@
 
 `make models` runs it: every `train_*.py` beside it writes models with their card into `models/`, two at a time, then
 every `*_record.py` measures what they do, and every `*_figure.py` writes what a live figure shows of them into
-`widgets/`. Training is checkpointed under `build/models`, so that a run that was stopped goes on.
+`widgets/`. `make models ONLY=positions` runs only the scripts whose names contain that word. Training is checkpointed
+under `build/models`, so that a run that was stopped goes on; what is finished there is not trained again.
 """
 
+import json
 import multiprocessing
+import sys
+import time
 from concurrent.futures import ProcessPoolExecutor
 from importlib import import_module
 from pathlib import Path
 
 import checksums
 
+MINUTES = Path(__file__).parent / "minutes.json"  # what each training took when it was last done from the start
 
-def scripts(pattern: str) -> list:
-    """The modules beside this one whose names fit a pattern."""
+
+def scripts(pattern: str, only: str = "") -> list:
+    """The modules beside this one whose names fit a pattern and contain a word."""
     here = Path(__file__)
-    return [import_module(path.stem) for path in sorted(here.parent.glob(pattern)) if path.stem != here.stem]
+    paths = [path for path in sorted(here.parent.glob(pattern)) if path.stem != here.stem and only in path.stem]
+    return [import_module(path.stem) for path in paths]
 
 
-def train(name: str) -> None:
-    """Run one script, in a process of its own."""
+def train(name: str) -> float:
+    """Run one script, in a process of its own; return the minutes that it took."""
+    begin = time.monotonic()
     import_module(name).train()
+    return round((time.monotonic() - begin) / 60, 1)
+
+
+def plan(names: list[str], minutes: dict[str, float]) -> str:
+    """What will be trained, and how long that took on two processors."""
+    lines = [f"  {name}: {f'{minutes[name]:g} min' if name in minutes else 'not timed yet'}" for name in names]
+    known = sum(minutes.get(name, 0) for name in names)
+    return "\n".join([f"To train, two at a time, {known / 120:.1f} h or more from the start:", *lines])
 
 
 if __name__ == "__main__":
-    names = [script.__name__ for script in scripts("train_*.py")]
+    only = sys.argv[1] if len(sys.argv) > 1 else ""
+    names = [script.__name__ for script in scripts("train_*.py", only)][::-1]  # one of the last takes longest
+    minutes = json.loads(MINUTES.read_text(encoding="utf-8"))
+    print(plan(names, minutes), flush=True)
     with ProcessPoolExecutor(2, multiprocessing.get_context("spawn")) as pool:
-        list(pool.map(train, reversed(names)))  # one of the last takes longest
-    for script in scripts("*_record.py"):
+        for name, taken in zip(names, pool.map(train, names), strict=True):
+            print(f"{name}: done in {taken:g} min", flush=True)
+            minutes[name] = max(taken, minutes.get(name, 0))
+            MINUTES.write_text(json.dumps(dict(sorted(minutes.items())), indent=2) + "\n", encoding="utf-8")
+    for script in scripts("*_record.py", only):
         script.write()
     checksums.write()
-    for script in scripts("*_figure.py"):
+    for script in scripts("*_figure.py", only):
         script.write()

@@ -52,6 +52,7 @@ SCHEMES = {
     ),
     "ALiBi": lambda run, key: pf.AlibiPositions(run.heads),
     "rotary, base 100": lambda run, key: pf.RotaryPositions(base=100.0),
+    "rotary, base 16": lambda run, key: pf.RotaryPositions(base=16.0),
 }
 
 
@@ -83,6 +84,10 @@ def knobs() -> dict[str, list[Run]]:
     turned = {
         "base 100, heads of 8": Run("rotary, base 100", 8),
         "base 100, heads of 32": Run("rotary, base 100", 2),
+        "base 16, heads of 8": Run("rotary, base 16", 8),
+        "base 16, heads of 32": Run("rotary, base 16", 2),
+        "base 16, heads of 8, random letters": Run("rotary, base 16", 8, text="random"),
+        "base 16, heads of 32, random letters": Run("rotary, base 16", 2, text="random"),
         "heads of 16": Run("rotary", 4),
         "one head of 64": Run("rotary", 1),
         "width 32, heads of 8": Run("rotary", 4, 32),

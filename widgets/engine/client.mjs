@@ -1,5 +1,5 @@
 // What a figure needs of the engine: `loadModel` and then `model.ask("method", ...inputs)`, in a worker if there is one.
-import { Vocabulary } from "./tokenizer.mjs";
+import { tokenizerOf } from "./tokenizer.mjs";
 
 const waiting = new Map();
 let count = 0;
@@ -46,7 +46,7 @@ function open() {
 export async function loadModel(name, source, onprogress = () => {}) {
   const answer = await open();
   const { config, tokenizer } = await answer({ name, method: "load", inputs: [source] }, onprogress);
-  return { config, tokenizer: tokenizer && new Vocabulary(tokenizer), ask: (method, ...inputs) => answer({ name, method, inputs }) };
+  return { config, tokenizer: tokenizerOf(tokenizer), ask: (method, ...inputs) => answer({ name, method, inputs }) };
 }
 
 /** Give back the room that a model takes, which nobody will ask any more. */

@@ -1,6 +1,6 @@
 // Models fetched once each, and their answers: what the worker does, or the page itself where there are no workers.
 import { modelOf } from "./models.mjs";
-import { checkSeal, readSafetensors } from "./safetensors.mjs";
+import { checkSeal, inFloats, readSafetensors } from "./safetensors.mjs";
 
 const models = new Map();
 
@@ -46,7 +46,7 @@ async function keep(shelf, address, bytes) {
 async function modelFrom(bytes) {
   const file = readSafetensors(bytes);
   await checkSeal(file);
-  return { model: modelOf(file), config: file.config, tokenizer: file.tokenizer };
+  return { model: modelOf({ ...file, tensors: inFloats(file.tensors) }), config: file.config, tokenizer: file.tokenizer };
 }
 
 /** A model from an address, or from the bytes of its file. */

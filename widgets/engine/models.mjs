@@ -1,7 +1,7 @@
 // The four models of the book, by the names of `plainformer`: Decoder, MaskedLanguageModel (an encoder), Seq2Seq, ViT.
 import { add, largest, linear, map, matrix, range, row, rowsAt, slice, stack, transpose, zip } from "./arrays.mjs";
 import { KeyValueCache, Linear, Stack, Weights, activationOf, causalMask, makeNorm, mergeHeads, sinusoidalPositions } from "./layers.mjs";
-import { Vocabulary } from "./tokenizer.mjs";
+import { tokenizerOf } from "./tokenizer.mjs";
 
 function checkLength(what, length, most) {
   if (length < 1 || length > most) throw new Error(`${what} has ${length} tokens; expected 1 to ${most}.`);
@@ -18,7 +18,7 @@ class Model {
   constructor({ tensors, config, tokenizer }) {
     this.weights = new Weights(tensors);
     this.config = config;
-    this.tokenizer = tokenizer && new Vocabulary(tokenizer);
+    this.tokenizer = tokenizerOf(tokenizer);
   }
 
   /** All that the parts of the model show while it computes `method(...inputs)`, by place; `returned` is what it returns. */

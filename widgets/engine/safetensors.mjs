@@ -1,6 +1,7 @@
 // Read the files that `save_model` writes: safetensors, the model's configuration and tokenizer in the header.
 import { matrix } from "./arrays.mjs";
 
+const KINDS = { F32: { numbers: Float32Array, name: "float32" }, I8: { numbers: Int8Array, name: "int8" } };
 const hint = "Reload the page, or run the cell again.";
 
 /** The tensors of a file as matrices (a vector is one row), its configuration, and its tokenizer's parts or null. */
@@ -21,10 +22,11 @@ export function readSafetensors(buffer) {
     if (!Array.isArray(shape) || !Array.isArray(place)) throw damaged(`its header does not say where ${name} is`);
     const [start, stop] = place;
     const size = shape.reduce((product, side) => product * side, 1);
-    if (dtype !== "F32") throw damaged(`${name} holds ${dtype}, and F32 is expected`);
-    if (stop - start !== 4 * size || 8 + length + stop > buffer.byteLength) throw damaged(`${name} is cut short`);
-    const numbers = new Float32Array(buffer.slice(8 + length + start, 8 + length + stop));
-    tensors.set(name, { ...(shape.length === 2 ? matrix(...shape, numbers) : matrix(1, size, numbers)), shape });
+    const kind = KINDS[dtype];
+    if (!kind) throw damaged(`${name} holds ${dtype}, and F32 or I8 is expected`);
+    if (stop - start !== kind.numbers.BYTES_PER_ELEMENT * size || 8 + length + stop > buffer.byteLength) throw damaged(`${name} is cut short`);
+    const numbers = new kind.numbers(buffer.slice(8 + length + start, 8 + length + stop));
+    tensors.set(name, { ...(shape.length === 2 ? matrix(...shape, numbers) : matrix(1, size, numbers)), shape, kind: kind.name });
   }
   function parsed(part) {
     try {
@@ -43,11 +45,23 @@ export async function checkSeal({ tensors, metadata }) {
   const sealed = ["config", "tokenizer", "metadata"].filter((part) => part in metadata).map((part) => metadata[part]);
   const parts = [text.encode(sealed.map((words) => `${[...words].length} ${words} `).join(""))];
   for (const name of [...tensors.keys()].sort()) {
-    const { shape, data } = tensors.get(name);
+    const { shape, data, kind } = tensors.get(name);
     const spelt = shape.length === 1 ? `(${shape[0]},)` : `(${shape.join(", ")})`;
-    parts.push(text.encode(`${name} float32 ${spelt} `), new Uint8Array(data.buffer));
+    parts.push(text.encode(`${name} ${kind} ${spelt} `), new Uint8Array(data.buffer));
   }
   const hash = await crypto.subtle.digest("SHA-256", await new Blob(parts).arrayBuffer());
   const found = [...new Uint8Array(hash)].map((byte) => byte.toString(16).padStart(2, "0")).join("");
   if (found !== metadata.sha256) throw new Error(`The model's file is damaged: its numbers are not those saved. ${hint}`);
+}
+
+/** The tensors, those in eight bits as floats again: whole numbers times the step of their column. */
+export function inFloats(tensors) {
+  const floats = new Map(tensors);
+  for (const [name, { kind, rows, columns, data }] of tensors) {
+    if (kind !== "int8") continue;
+    const steps = tensors.get(`${name}.step`).data;
+    floats.set(name, matrix(rows, columns, Float32Array.from(data, (number, i) => number * steps[i % columns])));
+    floats.delete(`${name}.step`);
+  }
+  return floats;
 }

@@ -1,4 +1,6 @@
 // A vocabulary of characters or of words, as `pf.Vocabulary`: special tokens first, then the others by their code points.
+// Or byte pairs, as `pf.BytePairEncoder`.
+import { GPT2_PATTERN, applying } from "../merges.mjs";
 
 export class Vocabulary {
   constructor({ tokens, special, unknown, separator = "" }) {
@@ -6,6 +8,7 @@ export class Vocabulary {
     this.special = Object.fromEntries(special.map((name, id) => [name, id]));
     this.unknown = unknown;
     this.separator = separator;
+    this.unit = separator ? "word" : "letter";
     this.ids = new Map(tokens.map((token, i) => [token, special.length + i]));
   }
 
@@ -26,3 +29,21 @@ export class Vocabulary {
     return [...new Set(this.split(text).filter((token) => !this.ids.has(token)))];
   }
 }
+
+/** Byte pairs with GPT-2's pieces. They can spell every text, so that no token is strange to them. */
+export class BytePairs {
+  constructor({ vocabulary, merges, pattern, special }) {
+    if (pattern !== GPT2_PATTERN || special.length) throw new Error("The page reads byte pairs with GPT-2's pieces and no special tokens.");
+    this.apply = applying(merges.map((pair) => pair.map((token) => vocabulary[token])));
+    this.bytes = this.apply("").bytes;
+    this.tokens = this.bytes.map((_, id) => this.decode([id]));
+    Object.assign(this, { special: {}, unknown: null, separator: "", unit: "token" });
+  }
+
+  encode(text) { return this.apply(text).steps.at(-1).flat(); }
+  decode(ids) { return new TextDecoder().decode(new Uint8Array(ids.flatMap((id) => this.bytes[id]))); }
+  strangers() { return []; }
+}
+
+/** The tokenizer in a model's file; null if there is none. */
+export const tokenizerOf = (parts) => parts && ("merges" in parts ? new BytePairs(parts) : new Vocabulary(parts));

@@ -87,22 +87,25 @@ def first_states(angles) -> np.ndarray:
     ])  # fmt: skip
 
 
-def rigid_bodies(kappas=(0.5,), *, spacing: float = 0.01) -> TrajectorySplits:
-    """Return trajectories from angles between 0.1 and one turn, two for each angle and `kappa`, in three parts.
+def rigid_bodies(kappas=(0.5,), *, spacing: float = 0.01, lengths=(1.0,)) -> TrajectorySplits:
+    """Return trajectories from angles between 0.1 and one turn, two for each angle, `kappa` and length, in three parts.
 
     Of every ten angles, the fifth is for validation and the tenth for the test. Neighbouring angles lie `spacing`
-    apart, so that a trajectory that is held out runs between two that are not.
+    apart, so that a trajectory that is held out runs between two that are not. `lengths` are those of the angular
+    momentum: the radii of the spheres on which the trajectories run.
     """
     check_each(PositiveFloat, spacing=spacing)
+    for length in lengths:
+        check_each(PositiveFloat, lengths=length)
     angles = np.arange(0.1, 2 * np.pi, spacing)
     places = np.arange(len(angles)) % 10
     parts = [(places != 4) & (places != 9), places == 4, places == 9]
-    return TrajectorySplits(*(_followed(angles[part], kappas) for part in parts))
+    return TrajectorySplits(*(_followed(angles[part], kappas, lengths) for part in parts))
 
 
-def _followed(angles: np.ndarray, kappas) -> Trajectories:
-    """The trajectories of these angles, for each parameter."""
-    starts = first_states(angles).reshape(-1, 3)
+def _followed(angles: np.ndarray, kappas, lengths) -> Trajectories:
+    """The trajectories of these angles, for each length and parameter."""
+    starts = np.concatenate([length * first_states(angles).reshape(-1, 3) for length in lengths])
     of_each = np.repeat(np.asarray(kappas, np.float64), len(starts))
     states = implicit_midpoint(np.tile(starts, (len(kappas), 1)), kappa=of_each)
     return Trajectories(states, of_each)

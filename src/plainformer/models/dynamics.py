@@ -2,6 +2,7 @@
 
 import dataclasses
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Annotated, Any
 
 import equinox as eqx
@@ -10,8 +11,11 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, PRNGKeyArray
 
 from plainformer.attention.self_attention import softmax
+from plainformer.blocks.blocks import Wiring
 from plainformer.checks import Number, Positive, check_batch, check_fields, checked, says_where
-from plainformer.tokens.tokens import normal
+from plainformer.models.config import StackConfig, make_block
+from plainformer.positions.positions import LearnedPositions
+from plainformer.tokens.tokens import Linear, normal
 
 Several = Annotated[int, Number(lambda n: 2 <= n < 2**30, "at least 2: one number alone can read no other", whole=True)]
 
@@ -37,9 +41,10 @@ def cayley(scores: Float[Array, "*batch seq seq"]) -> Float[Array, "*batch seq s
     return jnp.linalg.solve(identity + scores, identity - scores)  # the two factors commute
 
 
-def above_diagonal(entries: Float[Array, " pairs"], size: int) -> Float[Array, "size size"]:
+def above_diagonal(entries: Float[Array, "*batch pairs"], size: int) -> Float[Array, "*batch size size"]:
     """Return the square matrix with these entries above its diagonal, row by row, and zeros elsewhere."""
-    return jnp.zeros((size, size), entries.dtype).at[jnp.triu_indices(size, 1)].set(entries)
+    empty = jnp.zeros((*entries.shape[:-1], size, size), entries.dtype)
+    return empty.at[..., *jnp.triu_indices(size, 1)].set(entries)
 
 
 def _drawn(key, *shape: int) -> Array:
@@ -134,6 +139,47 @@ class TriangularLayer(eqx.Module):
         return x + jnp.tanh(x @ above_diagonal(self.after, size).T + self.bias_after)
 
 
+class TurningLayer(eqx.Module):
+    r"""Each row is turned by a rotation of its own, which a small network makes of the row, so that its length stays.
+
+    Implements `eq-dynamics-turning`. The numbers above the diagonal of the skew-symmetric matrix come from the network.
+    """
+
+    weight: Float[Array, "d_model width"]
+    bias: Float[Array, " width"]
+    readout: Float[Array, "width pairs"]
+
+    @checked
+    def __init__(self, d_model: Several, width: Positive, *, key: PRNGKeyArray):
+        first, second = jax.random.split(key)
+        self.weight, self.bias = _drawn(first, d_model, width), jnp.zeros(width)
+        self.readout = _drawn(second, width, d_model * (d_model - 1) // 2)
+
+    @checked
+    def __call__(self, x: Float[Array, "*batch d_model"]) -> Float[Array, "*batch d_model"]:
+        """Return each row, turned."""
+        above = above_diagonal(jnp.tanh(x @ self.weight + self.bias) @ self.readout, x.shape[-1])
+        return (x[..., None, :] @ cayley(above - above.mT))[..., 0, :]
+
+
+class Places(eqx.Module):
+    r"""A learned row is added to each row of a window, so that what follows knows which came first; volumes stay.
+
+    Implements `eq-dynamics-places`; Gehring et al. (2017), section 3.1, do so with the places of words.
+    """
+
+    table: Float[Array, "seq d_model"]
+
+    @checked
+    def __init__(self, seq: Positive, d_model: Several, *, key: PRNGKeyArray):
+        self.table = _drawn(key, seq, d_model)
+
+    @checked
+    def __call__(self, x: Float[Array, "*batch seq d_model"]) -> Float[Array, "*batch seq d_model"]:
+        """Return the rows, moved."""
+        return x + self.table
+
+
 class Composition(eqx.Module):
     r"""Layers one after another, each with its own weights; the first of them acts first.
 
@@ -149,92 +195,144 @@ class Composition(eqx.Module):
         return x
 
 
-class WithSkip(eqx.Module):
-    """A layer and a skip around it, as in `eq-blocks-residual-definition`."""
-
-    layer: Any
-
-    def __call__(self, x: Float[Array, "*batch seq d_model"]) -> Float[Array, "*batch seq d_model"]:
-        """Return the rows, and what the layer makes of them, added."""
-        return x + self.layer(x)
-
-
 @says_where
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class TrajectoryConfig:
     """How wide and how deep the models are, and how many of each kind there are, which differ by their first weights.
 
-    `num_layers` is that of one block; the network without attention has `num_layers_alone` in all.
+    `num_layers` is that of one block; networks without attention have `num_layers_alone` in all, and `turning_width` is
+    how many numbers the network of a turning layer has in between. `seq` is how many points a window has.
     """
 
     d_model: Several = 3
+    seq: Positive = 3
     num_blocks: Positive = 3
     num_layers: Positive = 5
     num_layers_alone: Positive = 16
+    turning_width: Positive = 27
     num_models: Positive = 5
 
     def __post_init__(self):
         check_fields(self)
 
 
-def _blocks(attentions: Callable, layers: Callable, config: TrajectoryConfig, key) -> Composition:
-    """Attention and `num_layers` further layers, `num_blocks` times."""
-    keys = jax.random.split(key, (config.num_blocks, 1 + config.num_layers))
-    made = [[attentions(first), *(layers(config.d_model, key=key) for key in others)] for first, *others in keys]
-    return Composition(tuple(layer for block in made for layer in block))
+class OrdinaryTransformer(eqx.Module):
+    """Two of the blocks of chapter 04, eight wide, with learned places; what they say is added to the window."""
+
+    first: Linear
+    places: LearnedPositions
+    blocks: tuple[Wiring, ...]
+    last: Linear
+
+    @checked
+    def __init__(self, config: TrajectoryConfig, *, key: PRNGKeyArray):
+        keys = jax.random.split(key, 5)
+        stack = StackConfig(d_model=8, num_heads=2, d_ff=16, norm="rms", activation="swiglu", use_bias=False)
+        self.first, self.last = Linear(config.d_model, 8, key=keys[0]), Linear(8, config.d_model, key=keys[1])
+        self.places = LearnedPositions(config.seq, 8, key=keys[2])
+        self.blocks = tuple(make_block(stack, key=key) for key in keys[3:])
+
+    @checked
+    def __call__(self, x: Float[Array, "*batch seq d_model"]) -> Float[Array, "*batch seq d_model"]:
+        """Return the window that follows."""
+        inside = self.places.embed(self.first(x))
+        for block in self.blocks:
+            inside = block(inside)
+        return x + self.last(inside)
+
+
+def _layers(make: Callable, number: int, key) -> tuple:
+    """So many layers, with weights of their own."""
+    return tuple(make(key=key) for key in jax.random.split(key, number))
+
+
+def _blocks(make: Callable, config: TrajectoryConfig, key) -> Composition:
+    """The layers of all blocks."""
+    return Composition(tuple(layer for key in jax.random.split(key, config.num_blocks) for layer in make(key)))
 
 
 @checked
 def standard_transformer(config: TrajectoryConfig, *, key: PRNGKeyArray) -> Composition:
-    """Make blocks of softmax attention, without a skip around it, and residual layers."""
-    return _blocks(lambda key: BilinearAttention(config.d_model, key=key), ResidualLayer, config, key)
+    """Make blocks of softmax attention, without a skip around it, and residual layers: `eq-dynamics-softmax`."""
 
+    def block(key):
+        first, second = jax.random.split(key)
+        others = _layers(partial(ResidualLayer, config.d_model), config.num_layers, second)
+        return (BilinearAttention(config.d_model, key=first), *others)
 
-@checked
-def skip_transformer(config: TrajectoryConfig, *, key: PRNGKeyArray) -> Composition:
-    """Make blocks of softmax attention, with a skip around it, and residual layers."""
-    return _blocks(lambda key: WithSkip(BilinearAttention(config.d_model, key=key)), ResidualLayer, config, key)
+    return _blocks(block, config, key)
 
 
 @checked
 def volume_preserving_transformer(config: TrajectoryConfig, *, key: PRNGKeyArray) -> Composition:
     """Make blocks of orthogonal attention and triangular layers: the whole keeps volumes."""
-    return _blocks(lambda key: VolumePreservingAttention(config.d_model, key=key), TriangularLayer, config, key)
+
+    def block(key):
+        first, second = jax.random.split(key)
+        others = _layers(partial(TriangularLayer, config.d_model), config.num_layers, second)
+        return (VolumePreservingAttention(config.d_model, key=first), *others)
+
+    return _blocks(block, config, key)
+
+
+@checked
+def placed_transformer(config: TrajectoryConfig, *, key: PRNGKeyArray) -> Composition:
+    """Make blocks that keep volumes and know the places of the rows, which are added in front of each."""
+
+    def block(key):
+        first, second, third = jax.random.split(key, 3)
+        places = Places(config.seq, config.d_model, key=first)
+        others = _layers(partial(TriangularLayer, config.d_model), config.num_layers, third)
+        return (places, VolumePreservingAttention(config.d_model, key=second), *others)
+
+    return _blocks(block, config, key)
 
 
 @checked
 def volume_preserving_network(config: TrajectoryConfig, *, key: PRNGKeyArray) -> Composition:
     """Make triangular layers alone: each row is mapped for itself, and volumes are kept."""
-    keys = jax.random.split(key, config.num_layers_alone)
-    return Composition(tuple(TriangularLayer(config.d_model, key=key) for key in keys))
+    return Composition(_layers(partial(TriangularLayer, config.d_model), config.num_layers_alone, key))
 
 
-KINDS: dict[str, Callable[..., Composition]] = {
+@checked
+def residual_network(config: TrajectoryConfig, *, key: PRNGKeyArray) -> Composition:
+    """Make residual layers alone: as many numbers as the triangular ones have, and volumes are not kept."""
+    return Composition(_layers(partial(ResidualLayer, config.d_model), config.num_layers_alone, key))
+
+
+@checked
+def turning_network(config: TrajectoryConfig, *, key: PRNGKeyArray) -> Composition:
+    """Make one turning layer: each row keeps its length."""
+    return Composition((TurningLayer(config.d_model, config.turning_width, key=key),))
+
+
+KINDS: dict[str, Callable] = {
     "volume_preserving": volume_preserving_transformer,
     "network": volume_preserving_network,
+    "residual": residual_network,
     "standard": standard_transformer,
-    "skip": skip_transformer,
+    "ordinary": OrdinaryTransformer,
+    "turning": turning_network,
+    "placed": placed_transformer,
 }
 
 
 class TrajectoryModels(eqx.Module):
     """Several models of each kind, side by side: every array has one more axis in front, which `one` takes away."""
 
-    volume_preserving: Composition
-    network: Composition
-    standard: Composition
-    skip: Composition
+    kinds: dict[str, Any]
     config: TrajectoryConfig = eqx.field(static=True)
 
     @checked
     def __init__(self, config: TrajectoryConfig, *, key: PRNGKeyArray):
         self.config, keys = config, jax.random.split(key, config.num_models)
-        for name, make in KINDS.items():
-            setattr(self, name, eqx.filter_vmap(lambda key, make=make: make(config, key=key))(keys))
+        self.kinds = {
+            name: eqx.filter_vmap(lambda key, make=make: make(config, key=key))(keys) for name, make in KINDS.items()
+        }
 
-    def one(self, kind: str, number: int) -> Composition:
+    def one(self, kind: str, number: int):
         """Return one model of a kind."""
-        return jax.tree.map(lambda array: array[number], getattr(self, kind))
+        return jax.tree.map(lambda array: array[number], self.kinds[kind])
 
 
 @checked

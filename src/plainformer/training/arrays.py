@@ -105,6 +105,29 @@ def to_json(value, indent: int | None = None) -> str:
     return json.dumps(value, indent=indent, default=plain)
 
 
+def in_eight_bits(arrays: dict) -> dict:
+    """Each matrix of floats as whole numbers from -127 to 127, and `name.step`, a step for each column; others stay.
+
+    Implements `eq-efficiency-int8`.
+    """
+    small = {}
+    for name, array in arrays.items():
+        small[name] = array
+        if array.ndim == 2 and jnp.issubdtype(array.dtype, jnp.floating):
+            numbers = np.asarray(array, np.float32)
+            step = small[f"{name}.step"] = np.abs(numbers).max(axis=0) / np.float32(127)
+            small[name] = np.round(numbers / np.where(step == 0, 1, step)).astype(np.int8)
+    return small
+
+
+def in_floats(arrays: dict) -> dict:
+    """What `in_eight_bits` was given, but for rounding."""
+    full = dict(arrays)
+    for name in [name for name in arrays if arrays[name].dtype == np.int8 and f"{name}.step" in arrays]:
+        full[name] = arrays[name] * full.pop(f"{name}.step")
+    return full
+
+
 def to_bytes(tree, header: dict[str, str]) -> bytes:
     """A safetensors file of a tree's arrays, which are the same bytes each time: its own order of the header is not."""
     from safetensors.numpy import save
