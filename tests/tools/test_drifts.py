@@ -13,6 +13,7 @@ from plainformer.data.rigid_body import rigid_bodies
 from plainformer.models import dynamics
 
 MODELS = Path(__file__).resolve().parents[2] / "models"
+RUNS = ("dynamics_short", "dynamics", "dynamics_lengths_short", "dynamics_lengths")
 
 
 @pytest.fixture(scope="module")
@@ -90,16 +91,42 @@ def test_models_for_several_shapes_err_as_recorded(recorded):
 def test_the_chapter_says_what_was_recorded(recorded):
     (chapter,) = (MODELS.parent / "chapters").glob("*_dynamics.md")
     text = " ".join(chapter.read_text(encoding="utf-8").split())
-    windows, lengths = means(recorded, "window"), means(recorded, "length_1000")
-    distances = means(recorded, "error_1000")
-    assert f"misses the window by {windows['standard']:.3f}" in text
-    assert f"the error is {windows['skip']:.3f}" in text
-    assert f"{np.median([one['apart'] for one in recorded['kinds']['skip']]):.3f} of 0.101" in text
-    least, *_, most = sorted(distances[kind] for kind in ("volume_preserving", "network", "standard"))
-    assert f"off by {least:.2f} to {most:.2f}" in text
-    assert f"never moves has {recorded['opponents']['nothing moves']['error_1000']:.2f}" in text
-    assert f"drifts by {lengths['volume_preserving']:.2f} in the transformer that keeps volumes" in text
-    assert f"by {lengths['standard']:.2f} in the standard one" in text
-    *_, fourth, fifth = sorted(one["row"]["length_1000"] for one in recorded["kinds"]["standard"])
-    assert fourth < 0.06
-    assert f"at most 0.06, and the fifth has {fifth:.2f}" in text
+    short, long, several = ("dynamics_short", "dynamics", "dynamics_lengths")
+    lost = {run: {kind: sum(each) for kind, each in of_kinds(recorded, run, "lost").items()} for run in RUNS}
+    drift = {run: {kind: np.median(each) for kind, each in of_kinds(recorded, run, "length").items()} for run in RUNS}
+    window = {kind: np.mean(each) for kind, each in of_kinds(recorded, long, "window").items()}
+    assert f"by {window['ordinary']:.5f}, ten times less" in text
+    assert 8 < window["network"] / window["ordinary"] < 14
+    assert f"misses the window by {window['standard']:.3f} whatever" in text
+    assert f"lose {lost[long]['ordinary']} of their 610" in text
+    away = {kind: np.mean(each) for kind, each in of_kinds(recorded, several, "distance").items()}
+    assert f"{away['ordinary']:.2f} away, where the turns are {away['turning']:.2f} away" in text
+    assert f"keep volumes {away['network']:.2f}" in text
+    assert f"{away['volume_preserving']:.2f}" in ("0.45", "0.46")
+    assert lost[several]["ordinary"] == 0
+    assert away["ordinary"] == min(away.values())
+    assert (
+        recorded["one shape"][short]["ordinary"][2]["lost"]
+        == recorded["one shape"][short]["ordinary"][3]["lost"]
+        == 122
+    )
+    assert f"drifts less, by {drift[long]['residual']:.3f} instead of {drift[long]['network']:.2f}" in text
+    assert f"residual layers lose {lost[long]['residual']} of 610" in text
+    assert sum(one["lost"] > 0 for one in recorded["one shape"][long]["residual"]) == 1
+    assert f"training it is {lost[short]['residual']} against none" in text
+    assert lost[long]["network"] == lost[long]["volume_preserving"] == lost[short]["network"] == 0
+    assert f"changes are {drift[several]['network']:.2f} and {drift[several]['residual']:.2f}" in text
+    assert lost[several]["network"] == lost[several]["residual"] == 0
+    assert all(lost[run]["turning"] == 0 and drift[run]["turning"] < 5e-6 for run in RUNS)
+    np.testing.assert_allclose(recorded["ends"]["residual"], 1, atol=0.005)
+    np.testing.assert_allclose(recorded["ends"]["turning"], [[0.98, 1.02]] * 5, atol=0.002)
+    assert recorded["volumes"]["residual"][3] == pytest.approx(-14, abs=0.5)
+    hidden, told = (
+        {kind: np.mean(each) for kind, each in recorded["several shapes"][f"dynamics_{how}"].items()}
+        for how in ("hidden", "told")
+    )
+    assert f"next window by {told['network']:.4f}. Not told, they miss it by {hidden['network']:.3f}" in text
+    assert f"hardly better, {hidden['volume_preserving']:.3f}. With places it misses by {hidden['placed']:.3f}" in text
+    assert f"come to {hidden['ordinary']:.4f} without" in text
+    assert round(recorded["perceptron"], 3) == round(hidden["placed"], 3)
+    assert np.abs(recorded["volumes"]["turning"]).max() < 0.1 < 4 < recorded["volumes"]["ordinary"][3]

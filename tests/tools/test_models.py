@@ -602,8 +602,8 @@ def test_dynamics_learns_the_same_from_the_same(tmp_path, monkeypatch):
     config = train_dynamics.TrajectoryConfig(num_blocks=1, num_layers=1, num_layers_alone=1, num_models=2)
     run = train_dynamics.Run(200, (0.4, 0.6), spacing=0.5, config=config)
     with jax.numpy_dtype_promotion("standard"):
-        models = train_dynamics.trained("toy", run, rate=lambda kind, num_steps: 0.01)
-        again = train_dynamics.trained("toy", run, rate=lambda kind, num_steps: 0.01)
+        models = train_dynamics.trained("toy", run, rate=lambda kind, run: 0.01)
+        again = train_dynamics.trained("toy", run, rate=lambda kind, run: 0.01)
     assert all(map(np.array_equal, jax.tree.leaves(models), jax.tree.leaves(again)))
     before = train_dynamics.TrajectoryModels(config, key=jax.random.key(train_dynamics.SEED))
     batch = train_dynamics.in_columns(run.splits().validation, is_told=False)

@@ -115,7 +115,9 @@ def perceptron_error(run: Run) -> float:
     """The window error of a network of one layer that reads all numbers of a window at once."""
     (before, after), (given, wanted) = windows_of(run.splits().training, False), windows_of(run.tested(), False)
     some = np.random.default_rng(0).permutation(len(before))[:20_000]
-    network = MLPRegressor(16, activation="tanh", solver="lbfgs", max_iter=2000, random_state=0, alpha=0)
+    network = MLPRegressor(
+        hidden_layer_sizes=(16,), activation="tanh", solver="lbfgs", max_iter=2000, random_state=0, alpha=0
+    )
     network.fit(np.asarray(before)[some].reshape(-1, 9), np.asarray(after)[some].reshape(-1, 9))
     guess = network.predict(np.asarray(given).reshape(-1, 9)).reshape(wanted.shape)
     return three(float(((guess - wanted) ** 2).mean() ** 0.5))

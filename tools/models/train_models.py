@@ -50,6 +50,7 @@ if __name__ == "__main__":
             print(f"{name}: done in {taken:g} min", flush=True)
             minutes[name] = max(taken, minutes.get(name, 0))
             MINUTES.write_text(json.dumps(dict(sorted(minutes.items())), indent=2) + "\n", encoding="utf-8")
+    checksums.write()  # what measures the models asks for them by their checksums
     for script in scripts("*_record.py", only):
         script.write()
     checksums.write()
