@@ -339,7 +339,7 @@ def test_positions_are_stretched_as_chapter_06_says():
 
 def test_squeezed_positions_have_the_angles_of_places_nearer_by():
     rows = jax.random.normal(jax.random.key(0), (5, 8))
-    far = train_positions.SqueezedPositions().rotate(rows, 4 * np.arange(5))
+    far = train_positions.SqueezedPositions(base=10_000.0, fraction=1.0).rotate(rows, 4 * np.arange(5))
     np.testing.assert_allclose(far, pf.RotaryPositions().rotate(rows), atol=1e-6)
 
 

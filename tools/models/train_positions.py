@@ -224,7 +224,7 @@ def stretched(model: LookBack, how: str, width: int) -> LookBack:
     """A trained model whose angles are made for texts `TIMES` as long."""
     scheme = {
         "as it is": pf.RotaryPositions(),
-        "squeezed": SqueezedPositions(),
+        "squeezed": SqueezedPositions(base=10_000.0, fraction=1.0),
         "slower hands": pf.RotaryPositions(base=10_000.0 * TIMES ** (width / (width - 2))),
     }[how]
     return eqx.tree_at(lambda model: model.scheme, model, scheme)
@@ -262,7 +262,7 @@ def table(lines: list[str]) -> str:
     return "\n".join([head, "|---" * 5 + "|", *lines])
 
 
-def tables(results: dict) -> tuple[str, str, str]:
+def tables(results: dict) -> tuple[str, ...]:
     """The trainings of the chapter, the knobs that were turned, and the longer texts."""
     groups: dict[str, list] = {}
     for run in results["runs"]:

@@ -129,7 +129,7 @@ def results() -> dict:
     found = {name: trained(name) for name in SIZES}
     models = {name: model for name, (model, _) in found.items()}
     pf.save_model(MODELS / "shakespeare.safetensors", models["large"], tokenizer, stored_in="int8")
-    stored, _ = pf.load_model(MODELS / "shakespeare.safetensors", pf.Decoder)
+    stored, _ = pf.load_model(MODELS / "shakespeare.safetensors", pf.Decoder, tokenizer=True)
     shown = texts[1][:SHOWN]
     return {
         "sizes": {name: one for name, (_, one) in found.items()},
