@@ -11,7 +11,7 @@ import { Writing } from "./writing.mjs";
 
 const LABEL = "the model writes on from your own prompt";
 const TEXTS = { letter: ["You can ", "The object is a", "A string is ", "The for statem"],
-  token: ["ROMEO:", "My lord, I", "What is love", "Enter the ghost"] };
+  token: ["What is love", "My lord, I", "ROMEO:", "Enter the ghost"] };
 const textsFor = ({ unit }) => TEXTS[unit] ?? TEXTS.letter;
 const SHOWN = 12; // tokens with a row of their own, the likeliest
 const WIDEST = [0.25, 0.5, 1]; // what a full bar may stand for

@@ -197,7 +197,7 @@ def card(found: dict) -> str:
     return f"""# Predictions of the models of chapter 14
 
 What the stored models of `dynamics.md` predict. Nothing was trained. All numbers stand in `drifts.json`, with the
-change of the squared length after every {PER_POINT}th of {POINTS:,} points, and two trajectories of {SHOWN_POINTS} points.
+change of the squared length after every {PER_POINT}th of {POINTS:,} points, and trajectories of {SHOWN_POINTS} points.
 
 - **Result.** Of the test trajectories: root mean square error of a number of the next window; distance from the true
   point, taken as 2 where it is more, mean of the first 100 points and of {POINTS:,}; largest change of the squared
