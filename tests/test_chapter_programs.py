@@ -54,16 +54,6 @@ def test_what_the_chapter_says_of_captions_was_recorded():
     assert abs(ours - theirs) < 1
 
 
-def test_what_the_chapter_says_of_tiny_shakespeare_was_recorded():
-    results = (ROOT / "benchmarks" / "RESULTS.md").read_text(encoding="utf-8")
-    chapter = (ROOT / "chapters" / "07_decoder.md").read_text(encoding="utf-8")
-    ours = [float(loss) for loss in re.findall(r"^\| modern \| \d \| (\d\.\d+) \|", results, flags=re.MULTILINE)]
-    counted = [float(loss) for loss in re.findall(r"^\| \d+-gram, counted \|  \| (\d\.\d+) \|", results, re.MULTILINE)]
-    assert len(ours) == len(counted) == 3
-    assert f"{np.mean(ours):.2f} nats per character, mean of three seeds; 8-gram" in chapter
-    assert f"8-gram with modified discounts {min(counted):.2f}" in chapter
-
-
 def test_what_chapters_07_and_13_draw_of_10_grams_and_of_names_is_on_the_cards():
     chapter, relations = (
         (ROOT / "chapters" / f"{name}.md").read_text(encoding="utf-8") for name in ("07_decoder", "13_relations")
