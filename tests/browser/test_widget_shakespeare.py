@@ -34,7 +34,7 @@ TYPE = """async ([root, text]) => {
 
 def test_shakespeare_reads_and_expects_what_python_does(shared_figures):
     figure = shared_figures("shakespeare")
-    whole_rows = jax.jit(MODEL)
+    whole_rows = jax.jit(lambda ids: MODEL(ids))
     for prompt in PROMPTS:
         state = figure.page.evaluate(TYPE, [figure.root.element_handle(), prompt])
         ids = TOKENIZER.encode(prompt)
@@ -60,4 +60,4 @@ def test_shakespeare_writes_whole_tokens_and_says_so(shared_figures):
     assert page.replace("↵", "").startswith("What is love" + TOKENIZER.decode(greedy))
     assert "of 512 tokens" in figure.summary
     assert "4 written" in figure.summary
-    assert figure.root.get_by_text("next token").is_visible()
+    assert figure.root.get_by_text("next token", exact=True).is_visible()
