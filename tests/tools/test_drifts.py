@@ -56,7 +56,7 @@ def test_lost_and_drifted_are_told_apart():
     start, kappa = np.array([[1.0, 0, 0], [0, 1, 0], [0, 0, 1]]), np.full(3, 0.5)
     points = np.repeat(start[:, None], 5, axis=1)
     points[1, 3] *= 1.3  # the square changes by 0.69, and comes back
-    points[2, 4] *= 2
+    points[2, 4] *= 1.5
     found = drifts_record.rollouts(points, np.repeat(start[:, None], 5, axis=1), start, kappa)
     assert (found["lost"], found["half lost"]) == (1, 2)
     assert found["length"] == pytest.approx(0.69)
