@@ -69,5 +69,8 @@ def test_chapters_say_what_was_recorded(recorded):
     least = min(loss for losses in recorded["counted"].values() for loss in losses.values())
     ahead = least - recorded["sizes"]["large"]["curve"][-1][1]
     assert f"{ahead:.2f} nats ahead of the best count" in text
+    small = recorded["sizes"]["small"]["curve"][-1][1]
+    assert least - 0.01 < small < least
+    assert "Even the small one is level with the best count" in text
     config = json.loads((MODELS / "shakespeare.json").read_text("utf-8"))
     assert (config["stack"]["d_model"], config["stack"]["num_layers"]) == (256, 4)

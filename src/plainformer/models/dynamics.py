@@ -246,46 +246,34 @@ def _layers(make: Callable, number: int, key) -> tuple:
     return tuple(make(key=key) for key in jax.random.split(key, number))
 
 
-def _blocks(make: Callable, config: TrajectoryConfig, key) -> Composition:
-    """The layers of all blocks."""
-    return Composition(tuple(layer for key in jax.random.split(key, config.num_blocks) for layer in make(key)))
+def _units(front: Sequence[Callable], layer: Callable, config: TrajectoryConfig, key) -> Composition:
+    """Units one after another, each with what stands in front, such as attention, and `num_layers` further layers."""
+
+    def unit(key) -> tuple:
+        *keys, last = jax.random.split(key, len(front) + 1)
+        others = _layers(partial(layer, config.d_model), config.num_layers, last)
+        return (*(make(key=key) for make, key in zip(front, keys, strict=True)), *others)
+
+    return Composition(tuple(layer for key in jax.random.split(key, config.num_blocks) for layer in unit(key)))
 
 
 @checked
 def standard_transformer(config: TrajectoryConfig, *, key: PRNGKeyArray) -> Composition:
-    """Make blocks of softmax attention, without a skip around it, and residual layers: `eq-dynamics-softmax`."""
-
-    def block(key):
-        first, second = jax.random.split(key)
-        others = _layers(partial(ResidualLayer, config.d_model), config.num_layers, second)
-        return (BilinearAttention(config.d_model, key=first), *others)
-
-    return _blocks(block, config, key)
+    """Make units of softmax attention, without a skip around it, and residual layers: `eq-dynamics-softmax`."""
+    return _units([partial(BilinearAttention, config.d_model)], ResidualLayer, config, key)
 
 
 @checked
 def volume_preserving_transformer(config: TrajectoryConfig, *, key: PRNGKeyArray) -> Composition:
-    """Make blocks of orthogonal attention and triangular layers: the whole keeps volumes."""
-
-    def block(key):
-        first, second = jax.random.split(key)
-        others = _layers(partial(TriangularLayer, config.d_model), config.num_layers, second)
-        return (VolumePreservingAttention(config.d_model, key=first), *others)
-
-    return _blocks(block, config, key)
+    """Make units of orthogonal attention and triangular layers: the whole keeps volumes."""
+    return _units([partial(VolumePreservingAttention, config.d_model)], TriangularLayer, config, key)
 
 
 @checked
 def placed_transformer(config: TrajectoryConfig, *, key: PRNGKeyArray) -> Composition:
-    """Make blocks that keep volumes and know the places of the rows, which are added in front of each."""
-
-    def block(key):
-        first, second, third = jax.random.split(key, 3)
-        places = Places(config.seq, config.d_model, key=first)
-        others = _layers(partial(TriangularLayer, config.d_model), config.num_layers, third)
-        return (places, VolumePreservingAttention(config.d_model, key=second), *others)
-
-    return _blocks(block, config, key)
+    """Make units that keep volumes and know the places of the rows, which are added in front of each."""
+    places, attention = partial(Places, config.seq, config.d_model), partial(VolumePreservingAttention, config.d_model)
+    return _units([places, attention], TriangularLayer, config, key)
 
 
 @checked

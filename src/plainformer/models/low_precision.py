@@ -5,23 +5,14 @@ from typing import Literal
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float, Int8
+from jaxtyping import Array, Float
 
 from plainformer.checks import checked
 from plainformer.models.decoder import Decoder
 from plainformer.tokens.tokens import Linear, linear
+from plainformer.training.arrays import quantise
 
 StoredIn = Literal["bfloat16", "int8"]
-
-
-@checked
-def quantise(weight: Float[Array, "d_in d_out"]) -> tuple[Int8[Array, "d_in d_out"], Float[Array, " d_out"]]:
-    r"""Round every column of a matrix to 255 equal steps, -127 to 127; return the whole numbers and each column's step.
-
-    Implements `eq-efficiency-int8`; Dettmers et al. (2022), section 2.1, with a step for each column of the weights.
-    """
-    step = jnp.abs(weight).max(axis=0) / 127
-    return jnp.round(weight / jnp.where(step == 0, 1, step)).astype(jnp.int8), step
 
 
 class SmallLinear(eqx.Module):
