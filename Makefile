@@ -14,7 +14,9 @@ BIN := .venv/bin
 READY := .venv/.ready
 PARITY := .venv-parity
 PARITY_READY := $(PARITY)/.ready
-PARITY_LISTS := $(wildcard tests/parity/requirements.txt tests/browser/requirements.txt benchmarks/requirements.txt)
+PARITY_LISTS := $(wildcard tests/parity/requirements.txt benchmarks/requirements.txt)
+BROWSER_READY := .venv/.browser-ready
+BROWSER_LIST := tests/browser/requirements.txt
 
 # The tests run in a worker per core, up to four.
 # One that dies ends the run instead of leaving it to hang.
@@ -22,8 +24,12 @@ WORKERS := --numprocesses auto --maxprocesses 4 --max-worker-restart 0
 PIP_INSTALL := -m pip install --quiet --no-compile --disable-pip-version-check --no-input
 # The kernel that runs the chapters is the environment's, whatever else is installed on this machine.
 export JUPYTER_PREFER_ENV_PATH := 1
-# Most of the time goes into compiling; what one chapter or test has compiled, the next one finds here.
-export JAX_COMPILATION_CACHE_DIR := $(CURDIR)/build/jax-cache
+# Most of the time goes into compiling. What a chapter or test has compiled, the next one finds in the user's cache, in
+# whichever clone; programs belong to one lock and one kind of processor.
+KIND := $(shell { cat requirements.txt; uname -m; grep -m 1 '^flags' /proc/cpuinfo; } 2> /dev/null | cksum | cut -d ' ' -f 1)
+export JAX_COMPILATION_CACHE_DIR := $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/plainformer/jax-$(KIND)
+# Two may want the same program: one compiles it while the other is still writing it down, and nothing is wrong.
+export PYTHONWARNINGS := ignore:Error reading persistent compilation cache entry:UserWarning
 export JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS := 0
 export JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES := -1
 # A training step frees and asks for hundreds of megabytes: glibc should keep them rather than hand each page back to
@@ -36,7 +42,8 @@ SHELL := /bin/bash
 
 .DEFAULT_GOAL := help
 .PHONY: style types floors spelling workflows
-.PHONY: help book serve test faults lint parity browser bench models notebooks drawings frames pdf clean distclean
+.PHONY: help book serve test smoke check rooms words exercises tools faults lint parity browser bench models notebooks drawings
+.PHONY: frames pdf clean distclean
 
 help:  ## list these commands
 	@echo "Plainformer: an executable book on the transformer, and its package."
@@ -65,10 +72,41 @@ serve: book  ## build, then serve the site at http://localhost:8000 (PORT=... fo
 	@echo "http://localhost:$(PORT)  (Ctrl-C stops it)"
 	@$(BIN)/python -m http.server $(PORT) --bind 127.0.0.1 --directory _build/html
 
-test: lint  ## lint, then the unit tests, the book's tests and every chapter's notebook
-	@# Each worker takes whole files, so that the cells of a notebook stay in order, and takes them in the order that
-	@# tests/conftest.py gives them.
-	$(BIN)/pytest chapters tests --nbval $(WORKERS) --dist loadfile --no-loadscope-reorder
+# Each worker takes whole files, so that the cells of a notebook stay in order, and takes them in the order that
+# tests/conftest.py gives them.
+RUN := $(WORKERS) --dist loadfile --no-loadscope-reorder
+WORDS := tests/test_wrong_calls.py tests/test_own_parts.py tests/test_explained.py tests/generation/test_refusals.py
+IN_OTHER_PARTS := $(addprefix --ignore ,tests/tools tests/exercises $(WORDS))
+
+test: lint  ## the gate: lint, the tests that say whether something is broken, every chapter's notebook
+	$(BIN)/pytest chapters tests --nbval --only gate $(IN_OTHER_PARTS) $(RUN)
+
+smoke: $(BROWSER_READY)  ## the browser's part of the gate: every page opens, every live figure starts and answers
+	$(BIN)/pytest tests/browser -m smoke $(WORKERS) --dist loadgroup
+
+# Everything: the book, the gate, and the parts, each of which can be run alone.
+PARTS := rooms words exercises tools parity faults browser
+check:  ## everything: the gate and the parts rooms, words, exercises, tools, parity, faults, browser; what each took
+	@mkdir -p build; : > build/check.txt; failed=; \
+	for part in book test $(PARTS); do \
+	  echo "=== make $$part"; \
+	  TIMEFORMAT="$$(printf '%-10s' $$part) %0R s by the clock, %0U s of processor time"; \
+	  { time { $(MAKE) --no-print-directory $$part 2>&1 || touch build/failed; } ; } 2>> build/check.txt; \
+	  if test -e build/failed; then rm build/failed; failed="$$failed $$part"; fi; \
+	done; echo; $(BIN)/python tools/notebooks/recorded.py; echo; cat build/check.txt; \
+	if test -n "$$failed"; then echo "make check: these parts failed:$$failed" >&2; exit 1; fi
+
+rooms: $(READY)  ## what the gate leaves out of the tests of the package and of the book
+	$(BIN)/pytest tests --only rest $(IN_OTHER_PARTS) $(RUN)
+
+words: $(READY)  ## what messages say: wrong calls of every public name, the sentences that explain
+	$(BIN)/pytest $(WORDS) $(RUN)
+
+exercises: $(READY)  ## the exercises and the mistakes that they name
+	$(BIN)/pytest tests/exercises $(RUN)
+
+tools: $(READY)  ## what makes the book, and the stored models and records
+	$(BIN)/pytest tests/tools $(RUN)
 
 faults: $(READY)  ## kill, interrupt and starve training in processes of its own: it goes on as if nothing had been
 	$(BIN)/pytest tests/faults $(WORKERS)
@@ -97,18 +135,18 @@ drawings: $(READY)  ## write the schematics, drawings/*.svg
 	$(BIN)/python -m drawings.draw
 	$(BIN)/python tools/draw_floors.py
 
-frames: book $(PARITY_READY)  ## photograph the live figures of the built site, widgets/*.png, and draw the card of shared links
-	$(PARITY)/bin/python tools/photograph_figures.py
-	$(PARITY)/bin/python tools/draw_card.py
+frames: book $(BROWSER_READY)  ## photograph the live figures of the built site, widgets/*.png, and draw the card of shared links
+	$(BIN)/python tools/photograph_figures.py
+	$(BIN)/python tools/draw_card.py
 
-pdf: book $(PARITY_READY)  ## print the whole book into _build/plainformer.pdf, with headless Chromium
-	$(PARITY)/bin/python tools/make_pdf.py
+pdf: book $(BROWSER_READY)  ## print the whole book into _build/plainformer.pdf, with headless Chromium
+	$(BIN)/python tools/make_pdf.py
 
 parity: $(PARITY_READY)  ## compare with PyTorch and Hugging Face (installs them into .venv-parity)
 	$(PARITY)/bin/pytest tests/parity $(WORKERS) --dist loadfile
 
-browser: book $(PARITY_READY)  ## try the built site in headless Chromium
-	$(PARITY)/bin/pytest tests/browser $(WORKERS) --dist loadgroup
+browser: book $(BROWSER_READY)  ## try the built site in headless Chromium
+	$(BIN)/pytest tests/browser $(WORKERS) --dist loadgroup
 
 models: $(READY)  ## train the stored models anew, with their cards (ONLY=positions for one)
 	$(BIN)/python tools/models/train_models.py $(ONLY)
@@ -119,8 +157,8 @@ bench: $(PARITY_READY)  ## time it against PyTorch and transformers, write bench
 clean:  ## remove what was built, and the caches
 	rm -rf _build build .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
 
-distclean: clean  ## remove the environments as well
-	rm -rf .venv $(PARITY)
+distclean: clean  ## remove the environments and what was compiled as well
+	rm -rf .venv $(PARITY) "$(JAX_COMPILATION_CACHE_DIR)"
 
 # --- environments -------------------------------------------------------------------------------------------
 # `.ready` is written last. Without it an environment is unfinished and is made anew; with it, and a newer
@@ -151,3 +189,7 @@ $(READY): requirements.txt
 
 $(PARITY_READY): requirements.txt $(PARITY_LISTS)
 	$(call make_environment,$(PARITY),$(PARITY)/bin/python $(PIP_INSTALL) $(addprefix --requirement ,$(PARITY_LISTS)) &&)
+
+# What drives a browser lies in .venv, beside the package that the site's numbers are compared with.
+$(BROWSER_READY): $(READY) $(BROWSER_LIST)
+	@$(BIN)/python $(PIP_INSTALL) --requirement $(BROWSER_LIST) && touch $@

@@ -41,10 +41,23 @@ def clear_compiled():
 
 def pytest_addoption(parser):
     parser.addini("quick_to_compile", "folders and files of tests whose programs are tiny and run a few times", "paths")
+    parser.addini("gate", "files of tests that belong to the gate, beside those that prove an equation", "paths")
+    parser.addoption("--only", choices=("gate", "rest"), help="only the tests of the gate, or only what it leaves out")
 
 
-def pytest_collection_modifyitems(items):
-    """The files that take longest come first, so that no worker is left with one at the end."""
+def is_of_the_gate(item: pytest.Item) -> bool:
+    """Say whether a test is run before anything lands: it proves an equation or is listed, and it is not slow."""
+    listed = any(item.path.is_relative_to(place) for place in item.config.getini("gate"))
+    proves = item.get_closest_marker("equation") is not None
+    return (listed or proves) and item.get_closest_marker("slow") is None
+
+
+def pytest_collection_modifyitems(config, items):
+    """Keep the asked-for part. What takes longest comes first, so that no worker is left with it at the end."""
+    if only := config.getoption("--only"):
+        left_out = [item for item in items if is_of_the_gate(item) != (only == "gate")]
+        config.hook.pytest_deselected(items=left_out)
+        items[:] = [item for item in items if item not in set(left_out)]
     items.sort(key=lambda item: not item.nodeid.startswith(("chapters/", "tests/tools/")))
 
 

@@ -15,7 +15,6 @@ from chapter_cells import read_cells
 from count_listings import names_listed
 from docutils import nodes
 from raw_markup import raw_markup
-from recorded import CELL, CHAPTER, over_budget, recorded
 from words_kept import words_lost
 
 BOOK = Book()
@@ -155,17 +154,6 @@ def test_few_outputs_are_ignored_and_each_of_those_cells_asserts(name):
         )
     skipped = [cell for cell in cells if "nbval-skip" in cell.metadata.get("tags", [])]
     assert not skipped, f"{name}.md: no cell may be skipped"
-
-
-@each_chapter
-def test_chapter_is_within_its_budget_of_processor_time(name):
-    """Twice the budget, as two chapters at once and programs compiled for the first time cost as much again.
-
-    Of a chapter that `make book` has not executed nobody knows yet.
-    """
-    record = recorded(ROOT / f"{name}.md")
-    over = over_budget(record, 2 * CELL, 2 * CHAPTER) if record else ""
-    assert not over, f"{name}.md took {over}"
 
 
 # --- Equations, functions, tests ------------------------------------------------------------------------------

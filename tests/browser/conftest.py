@@ -102,7 +102,7 @@ def browser():
     try:
         from playwright.sync_api import sync_playwright
     except ModuleNotFoundError:
-        pytest.fail("Playwright is missing: run `make browser`, which installs it.", pytrace=False)
+        pytest.fail("Playwright is missing: run `make smoke` or `make browser`, which install it.", pytrace=False)
     with sync_playwright() as playwright:
         chromium = playwright.chromium.launch(executable_path=CHROMIUM, args=FLAGS)
         yield chromium

@@ -12,10 +12,12 @@ ALLOWED = [
 ]
 
 
+@pytest.mark.smoke
 def test_page_loads_without_errors(visited):
     assert visited.errors == []
 
 
+@pytest.mark.smoke
 def test_page_asks_no_other_host(visited):
     assert visited.foreign == []
 

@@ -32,6 +32,7 @@ def test_reset_undoes_every_change(shared_figures, name):
     assert figure.summary == words
 
 
+@pytest.mark.smoke
 @pytest.mark.parametrize("name", NAMES)
 def test_summary_says_what_changed(shared_figures, name):
     figure = shared_figures(name)

@@ -204,23 +204,3 @@ def test_the_seconds_of_each_cell_are_recorded(book):
     assert chapter.seconds[2] == draws > 0.1
     assert recorded.dearest(chapter)[0] == f"{draws:7.1f} s  cell 3: import matplotlib.pyplot as plt"
     gc.collect()
-
-
-def spent(*seconds):
-    cells = [new_code_cell(f"print({number})") for number in range(1, len(seconds) + 1)]
-    return recorded.Recorded(cells, list(seconds))
-
-
-def test_a_chapter_within_its_budget_is_left_alone():
-    assert recorded.over_budget(spent(8.0, 8.0, 8.0, 8.0, 8.0)) == ""
-
-
-@pytest.mark.parametrize("seconds", [(8.1, 1.0), (7.0, 7.0, 6.0, 7.0, 7.0, 7.0)])
-def test_a_chapter_over_its_budget_names_its_five_dearest_cells(seconds):
-    told = recorded.over_budget(spent(*seconds)).splitlines()
-    assert told[0] == (
-        f"{sum(seconds):.1f} s of processor time (expected at most 40), {max(seconds):.1f} in one cell (at most 8):"
-    )
-    assert told[1] == f"{max(seconds):7.1f} s  cell 1: print(1)"
-    assert len(told) == 2 + min(5, len(seconds))
-    assert "cell 3" not in "".join(told)

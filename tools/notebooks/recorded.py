@@ -56,23 +56,14 @@ def dearest(chapter: Recorded) -> list[str]:
     ]
 
 
-def over_budget(chapter: Recorded, cell: float = CELL, whole: float = CHAPTER) -> str:
-    """Say by how much a chapter is over its budget, and name its five dearest cells; nothing if it is within."""
-    took, longest = sum(chapter.seconds), max(chapter.seconds)
-    if took <= whole and longest <= cell:
-        return ""
-    told = f"{took:.1f} s of processor time (expected at most {whole}), {longest:.1f} in one cell (at most {cell}):"
-    advice = "make them smaller, or a recorded run, as CONTRIBUTING.md says"
-    return "\n".join([told, *dearest(chapter)[:5], advice])
-
-
 def main() -> None:
     """Print one line for each chapter, and below it its cells above one second."""
     total = 0.0
     for file in sorted((ROOT / "chapters").glob(f"{''.join(sys.argv[1:])}*_*.md")):
         if chapter := recorded(file):
             total += sum(chapter.seconds)
-            print(f"{sum(chapter.seconds):7.1f} s  {file.stem}")
+            over = sum(chapter.seconds) > CHAPTER or max(chapter.seconds) > CELL
+            print(f"{sum(chapter.seconds):7.1f} s  {file.stem}{'  (over the budget)' if over else ''}")
             shown = [line for line in dearest(chapter) if float(line.split()[0]) > 1]
             print(*(f"         {line}" for line in shown), sep="\n", end="\n" if shown else "")
         else:
