@@ -59,12 +59,11 @@ def test_functions_fit_on_a_screen():
     assert not long, f"over {LONGEST_FUNCTION} lines, so split them: {long}"
 
 
-def test_contributing_draws_the_floors_and_is_short():
+def test_contributing_draws_the_floors():
     text = draw_floors.PAGE.read_text("utf-8")
     assert text == draw_floors.page(), "run `make drawings`"
     drawn = draw_floors.drawing([["a", "b"], ["c"]]).splitlines()
     assert [row.replace("|", " ").split() for row in drawn[1::2]] == [["a", "b"], ["c"]]
-    assert len(text.encode()) < 6_000
 
 
 def test_pages_for_contributors_lead_to_what_is_there():
