@@ -6,6 +6,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
 from book import ROOT, Book
 
 from tools import draw_floors
@@ -125,6 +126,7 @@ def imported(statement: str) -> tuple[float, set[str]]:
     return float(seconds), set(modules)
 
 
+@pytest.mark.slow  # it has a clock
 def test_import_costs_little_more_than_jax_and_equinox():
     # One after the other in one process, so that a machine busy with something else slows both. Without the garbage
     # collector, which at some moment looks through all that jax has made, in whichever import that happens to fall.
