@@ -7,7 +7,9 @@ import inspect
 import math
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from types import FrameType, NoneType, UnionType
 from typing import Annotated, Any, Literal, NamedTuple, TypeVar, Union, cast, get_args, get_origin, get_type_hints
 
@@ -15,6 +17,8 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.experimental import checkify
+from jax.sharding import Mesh
 
 Function = TypeVar("Function", bound=Callable)
 Config = TypeVar("Config")
@@ -106,10 +110,21 @@ def _is_key(key) -> bool:
 KEY = Kind(_is_key, "a single random key, such as jax.random.key(0)")
 PATH = Kind(lambda path: isinstance(path, str | os.PathLike), "the name of a file or folder, a string or a Path")
 FUNCTION = Kind(callable, "a function")
+MESH = Kind(lambda mesh: isinstance(mesh, Mesh), 'devices with names, such as jax.make_mesh((8,), ("data",)) makes')
+
+
+def _is_table(table) -> bool:
+    """Whether this is a dictionary of strings by strings."""
+    return isinstance(table, dict) and all(isinstance(each, str) for each in [*table, *table.values()])
+
+
+TABLE = Kind(_is_table, 'names of axes by names of axes, such as pf.training.DATA, {"batch": "data"}')
 KINDS: dict[Any, Kind] = {  # what an annotation asks for
     Callable: FUNCTION,
     str: Kind(lambda text: isinstance(text, str), "a string"),
     dict: Kind(lambda given: isinstance(given, dict), "a dictionary"),
+    dict[str, str]: TABLE,
+    Mesh: MESH,
 }
 
 
@@ -247,6 +262,13 @@ def _known_sizes(module, kinds: dict) -> dict:
     return sizes
 
 
+def axes_of(module_class: type, field: str | None) -> tuple[str, ...]:
+    """Return the names of the axes in the annotation of a class's field; none where it has no such field."""
+    fields = dataclasses.fields(module_class) if dataclasses.is_dataclass(module_class) else ()
+    kinds = [_requirement_of(each.type)[0] for each in fields if each.name == field]
+    return tuple(axis for kind in kinds for axis in getattr(kind, "dim_str", "").split())
+
+
 def _match_axes(shape: tuple[int, ...], axes: list[str], sizes: dict) -> dict | None:
     """The sizes with those of a shape that has these axes; `None` if it has others.
 
@@ -308,7 +330,8 @@ def _check_part(name: str, part, kind: type) -> None:
         if name[0] != "_" and name not in kind.__annotations__ and not isinstance(value, classmethod)
     ]  # what its objects can do
     if not all(hasattr(part, name) for name in names):
-        raise TypeError(f"{name} is {_what(part)}; expected a {kind.__name__}. {HINTS.get(name, '')}".rstrip())
+        expected = f"{'an' if kind.__name__[0] in 'AEIOU' else 'a'} {kind.__name__}"
+        raise TypeError(f"{name} is {_what(part)}; expected {expected}. {HINTS.get(name, '')}".rstrip())
 
 
 def _is_mask(name: str) -> bool:
@@ -362,15 +385,37 @@ def _likely_cause(name: str, shape: tuple[int, ...], axes: list[str], sizes: dic
     return ""
 
 
+_at_the_end: ContextVar[bool] = ContextVar("_at_the_end", default=False)
+
+
+@contextmanager
+def raising_at_the_end() -> Iterator[None]:
+    """Let programs compiled here say by `checkify` what `refuse` found, and raise nothing while they run.
+
+    One of several devices that raised would leave the others waiting for what it was to send, until the process ends.
+    JAX keeps compiled programs by the mesh that is set, and knows nothing of this: set one, too.
+    """
+    mark = _at_the_end.set(True)
+    try:
+        yield
+    finally:
+        _at_the_end.reset(mark)
+
+
 def refuse(array, bad, name: str, expected: str):
     """Return `array`, or raise if an entry of `bad` is true: at once, or when a compiled function runs.
 
     Raises:
         ValueError: if an entry of `bad` is true; it names the first bad place and its value.
-        EquinoxRuntimeError: the same in a compiled function; it can only say what was expected.
+        EquinoxRuntimeError: the same in a compiled function; it can only say what was expected. Within `jax.shard_map`,
+            where no device can raise alone, only `jax.experimental.checkify.checkify` around the function tells.
     """
     if isinstance(bad, jax.core.Tracer) or isinstance(array, jax.core.Tracer):
-        return eqx.error_if(array, bad, f"An entry of {name} is not allowed; expected {expected}")
+        message = f"An entry of {name} is not allowed; expected {expected}"
+        if not (_at_the_end.get() or jax.sharding.get_abstract_mesh().manual_axes):
+            return eqx.error_if(array, bad, message)
+        checkify.debug_check(~jnp.any(bad), message.replace("{", "{{").replace("}", "}}"))
+        return array
     places = np.argwhere(bad)
     if len(places):
         place = tuple(places[0].tolist())

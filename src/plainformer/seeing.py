@@ -89,6 +89,19 @@ def named(name: str, part: Callable) -> Callable:
     return within(name, shown)
 
 
+def unseen(part: Callable) -> Callable:
+    """Return a part that shows nothing, such as a `vmap` of another, within which nobody can look."""
+
+    def call(*args):
+        mark = _looking.set(None)
+        try:
+            return part(*args)
+        finally:
+            _looking.reset(mark)
+
+    return call
+
+
 def is_looking() -> bool:
     """Whether somebody looks: then attention makes its weights a table, even where it could do without."""
     return _looking.get() is not None

@@ -42,6 +42,16 @@ def test_split_heads_by_hand():
     np.testing.assert_array_equal(pf.split_heads(x, 3), expected)
 
 
+@pytest.mark.equation("eq-modern-norm-across-heads")
+def test_norm_across_heads_by_hand():
+    """Two heads of two tokens: the first token's row is 3, 4, 0, 0, whose mean square is 25 / 4."""
+    heads = jnp.array([[[3.0, 4.0], [1.0, 1.0]], [[0.0, 0.0], [1.0, 1.0]]])
+    norm = pf.attention.AcrossHeads(pf.RMSNorm(4, eps=0.0))
+    np.testing.assert_allclose(norm(heads), [[[1.2, 1.6], [1, 1]], [[0, 0], [1, 1]]], rtol=1e-6)
+    alone = pf.RMSNorm(2, eps=0.0)(heads[:1])  # of the first head alone the mean square is 25 / 2
+    np.testing.assert_allclose(alone[0, 0], [3 / 12.5**0.5, 4 / 12.5**0.5], rtol=1e-6)
+
+
 @pytest.mark.equation("eq-multi-head-split", "eq-multi-head-merge")
 @pytest.mark.parametrize("batch", [(), (2, 3)])
 def test_merge_heads_undoes_split_heads_and_is_a_concatenation(batch):

@@ -66,6 +66,15 @@ def test_pre_norm_and_post_norm_by_hand():
     np.testing.assert_array_equal(pf.post_norm(x, halve, square), [[1, 6], [3, 55]])  # (x + x²) / 2
 
 
+@pytest.mark.equation("eq-modern-output-norm", "eq-modern-sandwich-norm")
+def test_norms_of_what_a_sublayer_returns_by_hand():
+    x = jnp.array([[1.0, 3.0], [2.0, 10.0]])
+    halve, square, add = (lambda rows: rows / 2), (lambda rows: rows**2), (lambda rows: rows + 1)
+    np.testing.assert_array_equal(pf.blocks.output_norm(x, halve, square), [[1.5, 7.5], [4, 60]])  # x + x² / 2
+    expected = [[2.25, 6.25], [4, 36]]  # x + (x / 2)² + 1
+    np.testing.assert_array_equal(pf.blocks.sandwich_norm(x, halve, add, square), expected)
+
+
 @pytest.mark.equation("eq-blocks-pre-norm", "eq-blocks-block")
 def test_transformer_block_with_silent_sublayers_is_the_identity_only_with_pre_norm():
     before, after = (block_of(norm_placement) for norm_placement in ("pre", "post"))
@@ -81,6 +90,7 @@ def test_pre_norm_takes_the_skip_from_the_token_not_from_its_normalised_form():
 
 
 @pytest.mark.equation("eq-blocks-block", "eq-blocks-pre-norm", "eq-blocks-post-norm")
+@pytest.mark.equation("eq-modern-output-norm", "eq-modern-sandwich-norm")
 @pytest.mark.parametrize("cross_attention", [False, True])
 @pytest.mark.parametrize("norm", ["layer", "rms"])
 @pytest.mark.parametrize(
@@ -92,6 +102,8 @@ def test_pre_norm_takes_the_skip_from_the_token_not_from_its_normalised_form():
         ("post", "relu", 2, True),
         ("post", "gelu_tanh", None, False),
         ("post", "swiglu", 4, True),
+        ("output", "swiglu", 2, False),
+        ("sandwich", "geglu_tanh", 1, True),
     ],
 )
 def test_transformer_block_agrees_with_a_loop_in_float64(
@@ -327,6 +339,16 @@ def parts():
     ("make", "error", "message"),
     [
         (lambda: pf.Block(**parts(), norm_placement="before"), ValueError, r"expected one of 'pre', 'post'"),
+        (
+            lambda: pf.Block(**parts(), norm_placement="sandwich"),
+            ValueError,
+            r"'sandwich', with no norm of what leaves the sublayers; expected one for each",
+        ),
+        (
+            lambda: pf.Block(**parts(), attention_output_norm=pf.RMSNorm(D_MODEL)),
+            ValueError,
+            r"'pre', with attention_output_norm of what leaves the sublayers; expected .* and none else",
+        ),
         (
             lambda: pf.Block(**parts(), dropout_rate=1.0),
             ValueError,

@@ -3,24 +3,18 @@
 The answers in `readers_answers_*` are written as readers would, not with the exercises' own steps.
 """
 
-import importlib
 import itertools
 import re
 from functools import partial
-from pathlib import Path
 
 import numpy as np
 import pytest
 from exercise_checks import complaint, in_float64
+from readers_answers import RIGHT, WRONG
 
 from plainformer.exercises import check
 from plainformer.exercises.registry import exercise_modules, load_exercise
 from plainformer.exercises.runner import as_argument
-
-HELPERS = Path(__file__).parents[1] / "helpers"
-READERS = [importlib.import_module(file.stem) for file in sorted(HELPERS.glob("readers_answers_*.py"))]
-RIGHT = [answer for reader in READERS for answer in reader.RIGHT]
-WRONG = [answer for reader in READERS for answer in reader.WRONG]
 
 # These know all mistakes of another exercise, made by readers there, and their own.
 BUILT_ON = {"weights": "scores", "attend": "weights", "multi_head": "attend"}

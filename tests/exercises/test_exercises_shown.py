@@ -28,7 +28,8 @@ pf.exercises.check('scores', mine)""",
 def cells():
     """The outputs of these cells in a Jupyter kernel, which is IPython's as on Colab."""
     notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(cell) for cell in CELLS])
-    NotebookClient(notebook, kernel_name="python3", allow_errors=True, timeout=300).execute()
+    options = {"allow_errors": True, "coalesce_streams": True, "timeout": 300}
+    NotebookClient(notebook, kernel_name="python3", **options).execute()
     return [cell.outputs for cell in notebook.cells]
 
 

@@ -313,7 +313,7 @@ def test_exact_match_counts_what_is_the_same_throughout():
         (
             lambda m: pf.translate(m, [[4]], beam_width=2, top_k=3),
             TypeError,
-            r"top_k, top_p and key are for drawing, (and )?beam_width for",
+            r"top_k, top_p, min_p and key are for drawing, (and )?beam_width for",
         ),
         (
             lambda m: pf.generation.exact_match("ab", ["a", "b"]),
@@ -352,11 +352,11 @@ def test_bad_input_is_named(model, call, error, message):
         ({"beam_width": 2, "max_new_tokens": 0}, ValueError, r"^max_new_tokens is 0; expected at least 1"),
         ({"stream": True}, TypeError, r"unexpected keyword argument 'stream'"),
         ({"length_power": 0.5}, TypeError, r"^length_power is 0\.5, which is for searching; expected a beam_width"),
-        ({"top_k": 5}, TypeError, r"^top_k and top_p are for drawing; expected a temperature beside them"),
+        ({"top_k": 5}, TypeError, r"^top_k, top_p and min_p are for drawing; expected a temperature beside them"),
         (
             {"top_p": 0.9, "key": jax.random.key(0)},
             TypeError,
-            r"^top_k and top_p are for drawing; expected a temperature",
+            r"^top_k, top_p and min_p are for drawing; expected a temperature",
         ),
     ],
 )

@@ -94,7 +94,7 @@ def with_own_parts(model: eqx.Module, before: Callable) -> eqx.Module:
     """The model with every part in it made one's own, and the parts of these."""
     for field in dataclasses.fields(model):
         part = getattr(model, field.name)
-        if isinstance(part, tuple):
+        if isinstance(part, tuple) and all(isinstance(each, eqx.Module) for each in part):
             own: object = tuple(Own(with_own_parts(each, before), field.name, before) for each in part)
         elif isinstance(part, pf.PositionScheme):
             own = OwnScheme(part, before)

@@ -1,6 +1,7 @@
 """One right call of everything public, by name: a method's has its object as `self`."""
 
 import csv
+import dataclasses
 import json
 import types
 from pathlib import Path
@@ -28,6 +29,7 @@ PLACES = jnp.arange(SEQ)
 ALL = jnp.ones(SEQ, bool)
 CAUSAL = pf.causal_mask(SEQ)
 TEXT = "to be or not to be"
+MESH = jax.make_mesh((1,), ("model",))
 
 
 def rows(*shape):
@@ -71,7 +73,27 @@ def has_no_such(value) -> bool:
     return False
 
 
+def are_numbers(value) -> bool:
+    """A finite number, or an array of them."""
+    try:
+        return bool(np.isfinite(np.asarray(value, float)).all())
+    except (TypeError, ValueError):
+        return False
+
+
+def are_above_0(value) -> bool:
+    """The same, all above 0."""
+    return are_numbers(value) and bool((np.asarray(value, float) > 0).all())
+
+
 INTEGERS, BOOLEANS = Integer[Array, "*batch seq"], Bool[Array, "*batch seq"] | None
+
+
+def is_list_of_ids(value) -> bool:
+    """Whether these are texts as lists of ids, at least one."""
+    return isinstance(value, list) and len(value) > 0 and all(map(is_ids, value))
+
+
 UNANNOTATED: dict[str, Any] = {
     "x": Float[Array, "*batch seq d_model"],
     "mask": Bool[Array, "*batch seq seq"] | pf.attention.Mask | None,
@@ -84,10 +106,15 @@ UNANNOTATED: dict[str, Any] = {
     "segments": INTEGERS | None,
     "source": Integer[Array, "*batch source_seq"],
     "target": Integer[Array, "*batch target_seq"],
+    "compiled": has_no_such,
     "model": is_module,
     "optimiser": is_nothing,
     "tokenizer": is_nothing,
-    "texts": lambda value: isinstance(value, list) and len(value) > 0 and all(map(is_ids, value)),
+    **dict.fromkeys(["texts", "prompts", "chosen", "rejected"], is_list_of_ids),
+    "documents": has_no_such,  # two ids at least
+    **dict.fromkeys(["one", "other"], lambda value: isinstance(value, set)),
+    "shingles": has_no_such,
+    **dict.fromkeys(["held_out", "training"], lambda value: isinstance(value, list) and value == ["text"]),
     "key": PRNGKeyArray | None,
     "like": is_anything,
     "tree": is_anything,
@@ -100,6 +127,8 @@ UNANNOTATED: dict[str, Any] = {
     "metrics": lambda value: isinstance(value, str),
     "targets": has_no_such,
     "predictions": has_no_such,
+    **dict.fromkeys(["num_parameters", "num_tokens", "losses", "work"], are_above_0),
+    "residuals": are_numbers,
 }
 
 
@@ -172,6 +201,7 @@ def of_attention(_) -> dict[str, dict]:
     asked = {"self": several, "x": x, "mask": mask, "context": context}
     kept = {"self": cache, "positions": PLACES}
     return {
+        "attention.quantise_groups": {"numbers": rows(SEQ, 4), "bits": 4},
         "weighted_average": {"weights": bias, "values": values},
         "window_weights": {"seq_len": SEQ, "radius": 1},
         "dot_product_scores": {"queries": queries, "keys": keys},
@@ -203,6 +233,7 @@ def of_attention(_) -> dict[str, dict]:
         "attention.cache.KeyValueCache": {"num_kv_heads": HEADS, "capacity": 9, "d_k": 4, "d_v": 4},
         "attention.cache.KeyValueCache.append": {**kept, "keys": rows(HEADS, SEQ, 4), "values": rows(HEADS, SEQ, 4)},
         "attention.cache.KeyValueCache.mask": kept,
+        "attention.cache.KeyValueCache.read": {"self": cache},
         "attention.cache.KeyValueCache.select": {"self": several.make_cache(9, batch=(2,)), "rows": jnp.asarray([1])},
         "attention.cache.KeyValueCache.with_room": {"self": cache, "seq": SEQ},
     }
@@ -210,16 +241,78 @@ def of_attention(_) -> dict[str, dict]:
 
 def of_costs() -> dict[str, dict]:
     read = {"queries": rows(SEQ, 4), "keys": rows(SEQ, 4), "values": rows(SEQ, 3)}
+    of_heads = {name: each[None] for name, each in read.items()} | {"sinks": rows(1)}
     started = start_rows(read["queries"], 3)
     return {
         "attention.Mask": {"is_token": ALL, "causal": True, "allowed": CAUSAL},
-        "attention.Blockwise": {"block_size": 2},
-        "attention.blockwise_attention": {**read, "mask": CAUSAL, "scale": 0.5, "scheme": pf.NoPositions()},
+        "attention.Softmax": {"sinks": rows(HEADS)},
+        "attention.softmax_with_sink": {"scores": rows(HEADS, SEQ, SEQ), "sinks": rows(HEADS), "mask": CAUSAL},
+        "attention.Blockwise": {"block_size": 2, "sinks": rows(HEADS)},
+        "attention.blockwise_attention": {**of_heads, "mask": CAUSAL, "scale": 0.5, "scheme": pf.NoPositions()},
         "attention.online_softmax_step": {"rows": started, "scores": rows(SEQ, 2), "values": rows(2, 3)},
+        "attention.AcrossHeads": {"norm": pf.RMSNorm(6)},
+        "attention.AcrossHeads.__call__": {"self": pf.attention.AcrossHeads(pf.RMSNorm(6)), "heads": rows(2, SEQ, 3)},
         "attention.positive_features": {"rows": rows(SEQ, 4)},
         "attention.linear_weights": {"queries": rows(SEQ, 4), "keys": rows(SOURCE_SEQ, 4), "mask": None},
         "attention.linear_attention": {**read, "mask": pf.attention.Mask(causal=True)},
         "attention.linear_step": {"state": rows(4, 4), "query": rows(4), "key": rows(4), "value": rows(3)},
+        **of_forgetting(read),
+        **of_short_vectors(),
+    }
+
+
+def of_short_vectors() -> dict[str, dict]:
+    latent = pf.attention.LatentConfig(width=6, rotary_width=2)
+    sizes = {"d_model": D_MODEL, "num_heads": HEADS, "latent": latent, "d_k": 5, "d_v": 4, "key": KEY}
+    layer, x = pf.attention.LatentAttention(**sizes), rows(SEQ, D_MODEL)
+    kept = {"latents": rows(SOURCE_SEQ, 6), "rotary_keys": rows(SOURCE_SEQ, 2), "key_up": rows(HEADS, 6, 3)}
+    seen = {"self": layer, "x": x, "mask": CAUSAL}
+    return {
+        "attention.LatentConfig": {"width": 6, "rotary_width": 2, "query_width": 4},
+        "attention.latent_keys": kept,
+        "attention.latent_values": {"latents": kept["latents"], "value_up": rows(HEADS, 6, 4)},
+        "attention.absorbed_scores": {"queries": rows(HEADS, SEQ, 5), **kept},
+        "attention.LatentAttention": sizes,
+        "attention.LatentAttention.__call__": seen,
+        "attention.LatentAttention.attention_weights": seen,
+        "attention.LatentAttention.make_cache": {"self": layer, "capacity": 9},
+        "attention.LatentAttention.extend": {
+            **{"self": layer, "x": x, "cache": layer.make_cache(9)},
+            "positions": PLACES,
+        },
+    }
+
+
+def of_forgetting(read: dict) -> dict[str, dict]:
+    x, layer = rows(SEQ, D_MODEL), pf.attention.GatedLinearAttention(D_MODEL, HEADS, key=KEY)
+    step, factors = {"query": rows(4), "key": rows(4), "value": rows(3)}, jnp.zeros(SEQ)
+    return {
+        "attention.gated_linear_step": {"state": rows(4, 3), **step, "log_factor": jnp.zeros(())},
+        "attention.gated_linear_weights": {"queries": read["queries"], "keys": read["keys"], "log_factors": factors},
+        "attention.gated_linear_attention": {**read, "log_factors": factors, "state": rows(4, 3), "block_size": 2},
+        "attention.GatedLinearAttention": {"d_model": D_MODEL, "num_heads": HEADS, "key": KEY},
+        "attention.GatedLinearAttention.__call__": {"self": layer, "x": x, "mask": None},
+        "attention.GatedLinearAttention.start": {"self": layer, "batch": ()},
+        "attention.GatedLinearAttention.extend": {"self": layer, "x": x, "state": layer.start(), "positions": PLACES},
+        **of_correcting(read, step),
+    }
+
+
+def of_correcting(read: dict, step: dict) -> dict[str, dict]:
+    x, layer = rows(SEQ, D_MODEL), pf.attention.GatedDeltaNet(D_MODEL, HEADS, key=KEY)
+    gates, of_token = {"betas": jnp.ones(SEQ), "log_factors": jnp.zeros(SEQ)}, {"beta": jnp.ones(())}
+    seen = {"self": layer, "x": x, "mask": None}
+    return {
+        "attention.delta_step": {"state": rows(4, 3), **step, **of_token, "log_factor": jnp.zeros(())},
+        "attention.delta_weights": {"queries": read["queries"], "keys": read["keys"], **gates},
+        "attention.delta_rule": {**read, **gates, "state": rows(4, 3), "block_size": 2},
+        "attention.short_convolution": {"rows": rows(SEQ, 3), "kernel": rows(2, 3), "before": rows(1, 3)},
+        "attention.DeltaCache": {"num_heads": HEADS, "d_k": 4, "d_v": 3, "num_rows": 3, "batch": (2,), "dtype": None},
+        "attention.GatedDeltaNet": {"d_model": D_MODEL, "num_heads": HEADS, "d_k": 4, "d_v": 3, "key": KEY},
+        "attention.GatedDeltaNet.__call__": seen,
+        "attention.GatedDeltaNet.attention_weights": seen,
+        "attention.GatedDeltaNet.make_cache": {"self": layer, "capacity": 9, "batch": (), "sliding": False},
+        "attention.GatedDeltaNet.extend": {"self": layer, "x": x, "cache": layer.make_cache(9), "positions": PLACES},
     }
 
 
@@ -244,14 +337,41 @@ def of_blocks(_) -> dict[str, dict]:
         "SwiGLU": {"d_model": D_MODEL, "d_ff": 10, "key": KEY},
         "SwiGLU.__call__": {"self": pf.SwiGLU(D_MODEL, 10, key=KEY), "x": x},
         "dropout": {"x": x, "rate": 0.1, "key": KEY},
+        **of_experts(x),
         "pre_norm": added,
         "post_norm": added,
+        "blocks.output_norm": added,
+        "blocks.sandwich_norm": {**added, "after": norm},
         "Block": {part: getattr(block, part) for part in parts},
         "Block.__call__": seen,
         "blocks.blocks.CrossBlock.__call__": look,
         "Block.attention_weights": seen,
         "Block.extend": {"self": block, "x": x, "cache": cache, "positions": PLACES},
         "Block.connect": {"self": block, "x": x, "attend": network, "read": None},
+    }
+
+
+def of_experts(x) -> dict[str, dict]:
+    config, chosen = pf.blocks.ExpertsConfig(num_experts=4, per_token=2, width=6), jnp.zeros((SEQ, 2), int)
+
+    def network(width, *, key):
+        return pf.SwiGLU(D_MODEL, width, key=key)
+
+    experts = pf.blocks.Experts(D_MODEL, config, network, key=KEY)
+    routed = {"x": x, "gates": rows(SEQ, 2), "chosen": chosen, "networks": experts.networks}
+    return {
+        "blocks.ExpertsConfig": {"num_experts": 4, "per_token": 2, "width": 6},
+        "blocks.Experts": {"d_model": D_MODEL, "config": config, "make_network": network, "key": KEY},
+        "blocks.Experts.__call__": {"self": experts, "x": x},
+        "blocks.Experts.choose": {"self": experts, "x": x},
+        "blocks.route": {"weights": weights(SEQ, 4), "per_token": 2, "choice_bias": rows(4)},
+        "blocks.within_capacity": {"chosen": chosen, "num_experts": 4, "capacity": 1.25},
+        "blocks.mixture": {**routed, "kept": jnp.ones((SEQ, 2), bool)},
+        "training.expert_load": {"chosen": chosen, "num_experts": 4},
+        "training.balance_loss": {"weights": weights(SEQ, 4), "chosen": chosen},
+        "training.balanced": {"loss_function": pf.training.next_token_loss, "weight": 0.01},
+        "training.move_bias": {"optimiser": pf.training.make_optimiser(CONFIG), "rate": 0.001},
+        "models.active_parameters": {"module": experts},
     }
 
 
@@ -268,6 +388,10 @@ def of_positions(_) -> dict[str, dict]:
         "LearnedPositions.embed": {"self": learned, "x": x, "positions": PLACES},
         "rotate_pairs": {"rows": x, "positions": PLACES},
         "RotaryPositions": {},
+        "positions.RotaryScaling": {"factor": 8.0},
+        "positions.LinearScaling": {"factor": 8.0},
+        "positions.NtkScaling": {"factor": 8.0},
+        "positions.YarnScaling": {"factor": 8.0, "attention_factor": 1.2},
         "RotaryPositions.rotate": {"self": pf.RotaryPositions(), "rows": x, "positions": PLACES},
         "relative_buckets": {"offsets": jnp.arange(6).reshape(2, 3), "num_buckets": 8, "max_distance": 16},
         "RelativePositions": {"num_heads": HEADS, "num_buckets": 8, "max_distance": 16, "key": KEY},
@@ -301,10 +425,10 @@ def of_models(_) -> dict[str, dict]:
     targets = {"tokens": TARGET[None], "positions": PLACES[None]}
     return {
         "StackConfig": {"d_model": D_MODEL, "num_heads": HEADS, "num_kv_heads": 1},
-        "make_block": {"config": STACK, "key": KEY},
+        "make_block": {"config": STACK, "kind": "delta", "key": KEY},
         "DecoderConfig": TEXTS,
         "Decoder": {"config": DECODER.config, "key": KEY},
-        "Decoder.__call__": {"self": DECODER, "tokens": IDS, "key": KEY},
+        "Decoder.__call__": {"self": DECODER, "tokens": IDS, "documents": IDS * 0, "key": KEY},
         "Decoder.residual_stream": {"self": DECODER, "tokens": IDS, "key": KEY},
         "Decoder.attention_weights": {"self": DECODER, "tokens": IDS},
         "Decoder.logits": {"self": DECODER, "x": x},
@@ -375,12 +499,24 @@ def _of_heads(name: str, model, read: dict) -> dict[str, dict]:
     }
 
 
+def _page_tables():
+    """Tables with a text of two tokens."""
+    tables = pf.generation.PageTables(num_pages=5, page_size=2)
+    tables.begin(0, [1, 2])
+    return tables
+
+
+def _server():
+    """A server with nothing to write."""
+    return pf.generation.Server(DECODER, places=2, page_size=4, key=KEY)
+
+
 def of_generation(_) -> dict[str, dict]:
     pairs = [([2, 7, 1], [5, 3]), ([6, 10], [8, 8, 2])]
     batch = pf.translation_batch(pairs, SEQ2SEQ_CONFIG)
     return {
         "generate": {"model": DECODER, "prompts": [[1, 2]], "max_new_tokens": 2, "key": KEY},
-        "next_token_probabilities": {"logits": rows(VOCAB), "top_k": 3, "top_p": 0.5},
+        "next_token_probabilities": {"logits": rows(VOCAB), "top_k": 3, "top_p": 0.5, "min_p": 0.1},
         "generation.sequence_log_probs": {"model": DECODER, "tokens": [1, 2]},
         "beam_search": {"model": DECODER, "prompts": [1, 2], "max_new_tokens": 2, "beam_width": 2},
         "generation.speculative_generate": {
@@ -394,7 +530,43 @@ def of_generation(_) -> dict[str, dict]:
         "translation_batch": {"pairs": pairs, "config": SEQ2SEQ_CONFIG},
         "translation_loss": {"model": SEQ2SEQ, "batch": batch, "key": KEY},
         "translate": {"model": SEQ2SEQ, "sources": [[2, 7, 1]], "max_new_tokens": 2},
+        "generation.place_in_pages": {
+            **{"tables": jnp.asarray([4, 2]), "positions": jnp.asarray([0, 1, 2]), "page_size": 2},
+        },
+        "generation.PageTables": {"num_pages": 5, "page_size": 2},
+        "generation.PageTables.begin": {"self": _page_tables(), "text": 1, "tokens": [1, 2]},
+        "generation.PageTables.append": {"self": _page_tables(), "text": 0, "token": 3},
+        "generation.PageTables.end": {"self": _page_tables(), "text": 0},
+        "generation.Server": {"model": DECODER, "places": 2, "page_size": 4, "num_pages": 3, "key": KEY},
+        "generation.Server.submit": {"self": _server(), "prompt": [1, 2], "max_new_tokens": 2},
+        "generation.Server.step": {"self": _server()},
+        "generation.Server.run": {"self": _server()},
         "generation.exact_match": {"found": ["a", "b"], "expected": ["a", "c"]},
+        **of_writing_today(),
+    }
+
+
+def of_writing_today() -> dict[str, dict]:
+    """Penalties, patterns, and choices among texts."""
+    written = [pf.generation.read_answers(DECODER, [1, 2], [[3]])[0]._replace(text="a")]
+    allowed = pf.generation.AllowedTexts(jnp.zeros((2, VOCAB), jnp.int32))
+    said = {"logits": rows(VOCAB), "tokens": IDS}
+    return {
+        "generation.penalise_repetition": {**said, "penalty": 1.2},
+        "generation.penalise_counts": {**said, "presence": 0.5, "frequency": 0.1},
+        "generation.AllowedTexts": {"next_state": jnp.zeros((2, VOCAB), jnp.int32)},
+        "generation.AllowedTexts.state": {"self": allowed, "written": IDS},
+        "generation.AllowedTexts.allowed": {"self": allowed, "written": IDS},
+        "generation.AllowedTexts.__call__": {
+            **{"self": allowed, "logits": rows(VOCAB), "prompt": IDS[:2], "written": IDS},
+        },
+        "generation.allowed_texts": {
+            **{"pattern": "a+", "tokenizer": pf.Vocabulary("ab", special=["<stop>"])},
+            "stop_token": 0,
+        },
+        "generation.read_answers": {"model": DECODER, "prompt": [1, 2], "answers": [[3], [2, 1]]},
+        "generation.best_of": {"texts": written, "per": "token"},
+        "generation.majority": {"texts": written},
     }
 
 
@@ -406,13 +578,22 @@ def of_data(folder: Path) -> dict[str, dict]:
     buckets = [(np.arange(6).reshape(3, 2), np.arange(3))]
     cut = {"tokens": list(range(9)), "seq_len": 3}
     return {
+        "data.pack": {"documents": [[1, 2], [3, 4, 5]], "window_len": 3},
+        "data.exact_duplicates": {"texts": ["to be", "To be"]},
+        "data.near_duplicates": {"texts": ["to be", "or not"], "similarity": 0.8},
+        "data.jaccard": {"one": {1}, "other": {1, 2}},
+        "data.min_hashes": {"shingles": {("to", "be")}, "num_hashes": 2},
+        "data.found_by_bands": {"similarity": 0.8, "bands": 2, "rows": 3},
+        "data.shared_ngrams": {"held_out": ["to be"], "training": ["or not"], "n": 1},
         "data.consecutive_batches": {"buckets": buckets, "batch_size": 2},
         "data.random_batches": {"buckets": buckets, "batch_size": 2},
         "data.length_buckets": {"examples": [[1], [2, 3]], "num_buckets": 2},
         "data.date_pairs": {"languages": ["en"], "years": [1999], "num_dates": 2},
         "data.date_splits": {"num_training": 17, "num_held_out": 17},
         "data.label_ids": {"labels": ["a", "b"], "names": ["a", "b"]},
+        "data.docstring_splits": {"packages": ["optax", "equinox"]},
         "data.load_labelled": {"path": folder / "labelled.csv"},
+        "data.labelled_stories": {"num_stories": 2, "num_words": 13},
         "data.name_splits": {"languages": ["en"]},
         "data.names_by_language": {"languages": ["en"]},
         "data.thing_splits": {"languages": ["en", "de"]},
@@ -422,12 +603,16 @@ def of_data(folder: Path) -> dict[str, dict]:
         "data.possible_sentences": {"story": ". it is wet ."},
         "data.word_kinds": {"story": ". it is wet ."},
         "data.word_surprises": {"story": ". it is wet ."},
+        "data.world_after": {"story": ". it is wet ."},
+        "data.verbs_last": {"story": ". it is wet ."},
+        "data.dialogues": {"num_dialogues": 1, "num_words": 20},
         "data.number_words": {"numbers": [1, 2]},
         "data.number_splits": {"num_training": 10, "num_held_out": 5},
         "data.pad_texts": {"texts": [[1], [2, 3]], "length": 3},
         "data.keep_short": {"pairs": [([1], [2])], "source_len": 2, "target_len": 2},
         "data.load_parallel": {"source": folder / "text.txt", "target": folder / "text.txt"},
         "data.multi30k": {},
+        "data.textbook_reactions": {},
         "data.load_text": {"path": folder / "text.txt"},
         "data.stream_text": {"path": folder / "text.txt"},
         "data.split_text": {"text": TEXT},
@@ -448,6 +633,9 @@ def of_training(folder: Path) -> dict[str, dict]:
     pf.save_model(folder / "decoder.safetensors", DECODER)
     config = pf.TrainingConfig(num_steps=1)
     arrays = pf.training.named_arrays(Line())
+    law = pf.training.PowerLaw(0.5, 9.0, 0.5, 60.0, 0.4)
+    sizes, read = map(np.ravel, np.meshgrid([1e4, 1e5], [1e5, 1e6, 1e7]))
+    runs = {"num_parameters": sizes, "num_tokens": read, "losses": pf.training.power_law_loss(sizes, read, law)}
     ngrams = pf.training.NgramModel(list(range(9)), 2, VOCAB)
     loop = {"model": Line(), "loss_function": squared_error, "batches": batch_at, "config": config}
     text = {"texts": ["the cat"], "references": ["the cat"]}
@@ -459,7 +647,15 @@ def of_training(folder: Path) -> dict[str, dict]:
         "load_model": {"path": folder / "decoder.safetensors", "model_class": pf.Decoder},
         "training.next_token_loss": {"model": DECODER, "batch": batch, "key": KEY},
         "training.perplexity": {"nats_per_token": 1.5},
+        "training.contrastive_loss": {"images": rows(SEQ, D_MODEL), "texts": rows(SEQ, D_MODEL), "temperature": 0.5},
         "training.bits_per_character": {"nats_per_token": 1.5, "num_tokens": 3, "num_characters": 9},
+        "training.PowerLaw": dataclasses.asdict(law),
+        "training.power_law_loss": {"num_parameters": 1e4, "num_tokens": 1e6, "law": law},
+        "training.training_work": {"num_parameters": 1e4, "num_tokens": 1e6},
+        "training.best_size": {"work": 1e12, "law": law},
+        "training.huber": {"residuals": [0.1]},
+        "training.fit_power_law": runs,
+        "training.bootstrap_power_laws": {**runs, "num_draws": 2},
         "training.NgramModel": {"tokens": list(range(9)), "order": 2, "vocab_size": VOCAB},
         "training.NgramModel.probability": {"self": ngrams, "token": 1, "context": (1,)},
         "training.NgramModel.loss": {"self": ngrams, "tokens": [1, 2]},
@@ -470,13 +666,93 @@ def of_training(folder: Path) -> dict[str, dict]:
         "training.corpus_chrf": text,
         "training.learning_rate_schedule": {"config": CONFIG},
         "training.make_optimiser": {"config": CONFIG},
+        "training.endless_schedule": {"learning_rate": 0.01, "warmup_steps": 3, "shape": "inverse_sqrt"},
+        "training.with_decay": {"schedule": lambda step: 0.01, "num_steps": 9, "decay_steps": 3},
+        "training.hidden_matrices": {"tree": Line()},
+        "training.muon": {"learning_rate": 0.01, "others": pf.training.make_optimiser(CONFIG)},
         "training.make_train_step": {"loss_function": squared_error, "static": Line(), "config": CONFIG},
         "training.save_checkpoint": {**saved, "directory": folder / "another_run"},
         "training.list_checkpoints": {"directory": folder / "run"},
         "training.load_checkpoint": {"directory": folder / "run", "like": Line(), "step": 1},
         "training.named_arrays": {"tree": Line()},
         "training.with_arrays": {"tree": Line(), "arrays": arrays},
+        "training.cut_product": {"x": rows(SEQ, 6), "weight": rows(6, D_MODEL), "num_devices": 3, "cut": "summed"},
+        "training.collective_bytes": {"kind": "all-reduce", "num_bytes": 64, "num_devices": 2},
+        "training.state_bytes": {"num_parameters": 70},
+        "training.least_tokens": {"num_devices": 8, "flops_per_second": 1e15, "bytes_per_second": 5e10},
+        "training.least_width": {"num_devices": 8, "flops_per_second": 1e15, "bytes_per_second": 5e10},
+        "training.bubble": {"num_stages": 4, "num_microbatches": 12},
+        "training.axis_names": {"tree": DECODER},
+        "training.shardings": {"tree": DECODER, "mesh": MESH, "table": pf.training.TENSOR},
         "training.log_to_tensorboard": {"directory": folder / "log"},
+    }
+
+
+def of_adapters(folder: Path) -> dict[str, dict]:
+    adapted = pf.models.add_adapters(DECODER, 1, key=KEY)
+    pf.models.save_adapters(folder / "adapters.safetensors", adapted)
+    layer = pf.Linear(D_MODEL, 3, key=KEY)
+    return {
+        "models.AdaptedLinear": {"layer": layer, "rank": 2, "scale": 1.0, "key": KEY},
+        "models.AdaptedLinear.__call__": {
+            "self": pf.models.AdaptedLinear(layer, 2, 1.0, key=KEY),
+            "x": rows(SEQ, D_MODEL),
+        },
+        "models.add_adapters": {"model": DECODER, "rank": 2, "key": KEY},
+        "models.is_adapter": {"place": "head.adapter_in"},
+        "models.merge_adapters": {"model": adapted},
+        "models.save_adapters": {"path": folder / "again.safetensors", "model": adapted},
+        "models.load_adapters": {"path": folder / "adapters.safetensors", "model": adapted},
+    }
+
+
+def of_planning(_) -> dict[str, dict]:
+    speeds = {"flops": 1e12, "memory": 1e9, "memory_bandwidth": 1e9, "link_bandwidth": 1e9, "network_bandwidth": 1e9}
+    return {
+        "models.Hardware": {**speeds, "node_size": 8},
+        "models.this_machine": {"memory": 1e9, "size": 8},
+        "plan": {"config": DECODER.config, "mesh": {"data": 2}, "hardware": "A100", "batch_size": 4},
+        "training.collectives": {"compiled": jax.jit(jnp.sum).lower(rows(3)).compile()},
+    }
+
+
+def of_inside(_) -> dict[str, dict]:
+    _, seen = pf.look(DECODER, IDS)
+    return {
+        "models.heads_at": {"seen": seen, "heads": [(0, 1)]},
+        "models.mean_run": {"seen": seen},
+        "models.effect": {"patched": rows(2), "before": rows(2), "source": rows(2) + 1},
+        "models.induction_scores": {"weights": weights(2, 4, 4), "period": 2},
+        "models.probe_accuracy": {"rows": rows(6, 2), "labels": jnp.arange(6) % 2, "num_to_learn": 4},
+        "models.control_labels": {"kinds": IDS, "num_labels": 3},
+    }
+
+
+def of_tuning(folder: Path) -> dict[str, dict]:
+    pair = {"prompts": [[1]], "chosen": [[2, 3]], "rejected": [[4]]}
+    batch, log_probs = pf.models.preferences(DECODER, **pair), rows(3, 2)
+    return {
+        "models.answer_windows": {"texts": [[1, 2, 3], [2, 4]], "answer_token": 2, "length": 3},
+        "models.log_probability": {"model": DECODER, "windows": batch.chosen},
+        "models.leash": {"model": DECODER, "reference": DECODER, "windows": batch.chosen},
+        "models.preferences": {"reference": DECODER, **pair, "length": 5},
+        "models.preference_surprise": {"log_probs": log_probs, "reference": -log_probs, "beta": 0.5},
+        "models.preference_loss": {"model": DECODER, "batch": batch, "key": KEY, "beta": 0.5},
+        "models.add_tokens": {"model": DECODER, "num_tokens": 2, "key": KEY},
+    }
+
+
+def of_pretrained(folder: Path) -> dict[str, dict]:
+    decoder = pf.Decoder(pf.DecoderConfig(VOCAB, 9, dataclasses.replace(STACK, position_scheme="learned")), key=KEY)
+    pf.to_hugging_face(folder / "gpt2", decoder, "gpt2")
+    return {
+        "from_hugging_face": {"folder": folder / "gpt2"},
+        "to_hugging_face": {"folder": folder / "again", "model": decoder, "model_type": "gpt2"},
+        "pretrained.packaged_folder": {"package": "rxnmapper"},
+        "pretrained.read_numbered": {"text": "[CH3:1][OH:2]>>[CH2:1]=[O:2]"},
+        "pretrained.atom_places": {"tokens": ["C", "O", ">>", "C"]},
+        "pretrained.map_atoms": {"weights": weights(4, 4), "tokens": ["C", "O", ">>", "C"]},
+        "pretrained.SmilesTokenizer": {"tokens": ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "C", ">>"]},
     }
 
 
@@ -496,7 +772,20 @@ def of_plots(_) -> dict[str, dict]:
 
 def all_right_calls(folder: Path) -> dict[str, dict]:
     """Every right call; what they read is written into the folder."""
-    rooms = (of_tokens, of_attention, of_blocks, of_positions, of_models, of_generation, of_data, of_training, of_plots)
+    rooms = (
+        of_tokens,
+        of_attention,
+        of_blocks,
+        of_positions,
+        of_models,
+        of_adapters,
+        of_inside,
+        of_planning,
+        of_tuning,
+        of_pretrained,
+        of_generation,
+    )
+    rooms += (of_data, of_training, of_plots)
     return {name: call for room in rooms for name, call in room(folder).items()}
 
 

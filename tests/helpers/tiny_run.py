@@ -21,10 +21,12 @@ CONFIG = TrainingConfig(
     max_to_keep=2,
 )
 
-OTHER = {  # for every field another value than in CONFIG
+OTHER = {  # for every field another value than in CONFIG, but for `decay_steps`, which another schedule has
     "num_steps": 7,
     "learning_rate": 0.2,
     "warmup_steps": 1,
+    "optimiser": "muon",
+    "schedule": "inverse_sqrt",
     "min_lr_ratio": 0.5,
     "weight_decay": 0.4,
     "beta_1": 0.5,
@@ -32,6 +34,7 @@ OTHER = {  # for every field another value than in CONFIG
     "clip_norm": 0.5,
     "accumulation_steps": 2,
     "precision": "bfloat16",
+    "rematerialise": True,
     "seed": 5,
     "evaluate_every": 3,
     "checkpoint_every": 3,

@@ -23,7 +23,7 @@ from plainformer.positions.positions import PositionScheme
 
 PACKAGE = str(Path(pf.__file__).parent)
 ROOMS = {"": pf, "attention.": pf.attention, "data.": pf.data, "training.": pf.training, "generation.": pf.generation}
-ROOMS |= {"plots.": pf.plots, "exercises.": pf.exercises}
+ROOMS |= {"plots.": pf.plots, "exercises.": pf.exercises, "blocks.": pf.blocks}
 
 # What a slip of the hand may put in the place of something else. What an annotation allows is taken out for it.
 POOL = {
@@ -78,7 +78,7 @@ def public_callables() -> dict[str, Callable]:
     """All functions and classes that a user reaches by `pf`, and the methods of the classes, by name."""
     found: dict[str, Callable] = {}
     for prefix, room in ROOMS.items():
-        for name, thing in vars(room).items():
+        for name, thing in ((name, getattr(room, name)) for name in dir(room)):
             module = getattr(thing, "__module__", None) or ""
             own = module == room.__name__ if prefix == "plots." else module.startswith("plainformer")
             if callable(thing) and own and not name.startswith("_") and thing not in found.values():

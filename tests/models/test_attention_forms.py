@@ -30,7 +30,11 @@ def test_every_model_computes_the_same_by_blocks(kind):
         {"position_scheme": "relative"},
         {"position_scheme": "alibi"},
         {"window": 3},
+        {"window": 3, "pattern": ("full", "window")},
         {"num_kv_heads": 2, "qk_norm": True},
+        {"num_kv_heads": 2, "qk_norm": True, "qk_norm_over": "row", "norm_placement": "output"},
+        {"position_scheme": "rotary", "pattern": ("delta", "full")},
+        {"num_kv_heads": 2, "sinks": True, "window": 3},
     ],
 )
 def test_decoder_and_its_gradients_are_the_same_by_blocks(options):

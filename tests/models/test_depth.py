@@ -23,6 +23,8 @@ from plainformer.seeing import named
 SEQ, KV_SEQ, D_MODEL, HEADS, LAYERS, BATCH = 5, 7, 12, 3, 2, (2, 3)
 SIZES = {"d_model": D_MODEL, "num_heads": HEADS, "num_layers": LAYERS, "d_ff": 10}
 KEY = jax.random.key(0)
+LATENT = pf.attention.LatentConfig(width=3, rotary_width=2)
+YARN = pf.positions.YarnScaling(factor=2.0)
 NUMBERS = np.random.default_rng(3)
 CAUSAL = jnp.asarray(np.tri(SEQ, dtype=bool))
 X = jnp.asarray(NUMBERS.normal(size=(SEQ, D_MODEL)), float)
@@ -101,13 +103,59 @@ def test_stack_config_inner_width_is_four_times_the_outer_one_unless_given():
         ({"d_k": 0}, ValueError, r"d_k is 0; expected at least 1"),
         ({"d_v": -1}, ValueError, r"d_v is -1; expected at least 1"),
         ({"window": 0}, ValueError, r"window is 0; expected at least 1"),
+        ({"pattern": "full"}, TypeError, r"pattern is 'full'; expected a tuple of kinds of blocks, such as \('window'"),
+        ({"pattern": ()}, ValueError, r"pattern is \(\); expected kinds of blocks, each one of 'window', 'full'"),
+        ({"pattern": ("local",), "window": 2}, ValueError, r"pattern is \('local',\); expected kinds of blocks"),
+        ({"pattern": ("full", 2), "window": 2}, ValueError, r"pattern is \('full', 2\); expected kinds of blocks"),
+        ({"pattern": ("window", "full")}, ValueError, r"window is None; expected a window if a block of the pattern"),
+        ({"pattern": ("full",), "window": 2}, ValueError, r"window is 2; expected a window if .*and None otherwise"),
         (
             {"parallel": True, "norm_placement": "post"},
             ValueError,
             r"norm_placement is 'post'; expected 'pre' for para",
         ),
         ({"parallel": 1}, TypeError, r"parallel is 1; expected True or False"),
+        (
+            {"parallel": True, "norm_placement": "sandwich"},
+            ValueError,
+            r"norm_placement is 'sandwich'; expected 'pre' for para",
+        ),
+        ({"qk_norm_over": "row"}, ValueError, r"qk_norm_over is 'row', and there is no such norm; expected qk_norm=T"),
+        ({"qk_norm": True, "qk_norm_over": "all"}, ValueError, r"qk_norm_over is 'all'; expected one of 'head', 'row'"),
         ({"qk_norm": "rms"}, TypeError, r"qk_norm is 'rms'; expected True or False"),
+        ({"sinks": 1}, TypeError, r"sinks is 1; expected True or False"),
+        (
+            {"sinks": True, "attention": "linear"},
+            ValueError,
+            r"sinks stand beside scores, which attention='linear' has",
+        ),
+        (
+            {"rope_scaling": pf.positions.NtkScaling(factor=2.0)},
+            ValueError,
+            r"^rope_scaling is given, and position_scheme 'learned' turns nothing; expected 'rotary', or",
+        ),
+        (
+            {"sinks": True, "pattern": ("delta",), "num_layers": 2},
+            ValueError,
+            r"^sinks is given, and all 2 blocks are 'delta', without attention; expected sinks=False, or a",
+        ),
+        (
+            {"latent": LATENT, "pattern": ("delta", "delta", "full"), "num_layers": 2},
+            ValueError,
+            r"^latent is given, and all 2 blocks are 'delta', without attention; expected latent=None, or a",
+        ),
+        ({"qk_norm": True, "pattern": ("delta",)}, ValueError, r"qk_norm is given, .*; expected qk_norm=False, or a p"),
+        (
+            {"rope_scaling": YARN, "position_scheme": "rotary", "pattern": ("delta",)},
+            ValueError,
+            r"^rope_scaling is given, and all 2 blocks are 'delta', without attention; expected rope_sc",
+        ),
+        ({"experts": 8}, TypeError, r"experts is of type int; expected an ExpertsConfig"),
+        (
+            {"experts": pf.blocks.ExpertsConfig(num_experts=3, per_token=2, width=5, dense_layers=9), "num_layers": 9},
+            ValueError,
+            r"^dense_layers is 9; expected fewer than num_layers=9, or experts=None\.$",
+        ),
         ({"num_buckets": 0}, ValueError, r"num_buckets is 0; expected at least 1"),
         ({"d_model": 9, "position_scheme": "sinusoidal"}, ValueError, r"d_model is 9; expected a multiple of 2"),
         ({"d_model": 18, "position_scheme": "sinusoidal_2d"}, ValueError, r"d_model is 18; expected a multiple of 4"),
@@ -202,7 +250,7 @@ def test_add_positions_multiplies_what_would_be_drowned_by_sinusoids():
 
 
 @pytest.mark.equation("eq-depth-stack")
-@pytest.mark.parametrize("norm_placement", ["pre", "post"])
+@pytest.mark.parametrize("norm_placement", ["pre", "post", "output", "sandwich"])
 @pytest.mark.parametrize("cross_attention", [False, True])
 def test_stack_agrees_with_a_loop_in_float64(norm_placement, cross_attention):
     stack = new_stack(norm_placement=norm_placement, position_scheme="rotary", cross_attention=cross_attention)

@@ -33,7 +33,7 @@ def package():
     return [importlib.import_module(module.name) for module in found if ".exercises" not in module.name]
 
 
-WITHOUT_DROPOUT = {"window_loss"}
+WITHOUT_DROPOUT = {"window_loss", "preference_loss"}
 
 
 def has_blocks(model) -> bool:
@@ -125,6 +125,7 @@ OTHER = {  # for every field but those of a stack another value, which a model o
     "num_segments": 3,
     "use_class_token": True,
     "embedding_norm": True,
+    "embedding_width": 6,
     "output_bias": True,
     "pooler": True,
     "num_classes": 5,
@@ -191,16 +192,28 @@ UNUSUAL = {
     "attention": ["direct", "blockwise"],
     "norm": ["rms", "layer"],
     "norm_eps": [0.25, 0.5],
-    "norm_placement": ["pre", "post"],
+    "norm_placement": ["sandwich", "post"],
     "parallel": [False, False],  # which does not go with all others: tests/models/test_models.py
-    "qk_norm": [True, False],
+    "qk_norm": [True, True],  # a block without one: tests/models/test_models.py
+    "qk_norm_over": ["head", "row"],
+    "sinks": [False, True],
     "activation": ["relu", "silu"],
+    "experts": [
+        pf.blocks.ExpertsConfig(
+            **{"num_experts": 6, "per_token": 2, "width": 9, "shared": 1, "moved_bias": True},
+            **{"groups": 3, "chosen_groups": 1},
+        ),
+        None,
+    ],
     "position_scheme": ["relative", "rotary"],
     "rope_theta": [5.0, 7.0],
     "rotary_fraction": [0.5, 0.75],
+    "rope_scaling": [None, pf.positions.YarnScaling(factor=3.0, trained_len=16)],  # which rotary positions only take
     "num_buckets": [8, 16],
     "max_distance": [20, 30],
     "window": [2, 3],
+    "pattern": [("window", "full"), ("full", "window", "window")],
+    "latent": [None, None],  # which does not go with all others: tests/models/test_models.py
     "dropout_rate": [0.25, 0.375],
     "use_bias": [False, True],
 }
@@ -220,16 +233,18 @@ def test_every_block_of_every_model_is_made_of_its_stacks_own_configuration(kind
         assert len(stack.blocks) == sizes.num_layers
         assert stack.dropout_rate == sizes.dropout_rate, f"a {kind} drops what enters its stack at another rate"
         assert stack.window == sizes.window, f"tokens of a {kind} see another window than that of their stack"
+        assert stack.kinds == sizes.kinds, f"blocks of a {kind} are of other kinds than those of their stack"
         for number, block in enumerate(stack.blocks):
             reads = hasattr(block, "cross_attention")
-            expected = eqx.filter_eval_shape(pf.make_block, sizes, cross_attention=reads, key=KEY)
+            options = {"kind": stack.kinds[number], "cross_attention": reads}
+            expected = eqx.filter_eval_shape(pf.make_block, sizes, **options, key=KEY)
             assert eqx.tree_equal(block, expected), (
                 f"block {number} of a {kind} is not what make_block makes of {sizes}"
             )
         schemes = [eqx.filter_eval_shape(make_scheme, sizes, 9, causal=causal, key=KEY) for causal in (True, False)]
         alike = any(eqx.tree_equal(stack.scheme, scheme) for scheme in schemes)  # which of them, a test below says
         assert alike, f"{stack.scheme} of a {kind} is not what make_scheme makes of {sizes}"
-        norm = {"pre": expected.attention_norm, "post": None}[sizes.norm_placement]
+        norm = None if sizes.norm_placement == "post" else expected.attention_norm
         assert eqx.tree_equal(stack.final_norm, norm), f"the norm at the end of a {kind} is not that of its blocks"
 
 

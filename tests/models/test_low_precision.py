@@ -57,3 +57,15 @@ def test_small_decoder_is_told_how_to_be_stored(unchecked):
     model = drawn(pf.Decoder, pf.DecoderConfig(11, 40, stack=pf.StackConfig(d_model=8, num_layers=1, num_heads=2)))
     with pytest.raises(ValueError, match="stored_in is 'int4'; expected one of 'bfloat16', 'int8'"):
         in_few_bytes(model, "int4")
+
+
+@pytest.mark.parametrize("stored_in", ["bfloat16", "int8"])
+def test_experts_stay_as_they_are_in_few_bytes(stored_in):
+    experts = pf.blocks.ExpertsConfig(num_experts=4, per_token=2, width=6)
+    stack = pf.StackConfig(d_model=12, num_layers=1, num_heads=3, experts=experts)
+    model, tokens = pf.Decoder(pf.DecoderConfig(11, 9, stack), key=jax.random.key(0)), jnp.arange(5)
+    small = in_few_bytes(model, stored_in)
+    kept = [decoder.stack.blocks[0].feed_forward.networks for decoder in (small, model)]
+    assert eqx.tree_equal(*kept)
+    assert isinstance(small.stack.blocks[0].feed_forward.router, SmallLinear)
+    np.testing.assert_allclose(small(tokens), model(tokens), atol=0.05)

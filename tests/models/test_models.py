@@ -25,9 +25,16 @@ from all_models import (
 from closeness import assert_close
 
 import plainformer as pf
+from plainformer.attention import LatentConfig
 
 key_of = jax.random.key
 all_kinds = pytest.mark.parametrize("kind", KINDS)
+SCALINGS = {
+    "linear": pf.positions.LinearScaling(factor=4.0),
+    "ntk": pf.positions.NtkScaling(factor=8.0),
+    "parts": pf.positions.RotaryScaling(factor=4.0, slow_turns=0.1, fast_turns=0.7, trained_len=5),
+    "yarn": pf.positions.YarnScaling(factor=8.0, slow_turns=0.1, fast_turns=0.7, trained_len=5),
+}
 # Every option of a stack, alone and in the company that today's language models keep: for a decoder, which shows that
 # each acts. All models hand theirs to the same blocks (test_dropped_keys.py); so the others take them in COMPANIES.
 OPTIONS = {
@@ -50,18 +57,43 @@ OPTIONS = {
     "geglu": {"activation": "geglu"},
     "geglu_tanh": {"activation": "geglu_tanh"},
     "qk_norm": {"qk_norm": True, "norm_eps": 0.1},
+    "output-norm": {"norm_placement": "output"},
+    "sandwich": {"norm_placement": "sandwich"},
+    "norm-across-heads": {"qk_norm": True, "qk_norm_over": "row", "num_kv_heads": 3},
     "window": {"window": 2},
     "window-alibi": {"window": 3, "position_scheme": "alibi"},
     "window-sinusoidal": {"window": 1, "position_scheme": "sinusoidal"},
+    "sinks": {"sinks": True},
+    "pattern": {"window": 2, "pattern": ("full", "window", "window"), "num_layers": 4},
     "sinusoidal": {"position_scheme": "sinusoidal"},
     "rotary": {"position_scheme": "rotary"},
     "rotary-half": {"position_scheme": "rotary", "rotary_fraction": 0.5, "qk_norm": True, "window": 4},
+    **{
+        f"rotary-{name}": {"position_scheme": "rotary", "rope_theta": 30.0, "rope_scaling": scaling}
+        for name, scaling in SCALINGS.items()
+    },
     "relative": {"position_scheme": "relative"},
     "buckets": {"position_scheme": "relative", "num_buckets": 8, "max_distance": 5},
     "alibi": {"position_scheme": "alibi"},
     "none": {"position_scheme": "none"},
     "no-bias": {"use_bias": False},
     "one-layer": {"num_layers": 1},
+    "latent": {"latent": LatentConfig(width=7, rotary_width=2), "position_scheme": "rotary", "rope_theta": 50.0},
+    "latent-query": {
+        "latent": LatentConfig(width=5, rotary_width=2, query_width=9),
+        "position_scheme": "alibi",
+        "window": 3,
+    },
+    "experts": {"experts": pf.blocks.ExpertsConfig(num_experts=5, per_token=2, width=7)},
+    "experts-shared": {
+        "experts": pf.blocks.ExpertsConfig(
+            **{"num_experts": 6, "per_token": 3, "width": 6, "shared": 2, "scale": 2.5, "dense_layers": 1},
+            **{"scores": "sigmoid", "renormalise": False, "moved_bias": True, "groups": 3, "chosen_groups": 2},
+        )
+    },
+    "experts-full": {
+        "experts": pf.blocks.ExpertsConfig(num_experts=3, per_token=1, width=7, renormalise=False, capacity=1.0)
+    },
     "modern": {
         "norm": "rms",
         "activation": "swiglu",
@@ -80,11 +112,15 @@ COMPANIES = [
     ("sinusoidal", "quick_gelu", "eps", "d_k"),
     ("rotary", "squared_relu", "no-bias", "d_v"),
     ("rotary-half", "swiglu", "default-d_ff"),
+    *((f"rotary-{name}",) for name in SCALINGS),
     ("relative", "geglu", "odd-width-of-heads"),
     ("buckets", "geglu_tanh", "one-layer"),
-    ("alibi",),
-    ("none", "qk_norm"),
-    ("modern",),
+    ("alibi", "sandwich", "sinks", "experts-full"),
+    ("none", "qk_norm", "pattern", "experts-shared"),
+    ("output-norm", "norm-across-heads"),
+    ("latent",),
+    ("latent-query",),
+    ("modern", "experts"),
     ("post-alibi-grouped",),
     ("post-sinusoidal-rms",),
 ]
@@ -92,6 +128,8 @@ OWN_OPTIONS = [
     ("decoder", {"tied_embedding": False}),
     ("decoder", {"tied_embedding": False, "output_bias": True}),
     ("decoder", {"embedding_norm": True}),
+    ("decoder", {"pattern": ("delta", "delta", "full"), "num_layers": 4, "position_scheme": "rotary"}),
+    ("decoder", {"pattern": ("delta", "window"), "window": 3, "norm": "rms", "num_kv_heads": 2, "parallel": True}),
     *((kind, {"parallel": True}) for kind in ("decoder", "encoder", "masked", "classifier", "vit")),
     ("encoder", {"use_class_token": True}),
     ("encoder", {"embedding_norm": True}),
@@ -244,7 +282,14 @@ def test_every_model_in_16_bits_stays_in_16_bits(kind):
     np.testing.assert_allclose(found.astype(jnp.float32), expected, atol=0.1 * np.abs(expected).max())
 
 
-@pytest.mark.parametrize("fields", [{}, {"norm_placement": "post", "norm_eps": 0.01, "activation": "swiglu"}])
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {},
+        {"norm_placement": "post", "norm_eps": 0.01, "activation": "swiglu"},
+        OPTIONS["experts-shared"] | {"activation": "swiglu"},
+    ],
+)
 @all_kinds
 def test_every_model_is_saved_and_loaded(kind, fields, tmp_path):
     model, kind = new_model(kind, **fields), KINDS[kind]

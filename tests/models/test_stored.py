@@ -108,8 +108,8 @@ def test_load_weights_gives_floats_of_32_bits():
 
 
 def test_load_record_names_the_records():
-    assert load_record("recurrent")["parameters"]["text"].keys() == {"decoder", "rnn", "lstm", "gru"}
-    with pytest.raises(ValueError, match=r"^name is 'decoder'; expected one of 'blocks', 'digits', "):
+    assert load_record("recurrent")["parameters"]["text"].keys() == {"classic", "modern", "gated", "rnn", "lstm", "gru"}
+    with pytest.raises(ValueError, match=r"^name is 'decoder'; expected one of 'answering', 'blocks', "):
         load_record("decoder")
 
 

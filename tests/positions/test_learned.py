@@ -71,7 +71,7 @@ def test_learned_positions_refuse_what_the_table_does_not_hold(place, bad):
     positions[place] = bad
     with pytest.raises(ValueError, match=rf"positions\[{place}\] is {bad}; expected 0 to 12\. .*make it longer"):
         SCHEME.embed(X, positions)
-    message = r"An entry of positions is not allowed; expected 0 to 12\. .*make it longer for more"
+    message = r"An entry of positions is not allowed; expected 0 to 12\. .*make it longer"
     with pytest.raises(eqx.EquinoxRuntimeError, match=message):
         jax.block_until_ready(embed(SCHEME, X, positions))
     with pytest.raises(eqx.EquinoxRuntimeError, match=message):

@@ -194,3 +194,29 @@ LAYER = drawn(lambda sizes, key: pf.MultiHeadAttention(*sizes, key=key), (12, 4)
 def test_bad_input_is_named(call, error, message):
     with pytest.raises(error, match=message):
         call()
+
+
+def test_scaling_keeps_fast_pairs_slows_slow_ones_and_passes_between():
+    scaling = pf.positions.RotaryScaling(factor=8.0, slow_turns=1.0, fast_turns=4.0, trained_len=100)
+    turns = np.array([40.0, 4.0, 2.5, 1.0, 0.01])
+    speeds = 2 * np.pi * turns / 100
+    # Half-way between slow and fast, half of the speed is kept and the other half divided.
+    expected = speeds * np.array([1, 1, 0.5 + 0.5 / 8, 1 / 8, 1 / 8])
+    np.testing.assert_allclose(scaling.slowed(speeds), expected, rtol=1e-12)
+
+
+def test_scaled_positions_turn_pairs_by_the_slower_speeds():
+    scaling = pf.positions.RotaryScaling(factor=4.0, trained_len=16)
+    rows = jnp.ones((1, 4))
+    found = pf.rotate_pairs(rows, jnp.asarray([10]), base=100.0, scaling=scaling)
+    angles = 10 * scaling.slowed(np.array([1.0, 0.1]))
+    expected = np.concatenate([np.cos(angles) - np.sin(angles), np.sin(angles) + np.cos(angles)])
+    np.testing.assert_allclose(found[0], expected, rtol=1e-5)
+    assert not np.allclose(found, pf.rotate_pairs(rows, jnp.asarray([10]), base=100.0))
+
+
+def test_scaling_that_makes_no_sense_is_refused():
+    with pytest.raises(ValueError, match=r"slow_turns=4\.0; expected fewer than fast_turns=4\.0"):
+        pf.positions.RotaryScaling(factor=2.0, slow_turns=4.0)
+    with pytest.raises(ValueError, match=r"factor is 0\.0; expected"):
+        pf.positions.RotaryScaling(factor=0.0)

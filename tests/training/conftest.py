@@ -19,10 +19,10 @@ def compiled_once():
     def once(loss_function, static, config):
         return make_train_step(loss_function, static, config)
 
-    def reused(loss_function, static, config, *, optimiser, schedule):
+    def reused(loss_function, static, config, **options):
         frozen = any(eqx.is_array(leaf) for leaf in jax.tree.leaves(static))  # which cannot be looked up
-        if optimiser is not None or schedule is not None or frozen:
-            return make_train_step(loss_function, static, config, optimiser=optimiser, schedule=schedule)
+        if frozen or any(option is not None for option in options.values()):
+            return make_train_step(loss_function, static, config, **options)
         # How often is evaluated and saved does not change a step.
         plain = dataclasses.replace(config, evaluate_every=1, checkpoint_every=1, max_to_keep=1)
         return once(loss_function, static, plain)

@@ -65,6 +65,22 @@ def test_fit_teaches_a_decoder(key):
     assert np.mean([row["loss"] for row in metrics[-5:]]) < 0.35  # log(2) / 2 without a look at the token before
 
 
+def test_a_step_is_compiled_once_even_if_a_number_begins_without_a_type_of_its_own():
+    class Shift(eqx.Module):
+        by: jax.Array
+
+    traced = []
+
+    def loss(model, batch, key):
+        traced.append(batch)
+        return ((model.by - batch) ** 2).mean()
+
+    shift = Shift(jnp.log(0.1))
+    assert shift.by.weak_type
+    fit(shift, loss, lambda step: jnp.ones(3), TrainingConfig(num_steps=3), progress=False)
+    assert len(traced) == 1
+
+
 def test_fit_drops_by_the_generator_that_is_set(key):
     """The README advises `rbg`, whose bits are cheaper, for training with dropout."""
     sizes = StackConfig(d_model=12, num_layers=1, num_heads=2, dropout_rate=0.5)

@@ -185,7 +185,7 @@ def test_fit_keeps_what_it_learned_when_the_batches_end(tmp_path):
         ({"loss_function": batch_at, "batches": squared_error}, r"^loss_function takes other .*It comes second, after"),
         ({"config": 3}, r"^config is of type int; expected a TrainingConfig"),
         ({"progress": 0}, r"^progress is 0; expected True or False"),
-        ({"optimiser": 3}, r"^optimiser is a int; expected one of optax, such as optax\.adamw"),
+        ({"optimiser": 3}, r"^optimiser is of type int; expected one of optax, such as optax\.adamw"),
     ],
 )
 def test_fit_names_an_argument_of_another_kind(wrong, message, unchecked):

@@ -11,7 +11,7 @@ from jax.test_util import check_grads
 from toy_models import Bigram
 
 from plainformer.data.named_batches import PaddedWindows, Windows
-from plainformer.training.losses import bits_per_character, cross_entropy, next_token_loss, perplexity
+from plainformer.training.losses import bits_per_character, contrastive_loss, cross_entropy, next_token_loss, perplexity
 
 BATCH, SEQ, VOCAB = 3, 5, 7
 IS_TOKEN = jnp.array([[1, 1, 1, 1, 1], [1, 0, 1, 1, 0], [0, 0, 0, 0, 1]], bool)
@@ -204,3 +204,33 @@ LOGITS, TARGETS = jnp.ones((5, 7)), jnp.zeros(5, int)
 def test_bad_input_is_named(call, error, message):
     with pytest.raises(error, match=message):
         call()
+
+
+@pytest.mark.equation("eq-vision-contrastive")
+def test_contrastive_loss_by_hand():
+    """Cosines 1 and 0, over a temperature of 1 / log 3: the partner has three quarters."""
+    images, texts = jnp.array([[2.0, 0], [0, 5]]), jnp.array([[1.0, 0], [0, 0.5]])
+    np.testing.assert_allclose(contrastive_loss(images, texts, 1 / math.log(3)), math.log(4 / 3), rtol=1e-5)
+    np.testing.assert_allclose(contrastive_loss(images, texts[::-1], 1 / math.log(3)), math.log(4), rtol=1e-5)
+
+
+@pytest.mark.equation("eq-vision-contrastive")
+def test_contrastive_loss_asks_both_ways_as_a_loop_in_float64(key):
+    images, texts = jax.random.normal(key, (2, BATCH, VOCAB))
+    unit = [np.asarray(each, np.float64) / np.linalg.norm(each, axis=1, keepdims=True) for each in (images, texts)]
+    scores = unit[0] @ unit[1].T / 0.3
+    expected = surprises(scores, np.arange(BATCH)), surprises(scores.T, np.arange(BATCH))
+    assert abs(expected[0].mean() - expected[1].mean()) > 1e-3  # the two ways differ
+    np.testing.assert_allclose(contrastive_loss(images, texts, 0.3), np.mean(expected), rtol=1e-5)
+    np.testing.assert_allclose(contrastive_loss(texts, images, jnp.asarray(0.3)), np.mean(expected), rtol=1e-5)
+
+
+def test_contrastive_loss_has_right_gradients(key):
+    with jax.enable_x64(True):
+        images, texts = jax.random.normal(key, (2, BATCH, VOCAB), jnp.float64)
+        check_grads(lambda *given: contrastive_loss(*given), (images, texts, jnp.asarray(0.3)), order=1, modes=["rev"])
+
+
+def test_contrastive_loss_wants_as_many_texts_as_images():
+    with pytest.raises(ValueError, match="texts"):
+        contrastive_loss(jnp.ones((3, 4)), jnp.ones((2, 4)))

@@ -3,12 +3,14 @@
 import dataclasses
 import math
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 from adamw import adamw
 
+import plainformer as pf
 from plainformer.training.optimiser import TrainingConfig, learning_rate_schedule, make_optimiser
 
 CONFIG = TrainingConfig(num_steps=11, learning_rate=0.06, warmup_steps=3, min_lr_ratio=0.25, weight_decay=0.3)
@@ -124,3 +126,14 @@ def test_make_optimiser_shortens_a_long_gradient_and_leaves_a_short_one():
     np.testing.assert_allclose(first_average(long), [1.2, 1.6], rtol=1e-6)
     short = jax.tree.map(lambda leaf: leaf / 8, long)  # of length 1.25
     np.testing.assert_allclose(first_average(short), [0.75, 1.0], rtol=1e-6)
+
+
+def test_biases_of_experts_side_by_side_do_not_decay():
+    experts = pf.blocks.ExpertsConfig(num_experts=3, per_token=2, width=5)
+    block = pf.make_block(pf.StackConfig(d_model=4, num_heads=2, experts=experts), key=jax.random.key(0))
+    params = eqx.filter(jax.tree.map(lambda leaf: leaf + 1, block), eqx.is_inexact_array)
+    config = pf.TrainingConfig(num_steps=9, learning_rate=0.1, warmup_steps=0, weight_decay=0.5)
+    optimiser = pf.training.make_optimiser(config)
+    updates, _ = optimiser.update(jax.tree.map(jnp.zeros_like, params), optimiser.init(params), params)
+    assert not updates.feed_forward.networks.up.bias.any()
+    assert updates.feed_forward.networks.up.weight.any()

@@ -64,6 +64,9 @@ def test_load_model_returns_what_save_model_wrote(tmp_path, config):
         *(({}, {"position_scheme": scheme}) for scheme in ("learned", "rotary", "relative", "alibi", "none")),
         ({"tied_embedding": False}, {"use_bias": False, "num_kv_heads": 3}),
         ({}, {"norm": "rms", "norm_placement": "post", "activation": "swiglu", "dropout_rate": 0.1}),
+        ({}, {"norm_placement": "sandwich", "qk_norm": True, "qk_norm_over": "row"}),
+        ({}, {"pattern": ("delta", "full")}),
+        ({}, {"window": 2, "pattern": ("full", "window"), "sinks": True}),
     ],
 )
 def test_load_model_returns_decoders_of_every_kind(tmp_path, other, sizes):

@@ -8,7 +8,9 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int, Integer
 
-from plainformer.attention.self_attention import attend
+from plainformer.attention.few_bits import Bits, FewBitKeys, FewBitValues, group_sizes
+from plainformer.attention.self_attention import scaled_scores, softmax
+from plainformer.attention.sinks import softmax_with_sink
 from plainformer.checks import Positive, check_axes, check_each, checked, refuse
 from plainformer.positions.positions import NO_POSITIONS, PositionScheme, bias_of, near_keys
 
@@ -34,10 +36,14 @@ class KeyValueCache(eqx.Module):
         dtype: of keys and values; `None` for JAX's default, float32.
         sliding: whether a token that finds the cache full takes the place of the oldest, so that the last `capacity`
             tokens are kept; tokens that do not fit in any more are read one at a time.
+        bits: in how many bits numbers are kept, 8 or 4; `None` for as they are. `eq-serving-groups`; chapter 21.
+        group: how many numbers of few bits share a step: so many tokens of one channel of the keys, so many channels of
+            one token's value, or all of its channels if they are fewer. `None` for 32 tokens, and for the largest
+            divisor of a value's width that is at most 32.
     """
 
-    key_columns: Float[Array, "texts_heads d_k capacity"]
-    value_rows: Float[Array, "texts_heads capacity d_v"]
+    key_columns: Float[Array, "texts_heads d_k capacity"] | FewBitKeys
+    value_rows: Float[Array, "texts_heads capacity d_v"] | FewBitValues
     positions: Int[Array, "*batch capacity"]
     length: Int[Array, ""]
     sliding: bool = eqx.field(static=True)
@@ -53,12 +59,22 @@ class KeyValueCache(eqx.Module):
         batch: tuple[int, ...] = (),
         dtype=None,
         sliding: bool = False,
+        bits: Bits | None = None,
+        group: Positive | None = None,
     ):
         if not isinstance(batch, tuple | list):
             raise TypeError(f"batch is {batch!r}; expected the sizes of the axes in front, as (3,) for three texts.")
         check_each(Positive, **{f"batch[{axis}]": size for axis, size in enumerate(batch)})
         self.key_columns = jnp.zeros((math.prod(batch) * num_kv_heads, d_k, capacity), dtype)
         self.value_rows = jnp.zeros((math.prod(batch) * num_kv_heads, capacity, d_v), dtype)
+        if bits is not None:
+            if sliding:
+                raise ValueError(
+                    "bits is given, and sliding is True; expected one of them: groups stay where they are."
+                )
+            of_keys, of_values = group_sizes(d_v, bits, group)
+            self.key_columns = FewBitKeys(self.key_columns, bits, of_keys)
+            self.value_rows = FewBitValues(self.value_rows, bits, of_values)
         self.positions = jnp.full((*batch, capacity), -1, jnp.int32)
         self.length = jnp.asarray(0, jnp.int32)
         self.sliding = sliding
@@ -66,17 +82,30 @@ class KeyValueCache(eqx.Module):
     @property
     def keys(self) -> Float[Array, "*batch kv_heads d_k capacity"]:
         """The keys of each text and head, a column per slot."""
-        return self.key_columns.reshape(*self.batch, self.kv_heads, *self.key_columns.shape[1:])
+        return self._by_text(self.read()[0])
 
     @property
     def values(self) -> Float[Array, "*batch kv_heads capacity d_v"]:
         """The values of each text and head, a row per slot."""
-        return self.value_rows.reshape(*self.batch, self.kv_heads, *self.value_rows.shape[1:])
+        return self._by_text(self.read()[1])
+
+    def read(self) -> tuple[Float[Array, "texts_heads d_k capacity"], Float[Array, "texts_heads capacity d_v"]]:
+        """Return the columns of keys and the rows of values as floats, with texts and heads on one axis."""
+        rooms = self.key_columns, self.value_rows
+        keys, values = (
+            room.numbers(self.capacity, self.length) if isinstance(room, FewBitKeys | FewBitValues) else room
+            for room in rooms
+        )
+        return keys, values
+
+    def _by_text(self, array: Array) -> Array:
+        """The same, with an axis of heads behind those of texts."""
+        return array.reshape(*self.batch, self.kv_heads, *array.shape[1:])
 
     @property
     def kv_heads(self) -> int:
         """Number of key and value heads."""
-        return len(self.key_columns) // math.prod(self.batch)
+        return len(jax.tree.leaves(self.value_rows)[0]) // math.prod(self.batch)
 
     @property
     def capacity(self) -> int:
@@ -104,6 +133,8 @@ class KeyValueCache(eqx.Module):
         first = self.length % self.capacity if self.sliding else self.length
 
         def write(room, entries, axis):
+            if isinstance(room, FewBitKeys | FewBitValues):
+                return room.write(entries, first)
             entries = entries.astype(room.dtype)
             return jax.lax.dynamic_update_slice_in_dim(room, entries, first, room.ndim + axis)
 
@@ -160,8 +191,11 @@ class KeyValueCache(eqx.Module):
             raise ValueError("This cache is of a single text; expected one of a batch, to select texts from.")
         if not isinstance(rows, jax.core.Tracer):
             refuse(rows, (rows < 0) | (rows >= self.batch[0]), "rows", f"0 to {self.batch[0] - 1}, one of the texts.")
-        keys, values = _on_one_axis(self.keys[rows]), _on_one_axis(self.values[rows])
-        return self._replace(keys, values, self.positions[rows], self.length)
+
+        def taken(room):
+            return jax.tree.map(lambda array: self._by_text(array)[rows].reshape(-1, *array.shape[1:]), room)
+
+        return self._replace(taken(self.key_columns), taken(self.value_rows), self.positions[rows], self.length)
 
 
 def _on_one_axis(array: Float[Array, "*batch kv_heads rows columns"]) -> Float[Array, "texts_heads rows columns"]:
@@ -183,7 +217,15 @@ def ready_to_extend(cache, num_parts: int, tokens, positions):
     seq = tokens.shape[-1]
     if positions is None:
         positions = cache[0].positions.max(axis=-1, keepdims=True) + 1 + jnp.arange(seq, dtype=cache[0].positions.dtype)
-    return (cache[0].with_room(seq), *cache[1:]), positions  # all parts are of one length
+    return _with_room(cache, seq), positions
+
+
+def _with_room(cache, seq: int) -> tuple:
+    """The parts; raise, as `with_room` does, if those that fill up, which are of one length, have not so much room."""
+    for number, part in enumerate(cache):
+        if isinstance(part, KeyValueCache):
+            return (*cache[:number], part.with_room(seq), *cache[number + 1 :])
+    return tuple(cache)
 
 
 def attend_to_cache(
@@ -191,6 +233,7 @@ def attend_to_cache(
     cache: KeyValueCache,
     positions: Integer[Array, "*batch seq"],
     scheme: PositionScheme = NO_POSITIONS,
+    sinks: Float[Array, "heads"] | None = None,
 ) -> Float[Array, "*batch heads seq d_v"]:
     r"""Attend from queries to what a cache holds.
 
@@ -201,21 +244,34 @@ def attend_to_cache(
         cache: what holds the keys and values.
         positions: where the queries stand in their texts, -1 for padding.
         scheme: a position scheme, for its bias.
+        sinks: as for `softmax_with_sink`.
 
     Returns:
         What each head returns.
     """
+    *batch, num_heads, seq, d_k = queries.shape
+    bias = cache_bias(cache, positions, scheme, num_heads)
+    # The query heads of a group are further queries to the one key head that they share.
+    key_columns, value_rows = cache.read()
+    texts_heads = len(key_columns)
+    rows = math.prod(batch) * num_heads // texts_heads * seq
+    bias = jnp.broadcast_to(bias, (*batch, num_heads, seq, cache.capacity)).reshape(texts_heads, rows, -1)
+    scores = scaled_scores(queries.reshape(texts_heads, rows, d_k), key_columns.mT, bias=bias)
+    if sinks is None:
+        weights = softmax(scores)
+    else:
+        weights = softmax_with_sink(scores.reshape(*batch, num_heads, seq, -1), sinks).reshape(scores.shape)
+    return (weights @ value_rows).reshape(*batch, num_heads, seq, -1)
+
+
+def cache_bias(
+    cache: KeyValueCache, positions: Integer[Array, "*batch seq"], scheme: PositionScheme, num_heads: int
+) -> Float[Array, "*batch #heads seq capacity"]:
+    """Return what is added to scores with the slots of a cache: what the scheme adds, and -inf for those not seen."""
     # A bias of -inf hides a slot as a mask does. It saves what `attend` does besides for a mask, to keep out a NaN:
     # clearing what no query sees would copy the whole cache for every token.
     near = near_keys(scheme, positions, cache.positions)
     seen = cache.mask(positions) if near is None else cache.mask(positions) & near
     bias = jnp.where(seen, 0, -jnp.inf)[..., None, :, :]
-    *batch, num_heads, seq, d_k = queries.shape
     of_scheme = bias_of(scheme, positions, cache.positions, num_heads)
-    bias = bias if of_scheme is None else bias + of_scheme
-    # The query heads of a group are further queries to the one key head that they share.
-    texts_heads = len(cache.key_columns)
-    rows = math.prod(batch) * num_heads // texts_heads * seq
-    bias = jnp.broadcast_to(bias, (*batch, num_heads, seq, cache.capacity)).reshape(texts_heads, rows, -1)
-    heads = attend(queries.reshape(texts_heads, rows, d_k), cache.key_columns.mT, cache.value_rows, bias=bias)
-    return heads.reshape(*batch, num_heads, seq, -1)
+    return bias if of_scheme is None else bias + of_scheme

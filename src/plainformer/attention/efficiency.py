@@ -7,7 +7,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Integer
 
-from plainformer.attention.kernels import SOFTMAX, AttentionKernel
+from plainformer.attention.kernels import AttentionKernel, Softmax
 from plainformer.attention.mask import Mask
 from plainformer.attention.self_attention import at_least_float32
 from plainformer.checks import Finite, Positive, check_each, checked
@@ -22,12 +22,16 @@ class _Rows(NamedTuple):
     total: Float[Array, "*batch q_seq 1"]
 
 
-def start_rows(queries: Float[Array, "*batch q_seq d_k"], d_v: int) -> _Rows:
-    """What is known before the first key: nothing."""
+def start_rows(
+    queries: Float[Array, "*batch q_seq d_k"], d_v: int, sinks: Float[Array, "heads"] | None = None
+) -> _Rows:
+    """What is known before the first key: nothing, or the logit of the head's sink, which has no value."""
     zeros = jnp.zeros_like(queries[..., :1])
+    out = jnp.zeros((*queries.shape[:-1], d_v), queries.dtype)
+    if sinks is not None:
+        return _Rows(out, zeros + sinks[:, None, None].astype(zeros.dtype), zeros + 1)
     # Not minus infinity: if all is hidden from a query, -inf - (-inf) would be NaN.
-    lowest = zeros + jnp.finfo(queries.dtype).min
-    return _Rows(jnp.zeros((*queries.shape[:-1], d_v), queries.dtype), lowest, zeros)
+    return _Rows(out, zeros + jnp.finfo(queries.dtype).min, zeros)
 
 
 @checked
@@ -54,6 +58,7 @@ def blockwise_attention(
     *,
     scale: Finite | None = None,
     scheme: PositionScheme = NO_POSITIONS,
+    sinks: Float[Array, "heads"] | None = None,
     block_size: Positive = 512,
 ) -> Float[Array, "*batch q_seq d_v"]:
     r"""Return what `attend` returns, without ever holding more than a block of the scores.
@@ -67,6 +72,7 @@ def blockwise_attention(
     Args:
         mask: a table as for `attend`, or a rule.
         scheme: a position scheme, whose bias is added to the scores, a block at a time, in place of a `bias`.
+        sinks: a logit for each head, as for `softmax_with_sink`.
         block_size: how many queries and how many keys a block has: the larger, the more memory, and up to about 512,
             the faster.
 
@@ -86,7 +92,7 @@ def blockwise_attention(
     wide = [at_least_float32(rows) for rows in (queries * jnp.asarray(scale, queries.dtype), keys, values)]
     learned, fixed = eqx.partition(scheme, eqx.is_inexact_array)
     blocks = [to_blocks(rows, min(block_size, rows.shape[-2])) for rows in wide]
-    out = _blockwise((*blocks, learned), fixed, mask, keys.shape[-2])
+    out = _blockwise((*blocks, learned, sinks), fixed, mask, keys.shape[-2])
     return from_blocks(out, queries.shape[-2]).astype(values.dtype)
 
 
@@ -104,7 +110,7 @@ def _keep(perturbed, differentiable, fixed, mask, kv_seq):
 
 def _forward(differentiable, fixed, mask, kv_seq):
     """Every block of queries meets all blocks of keys, one after the other, and then divides by its totals."""
-    queries, keys, values, learned = differentiable
+    queries, keys, values, learned, sinks = differentiable
     scheme = eqx.combine(learned, fixed)
 
     def of_queries(block):
@@ -119,7 +125,7 @@ def _forward(differentiable, fixed, mask, kv_seq):
 
             return jax.lax.cond(seen.any(), visit, lambda rows: rows, rows), None
 
-        rows, _ = jax.lax.scan(step, start_rows(q, values.shape[-1]), (_positions(keys), keys, values))
+        rows, _ = jax.lax.scan(step, start_rows(q, values.shape[-1], sinks), (_positions(keys), keys, values))
         total = jnp.where(rows.total == 0, 1, rows.total)
         return rows.out / total, rows.largest + jnp.log(total)
 
@@ -129,7 +135,7 @@ def _forward(differentiable, fixed, mask, kv_seq):
 @_blockwise.def_bwd
 def _backward(kept, d_out, perturbed, differentiable, fixed, mask, kv_seq):
     """Every block of keys meets all blocks of queries, and the weights are computed anew from scores and totals."""
-    (out, log_total), (queries, keys, values, learned) = kept, differentiable
+    (out, log_total), (queries, keys, values, learned, sinks) = kept, differentiable
     mean_slopes = (d_out * out).sum(axis=-1, keepdims=True)
 
     def of_keys(carry, block):
@@ -160,7 +166,15 @@ def _backward(kept, d_out, perturbed, differentiable, fixed, mask, kv_seq):
 
     start = jax.tree.map(jnp.zeros_like, (queries, learned))
     (d_queries, d_learned), d_rows = jax.lax.scan(of_keys, start, (_positions(keys), keys, values))
-    return d_queries, *d_rows, d_learned
+    return d_queries, *d_rows, d_learned, _sink_slopes(sinks, log_total, mean_slopes)
+
+
+def _sink_slopes(sinks, log_total, mean_slopes) -> Float[Array, "heads"] | None:
+    """The gradients of the sinks, which have a weight and no value, summed over blocks, texts and queries."""
+    if sinks is None:
+        return None
+    slopes = -jnp.exp(sinks[:, None, None] - log_total) * mean_slopes
+    return slopes.sum(axis=(*range(slopes.ndim - 3), -2, -1)).astype(sinks.dtype)
 
 
 def _scores(q, k, scheme, seen, q_positions, kv_positions) -> Float[Array, "*batch q_seq kv_seq"]:
@@ -197,25 +211,27 @@ class Blockwise(AttentionKernel):
     r"""Softmax attention, a block of the scores at a time: the same result in less memory, by `blockwise_attention`.
 
     Args:
-        block_size: as for `blockwise_attention`.
+        block_size, sinks: as for `blockwise_attention`.
     """
 
     has_scores = True
     block_size: int = eqx.field(static=True)
+    sinks: Float[Array, "heads"] | None
 
     @checked
-    def __init__(self, block_size: Positive = 512):
-        self.block_size = block_size
+    def __init__(self, block_size: Positive = 512, sinks: Float[Array, "heads"] | None = None):
+        self.block_size, self.sinks = block_size, sinks
 
     def attend(self, queries, keys, values, mask, scheme) -> Float[Array, "*batch heads q_seq d_v"]:
         """Average the values by the weights, block by block."""
         bias_of(scheme, jnp.arange(1), jnp.arange(1), queries.shape[-3])  # raises if it is made for other heads
-        return blockwise_attention(queries, keys, values, mask, scheme=scheme, block_size=self.block_size)
+        options = {"scheme": scheme, "sinks": self.sinks, "block_size": self.block_size}
+        return blockwise_attention(queries, keys, values, mask, **options)
 
     def weights(self, queries, keys, mask, scheme) -> Float[Array, "*batch heads q_seq kv_seq"]:
         """Return the table of the weights, as `Softmax` does."""
-        return SOFTMAX.weights(queries, keys, mask, scheme)
+        return Softmax(sinks=self.sinks).weights(queries, keys, mask, scheme)
 
     def attend_to_cache(self, queries, cache, positions, scheme) -> Float[Array, "*batch heads seq d_v"]:
         """Attend to a cache as `Softmax` does: its scores are a few rows."""
-        return SOFTMAX.attend_to_cache(queries, cache, positions, scheme)
+        return Softmax(sinks=self.sinks).attend_to_cache(queries, cache, positions, scheme)

@@ -10,7 +10,8 @@ from jaxtyping import Array, Float, Integer
 from plainformer.attention.cache import KeyValueCache as KeyValueCache, attend_to_cache
 from plainformer.attention.mask import Mask
 from plainformer.attention.self_attention import scaled_scores, softmax
-from plainformer.checks import check_axes
+from plainformer.attention.sinks import softmax_with_sink
+from plainformer.checks import check_axes, check_each
 from plainformer.positions.positions import PositionScheme, bias_of, near_keys
 from plainformer.seeing import is_looking, see
 
@@ -73,9 +74,16 @@ class Softmax(AttentionKernel):
     r"""Attention as its equation has it, with all scores of a head at once in a table.
 
     Implements `eq-self-attention-attend` for every head; Vaswani et al. (2017), equation 1.
+
+    Args:
+        sinks: a logit for each head, to which a part of its attention goes, as in `softmax_with_sink`; `None` for none.
     """
 
     has_scores = True
+    sinks: Float[Array, "heads"] | None = eqx.field(default=None, kw_only=True)
+
+    def __check_init__(self):
+        check_each(Float[Array, "heads"] | None, sinks=self.sinks)
 
     def attend(self, queries, keys, values, mask, scheme) -> Float[Array, "*batch heads q_seq d_v"]:
         """Average the values by the weights."""
@@ -90,11 +98,11 @@ class Softmax(AttentionKernel):
             table = near if table is None else table & near
         bias = bias_of(scheme, *places, num_heads)
         scores = see("scores", scaled_scores(queries, mask.without_unseen(keys, q_seq), bias=bias))
-        return softmax(scores, table)
+        return softmax(scores, table) if self.sinks is None else softmax_with_sink(scores, self.sinks, table)
 
     def attend_to_cache(self, queries, cache, positions, scheme) -> Float[Array, "*batch heads seq d_v"]:
         """Attend to the slots of a cache that hold earlier positions."""
-        return attend_to_cache(queries, cache, positions, scheme)
+        return attend_to_cache(queries, cache, positions, scheme, self.sinks)
 
 
 SOFTMAX = Softmax()

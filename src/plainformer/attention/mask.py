@@ -46,6 +46,24 @@ class Mask(eqx.Module):
         """Return the mask that a table is, or that hides nothing; a mask stays as it is."""
         return mask if isinstance(mask, Mask) else Mask(allowed=mask)
 
+    @staticmethod
+    @checked
+    def of_documents(documents: Integer[Array, "*batch seq"]) -> "Mask":
+        r"""Return the mask of windows that hold several documents: a token sees its own, up to itself.
+
+        Implements `eq-recipes-packing`; Krell et al. (2021).
+
+        Args:
+            documents: the number of each token's document; what has the same number sees each other.
+
+        Example:
+            >>> print(pf.attention.Mask.of_documents(jnp.asarray([0, 0, 1])).table(3, 3))
+            [[ True False False]
+             [ True  True False]
+             [False False  True]]
+        """
+        return Mask(causal=True, allowed=documents[..., :, None] == documents[..., None, :])
+
     def __call__(
         self, q_positions: Integer[Array, " q_seq"], kv_positions: Integer[Array, " kv_seq"]
     ) -> Bool[Array, "*batch q_seq kv_seq"]:

@@ -154,7 +154,7 @@ class MultiHeadAttention(eqx.Module):
         d_k, d_v = (d_model // num_heads if width is None else width for width in (d_k, d_v))
 
         def of_heads(heads, width, key):
-            return Linear(d_model, heads * width, use_bias=use_bias, initialiser=_glorot_heads(heads), key=key)
+            return Linear(d_model, heads * width, use_bias=use_bias, initialiser=glorot_heads(heads), key=key)
 
         query_key, key_key, value_key, output_key = jax.random.split(key, 4)
         self.query = of_heads(num_heads, d_k, query_key)
@@ -266,6 +266,31 @@ class MultiHeadAttention(eqx.Module):
         return self.output(merge_heads(see("heads", heads)))
 
 
+class AcrossHeads(eqx.Module):
+    r"""A norm of the queries, or keys, of all heads together: of the row that they make side by side.
+
+    Implements `eq-modern-norm-across-heads`; OLMo et al. (2024), under "QK-norm".
+
+    Args:
+        norm: a norm of rows as wide as all heads, such as `RMSNorm(num_heads * d_k)`.
+
+    Example:
+        >>> norm = pf.attention.AcrossHeads(pf.RMSNorm(6))
+        >>> norm(jnp.ones((2, 5, 3))).shape
+        (2, 5, 3)
+    """
+
+    norm: Callable
+
+    def __check_init__(self):
+        check_each(Callable, norm=self.norm)
+
+    @checked
+    def __call__(self, heads: Float[Array, "*batch heads seq d_head"]) -> Float[Array, "*batch heads seq d_head"]:
+        """Normalise each token's row."""
+        return split_heads(self.norm(merge_heads(heads)), heads.shape[-3])
+
+
 def check_width(d_model: int, num_heads: int, hint: str = "") -> None:
     """Raise `ValueError` unless heads of equal width make up a token."""
     if d_model % num_heads:
@@ -280,7 +305,7 @@ def check_groups(num_heads: int, num_kv_heads: int | None) -> None:
         raise ValueError(f"num_heads={num_heads} is not a multiple of num_kv_heads={num_kv_heads}; {expected}")
 
 
-def _glorot_heads(num_heads: int):
+def glorot_heads(num_heads: int):
     """An initialiser of matrices side by side, each started as if it stood alone."""
 
     def initialise(key: PRNGKeyArray, shape: tuple[int, int]) -> Float[Array, "d_in d_out"]:

@@ -7,16 +7,19 @@ from typing import Any, Literal
 import equinox as eqx
 from jaxtyping import Array, Bool, Float, Integer, PRNGKeyArray
 
+from plainformer.attention.delta import CachePart, GatedDeltaNet
 from plainformer.attention.kernels import KeyValueCache
+from plainformer.attention.latent import LatentAttention
 from plainformer.attention.mask import Mask
 from plainformer.attention.multi_head import MultiHeadAttention
+from plainformer.blocks.experts import Experts
 from plainformer.blocks.layers import FeedForward, Norm, SwiGLU, dropout, split_key
 from plainformer.checks import Rate, check_each, checked
 from plainformer.positions.positions import NO_POSITIONS, PositionScheme
 from plainformer.seeing import look, named, see
 
 Rows = Float[Array, "*batch seq d_model"]
-NormPlacement = Literal["pre", "post"]
+NormPlacement = Literal["pre", "post", "output", "sandwich"]
 
 
 @checked
@@ -37,15 +40,42 @@ def post_norm(x: Rows, norm: Callable[[Rows], Rows], sublayer: Callable[[Rows], 
     return norm(x + sublayer(x))
 
 
+@checked
+def output_norm(x: Rows, norm: Callable[[Rows], Rows], sublayer: Callable[[Rows], Rows]) -> Rows:
+    r"""Add to each token the normalised form of what a sublayer makes of it.
+
+    Implements `eq-modern-output-norm`; OLMo et al. (2024), who call it the reordered norm.
+    """
+    return x + norm(sublayer(x))
+
+
+@checked
+def sandwich_norm(
+    x: Rows, norm: Callable[[Rows], Rows], after: Callable[[Rows], Rows], sublayer: Callable[[Rows], Rows]
+) -> Rows:
+    r"""Normalise what enters a sublayer, and by a norm of its own what leaves it, before it is added.
+
+    Implements `eq-modern-sandwich-norm`; Gemma Team (2025), section 2, "pre-norm and post-norm"; Ding et al. (2021)
+    for the name.
+    """
+    return x + after(sublayer(norm(x)))
+
+
+ADDS = {"pre": pre_norm, "post": post_norm, "output": output_norm}
+
+
 class Wiring(eqx.Module):
     """What all blocks share: their parts, and how they are called; each kind of block says how its parts are wired."""
 
     attention_norm: Norm
-    attention: MultiHeadAttention
+    attention: MultiHeadAttention | LatentAttention | GatedDeltaNet
     feed_forward_norm: Norm
-    feed_forward: FeedForward | SwiGLU
+    feed_forward: FeedForward | SwiGLU | Experts
     norm_placement: str = eqx.field(static=True, default="pre")
     dropout_rate: float = eqx.field(static=True, default=0.0)
+    # With norms on both sides, those of what leaves the sublayers.
+    attention_output_norm: Norm | None = None
+    feed_forward_output_norm: Norm | None = None
 
     @abc.abstractmethod
     def connect(self, x: Rows, attend: Callable, read: Any, key: PRNGKeyArray | None = None) -> Rows:
@@ -86,12 +116,12 @@ class Wiring(eqx.Module):
     def extend(
         self,
         x: Float[Array, "*batch seq d_model"],
-        cache: KeyValueCache,
+        cache: CachePart,
         positions: Integer[Array, "*batch seq"],
         *,
         context: KeyValueCache | None = None,
         scheme: PositionScheme = NO_POSITIONS,
-    ) -> tuple[Float[Array, "*batch seq d_model"], KeyValueCache]:
+    ) -> tuple[Float[Array, "*batch seq d_model"], CachePart]:
         """Send further tokens through the block, with a cache of what its self-attention knows of the earlier ones.
 
         Arguments as for `MultiHeadAttention.extend`; a block with cross-attention needs a `context`, too, which its
@@ -100,7 +130,8 @@ class Wiring(eqx.Module):
 
         def attend(rows):
             nonlocal cache
-            rows, cache = self.attention.extend(rows, cache, positions, scheme=scheme)
+            extend: Callable = self.attention.extend  # each with a cache of its own kind
+            rows, cache = extend(rows, cache, positions, scheme=scheme)
             return rows
 
         return self.connect(x, attend, self.reader(context, positions=positions), None), cache
@@ -113,9 +144,12 @@ class Wiring(eqx.Module):
         return seen["attention.weights"], seen.get("cross_attention.weights")
 
     def add(self, x: Rows, norm: str, name: str, function: Callable, key: PRNGKeyArray | None) -> Rows:
-        """Add to the tokens what the sublayer of this name makes of them, with its norm before or after."""
-        add = pre_norm if self.norm_placement == "pre" else post_norm
-        return add(x, named(norm, getattr(self, norm)), self.sublayer(name, function, key))
+        """Add to the tokens what the sublayer of this name makes of them, with its norm before or after, or both."""
+        before, sublayer = named(norm, getattr(self, norm)), self.sublayer(name, function, key)
+        if self.norm_placement != "sandwich":
+            return ADDS[self.norm_placement](x, before, sublayer)
+        after = f"{name}_output_norm"
+        return sandwich_norm(x, before, named(after, getattr(self, after)), sublayer)
 
     def sublayer(self, name: str, function: Callable, key: PRNGKeyArray | None) -> Callable[[Rows], Rows]:
         """Return the sublayer of this name, with dropout behind it, which is on if there is a key."""
@@ -135,6 +169,13 @@ class Wiring(eqx.Module):
         names = ("attention_norm", "attention", "feed_forward_norm", "feed_forward")
         check_each(Callable, **{name: getattr(self, name) for name in names})
         check_each(NormPlacement, norm_placement=self.norm_placement)
+        after = [name for name in vars(self) if name.endswith("_output_norm")]
+        present = [name for name in after if getattr(self, name) is not None]
+        if present != (after if self.norm_placement == "sandwich" else []):
+            raise ValueError(
+                f"norm_placement is {self.norm_placement!r}, with {' and '.join(present) or 'no norm'} of what leaves "
+                "the sublayers; expected one for each of them with 'sandwich', and none else."
+            )
         check_each(Rate, dropout_rate=self.dropout_rate)
 
 
@@ -176,6 +217,7 @@ class CrossBlock(Wiring):
 
     cross_norm: Norm = eqx.field(kw_only=True)
     cross_attention: MultiHeadAttention = eqx.field(kw_only=True)
+    cross_attention_output_norm: Norm | None = eqx.field(kw_only=True, default=None)
 
     def __check_init__(self):
         check_each(Callable, cross_norm=self.cross_norm, cross_attention=self.cross_attention)

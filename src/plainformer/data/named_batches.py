@@ -1,4 +1,4 @@
-"""What losses read: batches that name their arrays, and say which of their targets count (chapters 07 to 11).
+"""What losses read: batches that name their arrays, and say which of their targets count (chapters 07 to 11, and 22).
 
 `read` is what a model is called with, `targets` what it should have said, and `counts` is `True` where a target counts.
 A loss is a mean over what counts; so whoever puts the losses of several batches together weighs each by `num_targets`.
@@ -45,6 +45,24 @@ class PaddedWindows(NamedTuple):
     def counts(self) -> Bool[Array, "*batch seq"]:
         """Where a target counts."""
         return self.is_token
+
+
+class PackedWindows(NamedTuple):
+    """Windows with several documents each; of every token the number of its document, `documents`, -1 for padding."""
+
+    inputs: Integer[Array, "*batch seq"]
+    targets: Integer[Array, "*batch seq"]
+    documents: Integer[Array, "*batch seq"]
+
+    @property
+    def read(self) -> tuple:
+        """What the model reads."""
+        return self.inputs, self.documents
+
+    @property
+    def counts(self) -> Bool[Array, "*batch seq"]:
+        """Where a target counts."""
+        return self.documents >= 0
 
 
 class LabelledBatch(NamedTuple):

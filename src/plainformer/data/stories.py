@@ -93,6 +93,23 @@ def possible_sentences(story: str) -> list[tuple[str, bool]]:
 
 
 @checked
+def world_after(story: str) -> World:
+    """Return what has been told at the end of a story: a dictionary as `pf.data.little_world` has them.
+
+    An impossible sentence changes nothing, and one that is not finished does not yet.
+
+    Raises:
+        ValueError: if the story does not begin with a full stop, or has no single space between its words.
+
+    Example:
+        >>> pf.data.world_after(". the lamp is in the hall . Anna is in the hall . Anna takes the lamp .")
+        {'lamp': 'Anna', 'Anna': 'hall'}
+    """
+    *_, (_, world) = _begun(story)
+    return world
+
+
+@checked
 def word_kinds(story: str) -> list[str]:
     """Return, for each word after the first, the kind of its sentence if the word answers to what was told; else "".
 

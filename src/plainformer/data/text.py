@@ -36,10 +36,16 @@ def python_reference_splits() -> tuple[str, str]:
     Topics repeat each other at length; of paragraphs that occur more than once, only one copy is kept, in the held-out
     part if it is one of them. So no paragraph is in both.
     """
-    topics = _topics()
-    held_out = [name for name in sorted(topics) if zlib.crc32(name.encode()) % 10 == 0]
-    validation = _paragraphs(topics, held_out, seen={""})
-    training = _paragraphs(topics, [name for name in sorted(topics) if name not in held_out], seen={"", *validation})
+    return split_by_name(_topics(), "another Python, whose reference has more topics")
+
+
+def split_by_name(texts: dict[str, str], wanted: str) -> tuple[str, str]:
+    """Hold about a tenth of some named texts out, by their names; keep each paragraph once, held out if it can be."""
+    held_out = [name for name in sorted(texts) if zlib.crc32(name.encode()) % 10 == 0]
+    validation = _paragraphs(texts, held_out, seen={""})
+    training = _paragraphs(texts, [name for name in sorted(texts) if name not in held_out], seen={"", *validation})
+    if not (training and validation):
+        raise ValueError(f"{len(texts)} texts leave nothing to train on or to validate on; expected {wanted}.")
     return "\n\n".join(training.values()) + "\n", "\n\n".join(validation.values()) + "\n"
 
 

@@ -11,7 +11,6 @@ from functools import cached_property
 from itertools import product
 from typing import NamedTuple
 
-import jax.numpy as jnp
 import numpy as np
 
 
@@ -79,8 +78,3 @@ def floats(**lists) -> dict[str, np.ndarray]:
 def draw(rng: np.random.Generator, decimals: int, **shapes: tuple[int, ...]) -> dict[str, np.ndarray]:
     """Return normally distributed numbers in arrays of these shapes, by argument name."""
     return {name: rng.normal(size=shape).round(decimals) for name, shape in shapes.items()}
-
-
-def is_real(dtype: np.dtype) -> bool:
-    """Whether these are numbers that can be compared with ours; JAX's half precision is among them."""
-    return dtype.kind == "b" or (jnp.issubdtype(dtype, jnp.number) and not jnp.issubdtype(dtype, jnp.complexfloating))

@@ -8,10 +8,10 @@ from functools import partial
 from numbers import Real
 from typing import Any
 
-import jax
 import numpy as np
 
-from plainformer.exercises.model import Exercise, is_real
+from plainformer.exercises.arrays import as_readers_array, is_real, precise_products
+from plainformer.exercises.model import Exercise
 
 
 def signature_complaint(name: str, function: object, arguments: list[str]) -> str | None:
@@ -38,8 +38,7 @@ def run(function: Callable, inputs: dict, exercise: Exercise) -> np.ndarray | st
     """Return the result as an array of its own, or in words why there is none."""
     arguments = [as_argument(value) for value in inputs.values()]
     try:
-        # On accelerators a product of float32 may be rounded far more coarsely than we compare.
-        with jax.default_matmul_precision("highest"), np.errstate(all="ignore"):
+        with precise_products(), np.errstate(all="ignore"):
             result = function(*arguments)
     except (Exception, SystemExit) as error:
         hint = _hint(error)
@@ -54,11 +53,8 @@ def run(function: Callable, inputs: dict, exercise: Exercise) -> np.ndarray | st
 
 
 def as_argument(value):
-    """Return what the reader's function gets: a JAX array for an array, a copy of anything that could be changed."""
-    if not isinstance(value, np.ndarray):
-        return copy.deepcopy(value)
-    # Unlike jnp.asarray, this compiles nothing.
-    return jax.device_put(value.astype({"b": bool, "i": np.int32}.get(value.dtype.kind, np.float32)))
+    """Return what the reader's function gets: an array for an array, a copy of anything that could be changed."""
+    return as_readers_array(value) if isinstance(value, np.ndarray) else copy.deepcopy(value)
 
 
 def with_article(thing) -> str:

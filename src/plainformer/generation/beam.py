@@ -1,6 +1,7 @@
 """Searching for a likely text: beam search, with a cache, as one compiled loop (chapter 08)."""
 
 import dataclasses
+import functools
 import math
 from collections.abc import Sequence
 from typing import NamedTuple, Unpack, overload
@@ -15,14 +16,19 @@ from plainformer.attention.cache import KeyValueCache
 from plainformer.attention.self_attention import at_least_float32
 from plainformer.checks import NonNegative, Positive, checked
 from plainformer.generation.decoding import (
+    NOTHING_LEFT,
+    Adjust,
+    Adjusting,
     LanguageModel,
     Prompt,
     Prompts,
     Start,
-    Stopping,
+    adjusted_by,
     check_finite,
     check_model,
     check_tokenizer,
+    log_probabilities,
+    prompts_of,
     read_prompts,
     start_of,
     stop_ids,
@@ -49,7 +55,7 @@ def beam_search(
     *,
     beam_width: int,
     length_power: float = 1.0,
-    **options: Unpack[Stopping],
+    **options: Unpack[Adjusting],
 ) -> list[Hypothesis]: ...
 
 
@@ -61,7 +67,7 @@ def beam_search(
     *,
     beam_width: int,
     length_power: float = 1.0,
-    **options: Unpack[Stopping],
+    **options: Unpack[Adjusting],
 ) -> list[list[Hypothesis]]: ...
 
 
@@ -73,6 +79,7 @@ def beam_search(
     *,
     beam_width: Positive,
     length_power: NonNegative = 1.0,
+    adjust: Adjust | None = None,
     stop_tokens: Sequence[int] = (),
     tokenizer: Tokenizer | None = None,
 ):
@@ -82,9 +89,11 @@ def beam_search(
     of Wu et al. (2016), section 7, without their constant. With `beam_width=1` it is greedy search; with a beam as wide
     as there are texts, it is exhaustive.
 
-    All arguments but the two below are as for `generate`.
+    All arguments but those below are as for `generate`.
 
     Args:
+        adjust: as for `generate`, but what it changes are log-probabilities, whose sums are searched; where it only
+            forbids tokens, the others keep those of the model.
         beam_width: how many hypotheses are kept.
         length_power: the score is the log-probability divided by this power of the number of new tokens: 1 for the mean
             per token, 0 for the log-probability itself, which prefers short texts.
@@ -108,7 +117,7 @@ def beam_search(
     start = start_of(model.config, texts, max_new_tokens)
     stop = stop_ids(stop_tokens, model.config.vocab_size)
     check_length_power(length_power, max_new_tokens)
-    found = search(model, start, max_new_tokens, beam_width, length_power, stop, tokenizer)
+    found = search(model, start, max_new_tokens, beam_width, length_power, stop, tokenizer, adjust)
     return found[0] if single else found
 
 
@@ -120,11 +129,13 @@ def check_length_power(length_power: float, max_new_tokens: int) -> None:
 
 
 def search(
-    model, start: Start, max_new_tokens: int, beam_width: int, length_power: float, stop, tokenizer
+    model, start: Start, max_new_tokens: int, beam_width: int, length_power: float, stop, tokenizer, adjust=None
 ) -> list[list[Hypothesis]]:
     """Return what `beam_search` does for prompts that have been looked at."""
-    beams = _search(model, start, max_new_tokens, beam_width, jnp.asarray(length_power, float), stop)
+    beams = _search(model, start, max_new_tokens, beam_width, jnp.asarray(length_power, float), stop, adjust)
     check_finite(np.asarray(beams.scores).reshape(-1).tolist())
+    if (np.asarray(beams.scores) == -np.inf).all(axis=1).any():
+        raise ValueError(NOTHING_LEFT)
     return [_hypotheses(_Beam(*parts), tokenizer) for parts in zip(*map(np.asarray, beams), strict=True)]
 
 
@@ -152,7 +163,7 @@ class _Beam(NamedTuple):
 def _empty_beams(batch: int, beam_width: int, max_new_tokens: int) -> _Beam:
     """A beam for each prompt, in which nothing is written yet."""
     return _Beam(
-        written=jnp.zeros((batch, beam_width, max_new_tokens), jnp.int32),
+        written=jnp.full((batch, beam_width, max_new_tokens), -1, jnp.int32),
         log_probs=jnp.zeros((batch, beam_width)).at[:, 1:].set(-jnp.inf),  # one copy of the empty text is enough
         lengths=jnp.zeros((batch, beam_width), jnp.int32),
         ended=jnp.zeros((batch, beam_width), bool),
@@ -221,9 +232,14 @@ def _read(model, tokens, cache: tuple, positions, visible):
     return jnp.concatenate(rows, axis=1), _seen(cache, visible)
 
 
-def _likeliest(model, rows, beam_width: int) -> tuple[Array, Array]:
+def _likeliest(model, rows, beam_width: int, adjust, prompts, written) -> tuple[Array, Array]:
     """The likeliest tokens after each row, as many as there are texts in a beam, with their log-probabilities."""
     logits = at_least_float32(model.logits(rows))
+    if adjust is not None:
+        of_beam = jax.vmap(functools.partial(adjusted_by, adjust), in_axes=(0, None, 0))
+        log_probs = jax.vmap(of_beam)(log_probabilities(logits), prompts, written)
+        largest, tokens = _top_k(log_probs, min(beam_width, logits.shape[-1]))
+        return largest, tokens
     largest, tokens = _top_k(logits, min(beam_width, logits.shape[-1]))
     return largest - jax.nn.logsumexp(logits, axis=-1, keepdims=True), tokens
 
@@ -243,13 +259,14 @@ def _top_k(rows: Float[Array, "*batch columns"], k: int, block: int = 32):
 
 
 @eqx.filter_jit
-def _search(model, start: Start, max_new_tokens, beam_width, length_power, stop) -> _Beam:
+def _search(model, start: Start, max_new_tokens, beam_width, length_power, stop, adjust) -> _Beam:
     """The beams of all prompts after the last step; the model reads the texts of all of them at once."""
     batch, prompt_len = start.tokens.shape
     capacity = prompt_len + beam_width * max(max_new_tokens - 1, 1)  # the loop is compiled even if it never runs
     x, cache = model.extend(start.tokens, model.make_cache(capacity, batch=(batch,)), start.positions)
     is_prompt = jnp.pad(start.positions >= 0, [(0, 0), (0, capacity - prompt_len)])
     visible = jnp.broadcast_to(is_prompt[:, None], (batch, beam_width, capacity))
+    prompts = prompts_of(start)
     in_all = jax.vmap(_advance, in_axes=(None, 0, 0, 0, None, None))
 
     def going_on(state):
@@ -262,12 +279,14 @@ def _search(model, start: Start, max_new_tokens, beam_width, length_power, stop)
         visible |= jnp.arange(capacity) == newest[:, None]
         positions = jnp.broadcast_to(start.positions[:, -1:] + step, tokens.shape)
         x, cache = _read(model, tokens, cache, positions, visible)
-        parents, tokens, beams = in_all(step, beams, *_likeliest(model, x, beam_width), length_power, stop)
+        found = _likeliest(model, x, beam_width, adjust, prompts, beams.written)
+        parents, tokens, beams = in_all(step, beams, *found, length_power, stop)
         return step + 1, tokens, cache, jnp.take_along_axis(visible, parents[..., None], axis=1), beams
 
-    found = _likeliest(model, x[:, -1:], beam_width)  # the same for all copies of the empty text
-    log_probs, likeliest = (jnp.repeat(each, beam_width, axis=1) for each in found)
     beams = _empty_beams(batch, beam_width, max_new_tokens)
+    empty = beams.written[:, :1]  # all copies of the empty text go on alike
+    found = _likeliest(model, x[:, -1:], beam_width, adjust, prompts, empty)
+    log_probs, likeliest = (jnp.repeat(each, beam_width, axis=1) for each in found)
     _, tokens, beams = in_all(0, beams, log_probs, likeliest, length_power, stop)
     *_, beams = jax.lax.while_loop(going_on, go_on, (jnp.asarray(1), tokens, _seen(cache, visible), visible, beams))
     return beams

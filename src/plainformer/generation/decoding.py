@@ -10,25 +10,34 @@ A language model here is anything with a `config` and three methods, such as `De
 """
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple, Protocol, TypedDict, runtime_checkable
 
 import jax
+import jax.numpy as jnp
 import numpy as np
+from jax.sharding import Mesh
 from jaxtyping import Array, Float, Int, PRNGKeyArray
 
+from plainformer.attention.few_bits import Bits
 from plainformer.attention.self_attention import at_least_float32
 from plainformer.data.lists import check_list, check_token_ids
 from plainformer.tokens.tokenizer import Tokenizer
 
 Prompt = str | Sequence[int]
 Prompts = list[str] | Sequence[Sequence[int]]
+# From the logits of the next token, the prompt and what was written so far, -1 where there is nothing (yet), to logits.
+Adjust = Callable[[Array, Array, Array], Array]
 
 SHORTEST = 16  # to how many tokens a shorter prompt is padded; longer ones to the next power of two
 NO_WINDOW = (
     "A window slides over a longer text only in `generate`, with a Decoder whose scheme goes by differences of "
     "positions alone, such as rotary; a scheme of your own says so by `can_slide = True`. With learned or sinusoidal "
     "positions, all vectors would change with every step."
+)
+NOTHING_LEFT = (
+    "adjust leaves no token that may come next: all its logits are -inf at some place. Expected at least one, such as "
+    "the stop token; allowed_texts makes what always leaves one, if its stop token is among stop_tokens."
 )
 
 
@@ -39,13 +48,28 @@ class Stopping(TypedDict, total=False):
     tokenizer: Tokenizer | None
 
 
+class Adjusting(Stopping, total=False):
+    """What those take whose logits may be adjusted."""
+
+    adjust: Adjust | None
+
+
 class Drawing(Stopping, total=False):
     """What those take that draw."""
 
     temperature: float
     top_k: int | None
     top_p: float | None
+    min_p: float | None
     key: PRNGKeyArray | None
+
+
+class DrawingOnDevices(Drawing, Adjusting, total=False):
+    """What `generate` takes by keyword: besides, a cache of few bits, and several devices."""
+
+    cache_bits: Bits | None
+    mesh: Mesh | None
+    sharding: dict[str, str] | None
 
 
 @runtime_checkable
@@ -71,13 +95,26 @@ def log_probabilities(logits: Float[Array, "*batch vocab_size"]) -> Float[Array,
     return jax.nn.log_softmax(at_least_float32(logits))
 
 
-def check_finite(log_probs: Iterable[float]) -> None:
+def check_finite(log_probs: Sequence[float]) -> None:
     """Raise `ValueError` if a model returned NaN: what was chosen by it would not be a text of the model."""
     if any(map(math.isnan, log_probs)):
         raise ValueError(
             "The model gives NaN as the log-probability of a token; expected numbers. Its weights probably hold NaN, "
             "as after a training that diverged: load an earlier checkpoint, or train with a smaller learning rate."
         )
+    if math.inf in log_probs:  # which no token of any model has: `adjust` left none
+        raise ValueError(NOTHING_LEFT)
+
+
+def adjusted_by(adjust: Adjust | None, logits: Array, prompt: Array, written: Array) -> Array:
+    """Return the logits of one text after `adjust`; raise `TypeError` if that returns something else."""
+    if adjust is None:
+        return logits
+    found = adjust(logits, prompt, written)
+    if getattr(found, "shape", None) != logits.shape:
+        what = f"of shape {found.shape}" if hasattr(found, "shape") else f"a {type(found).__name__}"
+        raise TypeError(f"adjust returns {what}; expected logits of shape {logits.shape}, one for each token.")
+    return found.astype(logits.dtype)
 
 
 def stop_ids(stop_tokens, vocab_size: int, own: Sequence[int] = ()) -> Int[Array, " num_stop_tokens"]:
@@ -168,6 +205,11 @@ def start_of(config, prompts: list[list[int]], max_new_tokens: int, *, can_slide
     positions = [[-1] * gap + list(range(length - gap)) for gap in gaps]
     room = {"capacity": context_len, "sliding": True} if slides else {"capacity": length + max_new_tokens - 1}
     return Start(_int32(tokens), _int32(positions), room)
+
+
+def prompts_of(start: Start) -> Int[Array, "batch seq"]:
+    """Return the prompts as `adjust` reads them: -1 for padding."""
+    return jnp.where(start.positions < 0, -1, start.tokens)
 
 
 def _check_start(prompts: list[list[int]], start: int | None) -> None:

@@ -9,20 +9,25 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.sharding import Mesh
 from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray, UInt
 
+from plainformer.attention.few_bits import Bits
 from plainformer.attention.self_attention import at_least_float32
 from plainformer.checks import NonNegative, Number, Positive, checked
 from plainformer.generation.decoding import (
-    Drawing,
+    Adjust,
+    DrawingOnDevices,
     LanguageModel,
     Prompt,
     Prompts,
     Start,
+    adjusted_by,
     check_finite,
     check_model,
     check_tokenizer,
     log_probabilities,
+    prompts_of,
     read_prompts,
     start_of,
     stop_ids,
@@ -30,6 +35,7 @@ from plainformer.generation.decoding import (
 )
 from plainformer.tokens.tokenizer import Tokenizer
 from plainformer.tokens.tokens import next_token_pairs
+from plainformer.training.sharding import Layout
 
 FLOAT32_MAX = float(np.finfo(np.float32).max)
 Logits = Float[Array, " vocab_size"]
@@ -38,18 +44,24 @@ TopP = Annotated[float, Number(lambda p: 0 < p <= 1, "a probability above 0 and 
 
 @checked
 def next_token_probabilities(
-    logits: Logits, *, temperature: NonNegative = 1.0, top_k: Positive | None = None, top_p: TopP | None = None
+    logits: Logits,
+    *,
+    temperature: NonNegative = 1.0,
+    top_k: Positive | None = None,
+    top_p: TopP | None = None,
+    min_p: TopP | None = None,
 ) -> Float[Array, " vocab_size"]:
     r"""Turn logits into the distribution that the next token is drawn from.
 
-    Implements `eq-generation-temperature`, then `eq-generation-top-k` (Fan et al., 2018), then
-    `eq-generation-top-p` (Holtzman et al., 2020, section 3.1), each renormalised.
+    Implements `eq-generation-temperature`, then `eq-generation-top-k` (Fan et al., 2018), then `eq-generation-top-p`
+    (Holtzman et al., 2020, section 3.1), then `eq-serving-min-p` (Nguyen et al., 2024, section 3), each renormalised.
 
     Args:
         temperature: what logits are divided by. At 0 the most likely tokens share everything equally.
         top_k: how many of the most likely tokens stay; what ties with the last of them stays, too. `None` for all.
         top_p: as few of the most likely tokens stay as have this probability together, at least one, and what ties with
             the last. `None` for all.
+        min_p: every token stays that has at least this share of the probability of the likeliest. `None` for all.
 
     Example:
         Of three tokens, two may be drawn; at temperature 0, only the likeliest.
@@ -60,14 +72,15 @@ def next_token_probabilities(
         >>> print(pf.next_token_probabilities(logits, temperature=0))
         [0. 0. 1.]
     """
-    return jax.nn.softmax(adjusted(at_least_float32(logits), min(temperature, FLOAT32_MAX), top_k, top_p))
+    return jax.nn.softmax(adjusted(at_least_float32(logits), min(temperature, FLOAT32_MAX), top_k, top_p, min_p))
 
 
-def adjusted(logits: Logits, temperature, top_k: int | None, top_p) -> Logits:
+def adjusted(logits: Logits, temperature, top_k: int | None, top_p, min_p) -> Logits:
     """Return the logits of the distribution that is drawn from."""
     logits = at_temperature(logits, temperature)
     logits = logits if top_k is None else keep_top_k(logits, top_k)
-    return logits if top_p is None else keep_top_p(logits, top_p)
+    logits = logits if top_p is None else keep_top_p(logits, top_p)
+    return logits if min_p is None else keep_min_p(logits, min_p)
 
 
 class Choice(NamedTuple):
@@ -77,20 +90,24 @@ class Choice(NamedTuple):
     temperature: Float[Array, ""]
     top_k: int | None
     top_p: Float[Array, ""] | None
+    min_p: Float[Array, ""] | None
 
     def of(self, logits: Logits) -> Logits:
         """Return the logits of the distribution that a token is drawn from."""
-        return adjusted(logits, self.temperature, self.top_k, self.top_p)
+        return adjusted(logits, self.temperature, self.top_k, self.top_p, self.min_p)
 
 
-def choice_of(temperature: float, top_k: int | None, top_p: float | None, vocab_size: int) -> Choice:
+def choice_of(
+    temperature: float, top_k: int | None, top_p: float | None, min_p: float | None, vocab_size: int
+) -> Choice:
     """Return the choice that these arguments of `generate` make, as a part of a compiled program.
 
-    Temperature 0 and `top_k` make another program; other temperatures and `top_p` are mere numbers in it.
+    Temperature 0 and `top_k` make another program; other temperatures, `top_p` and `min_p` are mere numbers in it.
     """
     check_top_k(top_k or 1, vocab_size)
     dividing = jnp.asarray(min(temperature, FLOAT32_MAX), float)
-    return Choice(temperature == 0, dividing, top_k, None if top_p is None else jnp.asarray(top_p, float))
+    shares = (None if share is None else jnp.asarray(share, float) for share in (top_p, min_p))
+    return Choice(temperature == 0, dividing, top_k, *shares)
 
 
 def key_for(choice: Choice, key: PRNGKeyArray | None) -> PRNGKeyArray:
@@ -132,6 +149,12 @@ def keep_top_p(logits: Logits, top_p) -> Logits:
     return jnp.where(logits >= smallest, logits, -jnp.inf)
 
 
+def keep_min_p(logits: Logits, min_p) -> Logits:
+    """Put -inf in place of all logits whose probability is below the share `min_p` of the largest."""
+    share = jnp.asarray(min_p, logits.dtype)
+    return jnp.where(logits >= logits.max() + jnp.log(share), logits, -jnp.inf)
+
+
 @checked
 def sequence_log_probs(model: Callable, tokens) -> Float[Array, " seq_minus_1"]:
     r"""Return the log-probability that a model gives to each token of a text, after those before it.
@@ -164,7 +187,7 @@ def generate(
     max_new_tokens: int,
     *,
     stream: Literal[False] = False,
-    **options: Unpack[Drawing],
+    **options: Unpack[DrawingOnDevices],
 ) -> Continuation: ...
 
 
@@ -175,19 +198,29 @@ def generate(
     max_new_tokens: int,
     *,
     stream: Literal[False] = False,
-    **options: Unpack[Drawing],
+    **options: Unpack[DrawingOnDevices],
 ) -> list[Continuation]: ...
 
 
 @overload
 def generate(
-    model: LanguageModel, prompts: Prompt, max_new_tokens: int, *, stream: Literal[True], **options: Unpack[Drawing]
+    model: LanguageModel,
+    prompts: Prompt,
+    max_new_tokens: int,
+    *,
+    stream: Literal[True],
+    **options: Unpack[DrawingOnDevices],
 ) -> Iterator[int]: ...
 
 
 @overload
 def generate(
-    model: LanguageModel, prompts: Prompts, max_new_tokens: int, *, stream: Literal[True], **options: Unpack[Drawing]
+    model: LanguageModel,
+    prompts: Prompts,
+    max_new_tokens: int,
+    *,
+    stream: Literal[True],
+    **options: Unpack[DrawingOnDevices],
 ) -> Iterator[list[int | None]]: ...
 
 
@@ -200,16 +233,21 @@ def generate(
     temperature: NonNegative = 1.0,
     top_k: Positive | None = None,
     top_p: TopP | None = None,
+    min_p: TopP | None = None,
+    adjust: Adjust | None = None,
     stop_tokens: Sequence[int] = (),
     stream: bool = False,
     tokenizer: Tokenizer | None = None,
     key: PRNGKeyArray | None = None,
+    cache_bits: Bits | None = None,
+    mesh: Mesh | None = None,
+    sharding: dict[str, str] | None = None,
 ):
     r"""Continue each prompt, token after token, each drawn from `next_token_probabilities` and fed back.
 
     Implements `eq-generation-ancestral`. The keys and values of what was read are cached. Prompts are padded to a few
-    lengths, and compiled once for each of these, number of prompts, `max_new_tokens`, number of stop tokens, `top_k`
-    and choice of method.
+    lengths, and compiled once for each of these, number of prompts, `max_new_tokens`, number of stop tokens, `top_k`,
+    choice of method and function `adjust`.
 
     Args:
         model: a `Decoder`, or what has its methods `make_cache`, `extend` and `logits`.
@@ -217,9 +255,13 @@ def generate(
             a string where there is a `tokenizer`.
         max_new_tokens: how many to write at most. The last one is never read, so the longest prompt may have up to
             `context_len - max_new_tokens + 1`. Beyond that a window slides over the text, and the model sees the last
-            `context_len` tokens, if it can: with a scheme that `can_slide`, such as rotary positions or ALiBi.
-        temperature, top_k, top_p: as for `next_token_probabilities`; at temperature 0, greedy search: the most likely
-            token, the first of those that tie.
+            `context_len` tokens, if it can: with a scheme that `can_slide`, such as rotary positions or ALiBi. The
+            state of a `"delta"` block has no window: it keeps what it read before.
+        temperature, top_k, top_p, min_p: as for `next_token_probabilities`; at temperature 0, greedy search: the most
+            likely token, the first of those that tie.
+        adjust: a function that changes the logits of the next token before all else: of these logits, the ids of the
+            prompt, and those written so far, each -1 where there is nothing. What `allowed_texts` makes is one;
+            `penalise_repetition` and `penalise_counts` stand in another in one line.
         stop_tokens: ids after which a text ends.
         stream: whether to return an iterator that yields the ids as they come, the same as without: of a single prompt,
             one after the other, for `tokenizer.decode_stream`; of several, a list with an id of each, `None` for a text
@@ -227,6 +269,9 @@ def generate(
         tokenizer: the one that the model was trained with, a `Vocabulary` or a `BytePairEncoder`.
         key: random key, not needed at temperature 0. Each prompt has its own stream: neither what else is in the list
             nor the place in it changes what is drawn. Equal prompts differ by how many there were before.
+        cache_bits: in how many bits the cache keeps numbers, 8 or 4, as for `KeyValueCache`; `None` for as they are.
+        mesh, sharding: devices that share the work, and what is cut over which axis of them, as for `fit`. Prompts are
+            cut where their number divides, and stay whole on each device where it does not.
 
     Returns:
         A `Continuation`, or a list of them for a list of prompts. Its log-probabilities are those of the model itself,
@@ -246,14 +291,19 @@ def generate(
     check_model(model)
     check_tokenizer(tokenizer, model.config.vocab_size)
     texts, single = read_prompts(prompts, model.config.vocab_size, tokenizer)
-    start = start_of(model.config, texts, max_new_tokens, can_slide=getattr(model, "can_slide", False))
-    choice = choice_of(temperature, top_k, top_p, model.config.vocab_size)
+    can_slide = cache_bits is None and getattr(model, "can_slide", False)  # groups stay where they are
+    start = start_of(model.config, texts, max_new_tokens, can_slide=can_slide)
+    if cache_bits is not None:
+        start.room["bits"] = cache_bits
+    choice = choice_of(temperature, top_k, top_p, min_p, model.config.vocab_size)
     stop = stop_ids(stop_tokens, model.config.vocab_size)
-    draw = Draw(choice, stop, key_for(choice, key), numbers_of(texts))
+    draw = Draw(choice, stop, key_for(choice, key), numbers_of(texts), adjust)
+    layout = Layout(mesh, sharding, model)
+    model, start = layout.place(model), layout.place_batch(start, strict=False)
     if stream:
-        steps = _streamed(model, start, max_new_tokens, draw)
+        steps = _streamed(model, start, max_new_tokens, draw, layout)
         return (token for (token,) in steps) if single else steps
-    found = write(model, start, max_new_tokens, draw, tokenizer)
+    found = layout.run(write, model, start, max_new_tokens, draw, tokenizer)
     return found[0] if single else found
 
 
@@ -268,9 +318,12 @@ def write(model, start: Start, max_new_tokens: int, draw: "Draw", tokenizer) -> 
     return texts
 
 
-def numbers_of(prompts) -> UInt[Array, "batch 2"]:
-    """Two numbers that tell each prompt's random stream: one of its ids, and how many equal ones there were before."""
-    numbers, seen = [], Counter[int]()
+def numbers_of(prompts, seen: Counter[int] | None = None) -> UInt[Array, "batch 2"]:
+    """Two numbers that tell each prompt's random stream: one of its ids, and how many equal ones there were before.
+
+    Those before these prompts have been `seen`, which counts on.
+    """
+    numbers, seen = [], Counter[int]() if seen is None else seen
     for prompt in prompts:
         content = zlib.crc32(np.asarray(prompt, np.int32).tobytes())
         numbers.append((content, seen[content]))
@@ -284,59 +337,77 @@ def own_key(key: PRNGKeyArray, content, earlier) -> PRNGKeyArray:
 
 
 class Draw(NamedTuple):
-    """How tokens are chosen; where texts end; the key, and what tells prompts apart."""
+    """How tokens are chosen; where texts end; the key, what tells prompts apart, and what adjusts the logits."""
 
     choice: Choice
     stop: Int[Array, " num_stop_tokens"]
     key: PRNGKeyArray
     numbers: UInt[Array, "batch 2"]
+    adjust: Adjust | None = None
 
 
 class _Step(NamedTuple):
-    """After so many steps: what was written last, one of each per prompt, and the cache of what was read before."""
+    """After so many steps: what was written last, one of each per prompt; all that was written, -1 where nothing is
+    yet; and the cache of what was read before."""
 
     number: Int[Array, ""]
     tokens: Int[Array, " batch"]
     log_probs: Float[Array, " batch"]
     stopped: Bool[Array, " batch"]
+    written: Int[Array, "batch max_new_tokens"]
     cache: tuple
 
 
-def _first_step(model, start: Start, draw: Draw) -> _Step:
+def _first_step(model, start: Start, max_new_tokens: int, draw: Draw) -> _Step:
     """Read the prompts, and write the first token of each."""
-    cache = model.make_cache(**start.room, batch=(len(start.tokens),))
+    batch = len(start.tokens)
+    cache = model.make_cache(**start.room, batch=(batch,))
     x, cache = model.extend(start.tokens, cache, start.positions)
-    stopped = jnp.zeros(len(start.tokens), bool)
-    return _drawn(model.logits(x[:, -1:])[:, 0], jnp.asarray(0, jnp.int32), stopped, cache, draw)
+    none, written = jnp.zeros(batch, jnp.int32), jnp.full((batch, max_new_tokens), -1, jnp.int32)
+    step = _Step(jnp.asarray(0, jnp.int32), none, none.astype(float), none > 0, written, cache)
+    return _drawn(model.logits(x[:, -1:])[:, 0], start, step, draw)
 
 
 def _next_step(model, start: Start, step: _Step, draw: Draw) -> _Step:
     """Read what was written last, and write one token more."""
     x, cache = model.extend(step.tokens[:, None], step.cache, start.positions[:, -1:] + step.number)
-    return _drawn(model.logits(x)[:, 0], step.number, step.stopped, cache, draw)
+    return _drawn(model.logits(x)[:, 0], start, step._replace(cache=cache), draw)
 
 
-def _drawn(logits, number, stopped, cache, draw: Draw) -> _Step:
-    """Draw a token of each text from its logits, with its log-probability in the model's own distribution."""
+def _drawn(logits, start: Start, step: _Step, draw: Draw) -> _Step:
+    """Draw a token of each text from its logits."""
+    numbers = jnp.broadcast_to(step.number, step.stopped.shape)
+    tokens, log_probs = pick(draw, logits, numbers, (prompts_of(start), step.written))
+    written = jax.lax.dynamic_update_slice_in_dim(step.written, tokens[:, None], step.number, 1)
+    stopped = step.stopped | (tokens[:, None] == draw.stop).any(axis=1)
+    return _Step(step.number + 1, tokens, log_probs, stopped, written, step.cache)
 
-    def pick(logits, content, earlier):
+
+def pick(draw: Draw, logits: Float[Array, "batch vocab_size"], numbers: Int[Array, " batch"], texts=None):
+    """Return the token of each text that has so many already, with its log-probability in the model's distribution.
+
+    `texts` are the prompts and what was written, for what adjusts logits; `None` if nothing does. The log-probability
+    is +inf, which no token has, where no token is left.
+    """
+
+    def of_one(logits, number, text, content, earlier):
         logits = at_least_float32(logits)
+        left = logits if text is None else adjusted_by(draw.adjust, logits, *text)
         if draw.choice.greedy:
-            token = logits.argmax()
+            token = left.argmax()
         else:
             key = jax.random.fold_in(own_key(draw.key, content, earlier), number)
-            token = jax.random.categorical(key, draw.choice.of(logits))
-        return token.astype(jnp.int32), log_probabilities(logits)[token]
+            token = jax.random.categorical(key, draw.choice.of(left))
+        log_prob = log_probabilities(logits)[token]
+        return token.astype(jnp.int32), jnp.where(left.max() == -jnp.inf, jnp.inf, log_prob)
 
-    tokens, log_probs = jax.vmap(pick)(logits, *draw.numbers.T)
-    return _Step(number + 1, tokens, log_probs, stopped | (tokens[:, None] == draw.stop).any(axis=1), cache)
+    return jax.vmap(of_one)(logits, numbers, texts, *draw.numbers.T)
 
 
 @eqx.filter_jit
 def _generate(model, start: Start, max_new_tokens: int, draw: Draw):
-    step = _first_step(model, start, draw)
+    step = _first_step(model, start, max_new_tokens, draw)
     batch = len(step.tokens)
-    written = jnp.zeros((batch, max_new_tokens), jnp.int32).at[:, 0].set(step.tokens)
     log_probs = jnp.zeros((batch, max_new_tokens), step.log_probs.dtype).at[:, 0].set(step.log_probs)
 
     def going_on(state):
@@ -344,16 +415,15 @@ def _generate(model, start: Start, max_new_tokens: int, draw: Draw):
         return (step.number < max_new_tokens) & ~step.stopped.all()
 
     def write(state):
-        step, written, log_probs, lengths = state
+        step, log_probs, lengths = state
         lengths = jnp.where(step.stopped, lengths, step.number + 1)
         place, step = step.number, _next_step(model, start, step, draw)
-        written = jax.lax.dynamic_update_slice_in_dim(written, step.tokens[:, None], place, 1)
         log_probs = jax.lax.dynamic_update_slice_in_dim(log_probs, step.log_probs[:, None], place, 1)
-        return step, written, log_probs, lengths
+        return step, log_probs, lengths
 
-    state = step, written, log_probs, jnp.ones(batch, jnp.int32)
-    step, written, log_probs, lengths = jax.lax.while_loop(going_on, write, state)
-    return written, log_probs, lengths, step.stopped
+    state = step, log_probs, jnp.ones(batch, jnp.int32)
+    step, log_probs, lengths = jax.lax.while_loop(going_on, write, state)
+    return step.written, log_probs, lengths, step.stopped
 
 
 _first_step_compiled = eqx.filter_jit(_first_step)
@@ -365,12 +435,12 @@ def _next_step_compiled(given: tuple, step: _Step) -> _Step:
     return _next_step(model, start, step, draw)
 
 
-def _streamed(model, start: Start, max_new_tokens: int, draw: Draw) -> Iterator[list[int | None]]:
+def _streamed(model, start: Start, max_new_tokens: int, draw: Draw, layout: Layout) -> Iterator[list[int | None]]:
     """What `generate` yields: the same steps, each compiled, one after the other."""
-    step = _first_step_compiled(model, start, draw)
+    step = layout.run(_first_step_compiled, model, start, max_new_tokens, draw)
     ended = np.zeros(len(start.tokens), bool)
     for number in range(max_new_tokens):
-        step = step if number == 0 else _next_step_compiled((model, start, draw), step)
+        step = step if number == 0 else layout.run(_next_step_compiled, (model, start, draw), step)
         check_finite(np.asarray(step.log_probs)[~ended].tolist())
         yield [None if over else token for token, over in zip(step.tokens.tolist(), ended, strict=True)]
         ended = np.array(step.stopped)  # a copy: the next step takes the place of this one

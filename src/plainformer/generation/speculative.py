@@ -111,6 +111,7 @@ def speculative_generate(
     temperature: NonNegative = 1.0,
     top_k: Positive | None = None,
     top_p: TopP | None = None,
+    min_p: TopP | None = None,
     stop_tokens: Sequence[int] = (),
     tokenizer: Tokenizer | None = None,
     key: PRNGKeyArray | None = None,
@@ -139,7 +140,7 @@ def speculative_generate(
     _check_pair(model, draft, max(map(len, texts)), max_new_tokens, num_drafted)
     shorter = min(model.config, draft.config, key=lambda config: config.context_len)
     starts = [start_of(shorter, [text], max_new_tokens) for text in texts]
-    choice = choice_of(temperature, top_k, top_p, model.config.vocab_size)
+    choice = choice_of(temperature, top_k, top_p, min_p, model.config.vocab_size)
     stop, key = stop_ids(stop_tokens, model.config.vocab_size), key_for(choice, key)
     found = []
     for start, numbers in zip(starts, numbers_of(texts), strict=True):
@@ -208,6 +209,8 @@ def _speculate(model, draft, start: Start, max_new_tokens, num_drafted, choice: 
 
     def read_prompt(model):
         cache = model.make_cache(num_read + most, batch=(1,))
+        if not all(hasattr(part, "length") for part in cache):
+            raise ValueError("A model here keeps a state, which cannot forget a token; expected a cache of keys only.")
         return _read(model, start.tokens[0, :-1], cache, start.positions[0, :-1])[1]
 
     def one_round(state: _Written) -> _Written:

@@ -12,7 +12,17 @@ from plainformer.data.lists import check_list, check_token_ids
 from plainformer.data.named_batches import TranslationBatch, check_kind
 from plainformer.data.padding import pad_texts
 from plainformer.generation.beam import Hypothesis, check_length_power, search
-from plainformer.generation.decoding import Drawing, Prompt, Prompts, check_tokenizer, read_prompts, start_of, stop_ids
+from plainformer.generation.decoding import (
+    Adjust,
+    Adjusting,
+    Drawing,
+    Prompt,
+    Prompts,
+    check_tokenizer,
+    read_prompts,
+    start_of,
+    stop_ids,
+)
 from plainformer.generation.sampling import Continuation, Draw, TopP, choice_of, key_for, numbers_of, write
 from plainformer.models.seq2seq import Seq2Seq, Seq2SeqConfig, conditioned
 from plainformer.tokens.tokenizer import Tokenizer
@@ -78,7 +88,7 @@ def translation_loss(
     return cross_entropy(logits, batch.targets, batch.is_target, label_smoothing=label_smoothing)
 
 
-class Translating(Drawing, total=False):
+class Translating(Drawing, Adjusting, total=False):
     """What `translate` takes by keyword, for type checkers."""
 
     beam_width: int | None
@@ -107,6 +117,8 @@ def translate(
     temperature: NonNegative = 0.0,
     top_k: Positive | None = None,
     top_p: TopP | None = None,
+    min_p: TopP | None = None,
+    adjust: Adjust | None = None,
     beam_width: Positive | None = None,
     length_power: NonNegative = 1.0,
     stop_tokens: Sequence[int] = (),
@@ -119,7 +131,8 @@ def translate(
     Args:
         sources: a single one, or a list of them, as the prompts of `generate`.
         max_new_tokens: how many tokens to write at most, with the stop token; `None` for as many as the model can read.
-        temperature, top_k, top_p: to draw, as for `generate`; the likeliest token without.
+        temperature, top_k, top_p, min_p: to draw, as for `generate`; the likeliest token without.
+        adjust: as for `generate`, and for `beam_search` with a beam.
         beam_width, length_power: to search with a beam of this width, as for `beam_search`; `None` for no search.
         stop_tokens: ids after which a target ends, beside the model's own stop token.
         batch_size: how many sources at a time.
@@ -138,14 +151,14 @@ def translate(
         >>> pf.translate(model, "17 July 1987", tokenizer=tokenizer).text
         '1987-07-17'
     """
-    if beam_width is not None and (temperature or top_k or top_p or key is not None):
+    if beam_width is not None and (temperature or top_k or top_p or min_p or key is not None):
         raise TypeError(
-            "temperature, top_k, top_p and key are for drawing, and beam_width for searching: expected one."
+            "temperature, top_k, top_p, min_p and key are for drawing, and beam_width for searching: expected one."
         )
     if beam_width is None and length_power != 1:
         raise TypeError(f"length_power is {length_power}, which is for searching; expected a beam_width beside it.")
-    if beam_width is None and not temperature and (top_k or top_p):
-        raise TypeError("top_k and top_p are for drawing; expected a temperature beside them, such as 1.0.")
+    if beam_width is None and not temperature and (top_k or top_p or min_p):
+        raise TypeError("top_k, top_p and min_p are for drawing; expected a temperature beside them, such as 1.0.")
     config = model.config
     texts, source, is_source, single = _read_sources(config, sources, tokenizer)
     max_new_tokens = config.context_len if max_new_tokens is None else max_new_tokens
@@ -153,8 +166,8 @@ def translate(
     check_length_power(length_power, max_new_tokens)
     size, stop = min(batch_size, len(texts)), stop_ids(stop_tokens, config.vocab_size, own=[config.stop_token])
     start = start_of(config, [[config.start_token]] * size, max_new_tokens)
-    choice, numbers = choice_of(temperature, top_k, top_p, config.vocab_size), numbers_of(texts)
-    draw = Draw(choice, stop, key_for(choice, key), numbers[:size])
+    choice, numbers = choice_of(temperature, top_k, top_p, min_p, config.vocab_size), numbers_of(texts)
+    draw = Draw(choice, stop, key_for(choice, key), numbers[:size], adjust)
     found: list[Continuation | Hypothesis] = []
     for first in range(0, len(texts), size):
         rows = jnp.minimum(jnp.arange(first, first + size), len(texts) - 1)  # the last batch as large as the others
@@ -162,7 +175,7 @@ def translate(
         if beam_width is None:
             found += write(reading, start, max_new_tokens, draw._replace(numbers=numbers[rows]), tokenizer)
         else:
-            beams = search(reading, start, max_new_tokens, beam_width, length_power, stop, tokenizer)
+            beams = search(reading, start, max_new_tokens, beam_width, length_power, stop, tokenizer, adjust)
             found += [best for best, *_ in beams]
     return found[0] if single else found[: len(texts)]
 

@@ -7,13 +7,15 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Integer, PRNGKeyArray
 
-from plainformer.attention.cache import KeyValueCache, ready_to_extend
+from plainformer.attention.cache import ready_to_extend
+from plainformer.attention.delta import CachePart
+from plainformer.attention.few_bits import Bits
 from plainformer.attention.mask import Mask
 from plainformer.blocks.layers import Norm
 from plainformer.checks import Positive, check_fields, check_length, checked, says_where
 from plainformer.models.config import StackConfig, make_norm, make_scheme
 from plainformer.models.depth import Stack
-from plainformer.positions.positions import add_positions
+from plainformer.positions.positions import add_positions, places_in
 from plainformer.seeing import look, named
 from plainformer.tokens.tokens import Linear, TokenEmbedding, linear
 
@@ -52,6 +54,11 @@ class DecoderConfig:
         check_fields(self)
         if self.output_bias and self.tied_embedding:
             raise ValueError("output_bias is for an output with a matrix of its own; expected tied_embedding=False.")
+        if self.stack.pattern is not None and (self.stack.window or 0) > self.context_len:
+            raise ValueError(
+                f"window is {self.stack.window}; expected at most context_len={self.context_len}, for with a wider one "
+                "all blocks of the pattern are full."
+            )
 
 
 class Decoder(eqx.Module):
@@ -92,18 +99,27 @@ class Decoder(eqx.Module):
 
     @checked
     def __call__(
-        self, tokens: Integer[Array, "*batch seq"], *, key: PRNGKeyArray | None = None
+        self,
+        tokens: Integer[Array, "*batch seq"],
+        documents: Integer[Array, "*batch seq"] | None = None,
+        *,
+        key: PRNGKeyArray | None = None,
     ) -> Float[Array, "*batch seq vocab_size"]:
         """Return, at every token of a text, logits for the token that comes next.
 
-        Row n depends on tokens 0 to n alone. With a random `key`, as in training, dropout is on. Raises `ValueError` if
-        a text is empty or longer than `context_len`, or an id is out of range.
+        Row n depends on tokens 0 to n alone. With a random `key`, as in training, dropout is on. A text may be several
+        `documents`, one after the other, each with a number of its own, as `pack` makes them: a token then sees its own
+        document alone, and positions begin anew with each. Raises `ValueError` if a text is empty or longer than
+        `context_len`, or an id is out of range.
         """
-        return self.logits(self._read(tokens, key=key))
+        return self.logits(self._read(tokens, documents, key=key))
 
-    def _read(self, tokens, *, key=None) -> Float[Array, "*batch seq d_model"]:
+    def _read(self, tokens, documents=None, *, key=None) -> Float[Array, "*batch seq d_model"]:
         """The rows that the last block returns."""
-        return named("stack", self.stack)(self._embed(tokens), Mask(causal=True), key=key)
+        if documents is None:
+            return named("stack", self.stack)(self._embed(tokens), Mask(causal=True), key=key)
+        x = self._embed(tokens, places_in(documents))
+        return named("stack", self.stack)(x, Mask.of_documents(documents), key=key)
 
     @checked
     def residual_stream(
@@ -129,23 +145,30 @@ class Decoder(eqx.Module):
         return self.stack.scheme.can_slide
 
     def make_cache(
-        self, capacity: int | None = None, *, batch: tuple[int, ...] = (), sliding: bool = False
-    ) -> tuple[KeyValueCache, ...]:
+        self,
+        capacity: int | None = None,
+        *,
+        batch: tuple[int, ...] = (),
+        sliding: bool = False,
+        bits: Bits | None = None,
+        group: int | None = None,
+    ) -> tuple[CachePart, ...]:
         """Make an empty cache for `capacity` tokens of each text, one part per block; `None` for `context_len`.
 
         More than `context_len` is of use for padding only, which takes slots: learned positions end at `context_len`,
-        and no scheme has been trained beyond it. With `sliding` the last `capacity` tokens are kept.
+        and no scheme has been trained beyond it. With `sliding` the last `capacity` tokens are kept. With `bits`, 8 or
+        4, numbers are kept in so few, by groups of a size that `KeyValueCache` explains.
         """
         capacity = self.config.context_len if capacity is None else capacity
-        return self.stack.make_cache(capacity, batch=batch, sliding=sliding)
+        return self.stack.make_cache(capacity, batch=batch, sliding=sliding, bits=bits, group=group)
 
     @checked
     def extend(
         self,
         tokens: Integer[Array, "*batch seq"],
-        cache: tuple[KeyValueCache, ...],
+        cache: tuple[CachePart, ...],
         positions: Integer[Array, "*batch seq"] | None = None,
-    ) -> tuple[Float[Array, "*batch seq d_model"], tuple[KeyValueCache, ...]]:
+    ) -> tuple[Float[Array, "*batch seq d_model"], tuple[CachePart, ...]]:
         """Read further tokens of a text of which the cache holds the beginning, be it the whole prompt or one token.
 
         `positions` say where they stand in the text, -1 for padding; `None` counts on from the last position that the

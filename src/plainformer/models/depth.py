@@ -1,16 +1,19 @@
 """A stack of blocks, what enters it and what leaves it: the part that all models share (chapters 05 to 11)."""
 
+import itertools
 from collections.abc import Sequence
 
 import equinox as eqx
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Integer, PRNGKeyArray
 
+from plainformer.attention.delta import CachePart
 from plainformer.attention.kernels import KeyValueCache
 from plainformer.attention.mask import Mask
 from plainformer.blocks.blocks import Block, CrossBlock, ParallelBlock
+from plainformer.blocks.experts import Experts
 from plainformer.blocks.layers import Norm, dropout, split_key
-from plainformer.models.config import StackConfig, make_block, make_norm
+from plainformer.models.config import BlockKind, StackConfig, make_block, make_norm, of_layer
 from plainformer.positions.positions import PositionScheme
 from plainformer.positions.window import Window
 from plainformer.seeing import named, see
@@ -37,6 +40,7 @@ class Stack(eqx.Module):
     final_norm: Norm | None
     dropout_rate: float = eqx.field(static=True)
     window: int | None = eqx.field(static=True)
+    kinds: tuple[BlockKind, ...] = eqx.field(static=True)
 
     def __init__(
         self,
@@ -47,15 +51,21 @@ class Stack(eqx.Module):
         cross_attention: bool = False,
         small_start: bool = False,
     ):
-        self.scheme, self.dropout_rate, self.window = scheme, config.dropout_rate, config.window
-        blocks = [make_block(config, cross_attention=cross_attention, key=key) for key in keys]
+        self.scheme, self.dropout_rate = scheme, config.dropout_rate
+        self.window, self.kinds = config.window, config.kinds
+        blocks = [
+            make_block(of_layer(config, layer), kind=kind, cross_attention=cross_attention, key=key)
+            for layer, (kind, key) in enumerate(zip(self.kinds, keys, strict=True))
+        ]
         self.blocks = tuple(_started_small(block, len(blocks)) if small_start else block for block in blocks)
-        self.final_norm = make_norm(config) if config.norm_placement == "pre" else None
+        self.final_norm = None if config.norm_placement == "post" else make_norm(config)
 
     @property
-    def scheme_of_blocks(self) -> PositionScheme:
-        """The position scheme, which with a `window` hides what is too far away."""
-        return self.scheme if self.window is None else Window(self.scheme, self.window)
+    def schemes(self) -> list[PositionScheme]:
+        """The position scheme of each block; that of a block with a `window` hides what is too far away."""
+        near = self.scheme if self.window is None else Window(self.scheme, self.window)
+        kinds = itertools.cycle(self.kinds)  # somebody may have put further blocks in
+        return [near if kind == "window" else self.scheme for kind, _ in zip(kinds, self.blocks, strict=False)]
 
     def __call__(
         self,
@@ -68,8 +78,8 @@ class Stack(eqx.Module):
         """Return what leaves the last block, before the norm at the end; arguments as for `Block`."""
         first_key, *keys = split_key(key, 1 + len(self.blocks))
         x = see("input", dropout(x, self.dropout_rate, key=first_key))
-        for name, block, key in zip(self._names, self.blocks, keys, strict=True):
-            x = named(name, block)(x, mask, scheme=self.scheme_of_blocks, key=key, **reading)
+        for name, block, scheme, key in zip(self._names, self.blocks, self.schemes, keys, strict=True):
+            x = named(name, block)(x, mask, scheme=scheme, key=key, **reading)
         return x
 
     @property
@@ -94,24 +104,24 @@ class Stack(eqx.Module):
     def extend(
         self,
         x: Float[Array, "*batch seq d_model"],
-        caches: Sequence[KeyValueCache],
+        caches: Sequence[CachePart],
         positions: Integer[Array, "*batch seq"],
         contexts: Sequence[KeyValueCache] | None = None,
-    ) -> tuple[Float[Array, "*batch seq d_model"], tuple[KeyValueCache, ...]]:
+    ) -> tuple[Float[Array, "*batch seq d_model"], tuple[CachePart, ...]]:
         """Send further tokens through the blocks; `caches` and `contexts` have one part per block.
 
         Returns the last block's rows, before the norm at the end, and the longer caches.
         """
         x, longer = see("input", x), []
-        parts = zip(self._names, self.blocks, caches, contexts or len(self.blocks) * (None,), strict=True)
-        for name, block, cache, context in parts:
-            extend = named(name, block.extend)
-            x, cache = extend(x, cache, positions, context=context, scheme=self.scheme_of_blocks)
+        read = contexts or len(self.blocks) * (None,)
+        parts = zip(self._names, self.blocks, self.schemes, caches, read, strict=True)
+        for name, block, scheme, cache, context in parts:
+            x, cache = named(name, block.extend)(x, cache, positions, context=context, scheme=scheme)
             x = see(f"{name}.output", x)
             longer.append(cache)
         return x, tuple(longer)
 
-    def make_cache(self, capacity: int, **options) -> tuple[KeyValueCache, ...]:
+    def make_cache(self, capacity: int, **options) -> tuple[CachePart, ...]:
         """Make an empty cache with room for `capacity` tokens, one part per block; options as of `KeyValueCache`."""
         return tuple(block.attention.make_cache(capacity, **options) for block in self.blocks)
 
@@ -121,7 +131,10 @@ def _started_small(block, num_layers: int):
 
     def last_matrices(block):
         attentions = [block.attention, *([block.cross_attention] if isinstance(block, CrossBlock) else [])]
-        return [each.output.weight for each in attentions] + [block.feed_forward.down.weight]
+        network = block.feed_forward
+        networks = [network.networks, network.shared] if isinstance(network, Experts) else [network]
+        outputs = [each.output.weight for each in attentions]
+        return outputs + [each.down.weight for each in networks if each is not None]
 
-    matrices = last_matrices(block)
-    return eqx.tree_at(last_matrices, block, [matrix / (len(matrices) * num_layers) ** 0.5 for matrix in matrices])
+    num_sublayers = (2 + isinstance(block, CrossBlock)) * num_layers
+    return eqx.tree_at(last_matrices, block, [matrix / num_sublayers**0.5 for matrix in last_matrices(block)])

@@ -32,6 +32,8 @@ class EncoderConfig:
         num_segments: the number of segments, such as question and answer; 0 for none.
         use_class_token: whether a learned row is put in front of every text, to gather what the whole of it says.
         embedding_norm: whether what enters the first block is normalised, as in BERT.
+        embedding_width: the width of the tables of tokens, segments and learned positions, whose sum then goes through
+            a linear map to `d_model`, as in ALBERT; `None` for `d_model`, and no map.
     """
 
     context_len: Positive
@@ -41,6 +43,7 @@ class EncoderConfig:
     num_segments: Natural = 0
     use_class_token: bool = False
     embedding_norm: bool = False
+    embedding_width: Positive | None = None
 
     def __post_init__(self):
         if (self.vocab_size is None) == (self.d_in is None):
@@ -49,6 +52,17 @@ class EncoderConfig:
                 "d_in for tokens that are rows of numbers."
             )
         check_fields(self)
+        if self.embedding_width is not None and (self.d_in is not None or self.use_class_token):
+            raise ValueError(
+                f"embedding_width={self.embedding_width} is the width of a table of tokens; expected vocab_size rather "
+                "than d_in, and no class token, which is not in the table."
+            )
+
+    @property
+    def entry(self) -> StackConfig:
+        """The stack as the tables, the learned positions and the first norm see it, which may be narrower."""
+        width = self.embedding_width
+        return self.stack if width is None else dataclasses.replace(self.stack, d_model=width, num_heads=1)
 
 
 class AbstractEncoder(eqx.Module):
@@ -105,6 +119,8 @@ class AbstractEncoder(eqx.Module):
     def _with_marks(self, x, segments) -> Float[Array, "*batch rows d_model"]:
         """Embedded tokens with their segments, and the class token in front of them."""
         check_length("A text", x.shape[-2], self.config.context_len, "context_len")
+        if segments is None and self.config.num_segments == 1:
+            segments = jnp.zeros(x.shape[:-1], int)
         if (segments is None) != (self.segment_embedding is None):
             num = self.config.num_segments
             raise ValueError(
@@ -132,7 +148,10 @@ class AbstractEncoder(eqx.Module):
 class Encoder(AbstractEncoder):
     r"""An encoder: it turns a text into one vector per token, each of which knows of the whole text.
 
-    Implements `eq-encoder-model`; Vaswani et al. (2017), section 3.1; Devlin et al. (2019), section 3.
+    Implements `eq-encoder-model` and, with an `embedding_width`, `eq-pretrained-narrow`; Vaswani et al. (2017), section
+    3.1; Devlin et al. (2019), section 3.
+
+    `embedding_map` is the linear map of narrower tables to `d_model` in Lan et al. (2020), section 3.1, or `None`.
 
     Differs from the papers:
         With sinusoidal positions, vectors of the vocabulary are multiplied by the root of `d_model`, as in `Decoder`; a
@@ -151,6 +170,7 @@ class Encoder(AbstractEncoder):
     class_token: Float[Array, " d_model"] | None
     segment_embedding: TokenEmbedding | None
     embedding_norm: Norm | None
+    embedding_map: Linear | None
     stack: Stack
     config: EncoderConfig = eqx.field(static=True)
 
@@ -163,7 +183,11 @@ class Encoder(AbstractEncoder):
             )
         embedding_key, *keys = _keys_of(config, key)
         self.config = config
-        self.embedding = TokenEmbedding(config.vocab_size, config.stack.d_model, key=embedding_key)
+        self.embedding = TokenEmbedding(config.vocab_size, config.entry.d_model, key=embedding_key)
+        self.embedding_map = None
+        if config.embedding_width is not None:
+            sizes = config.embedding_width, config.stack.d_model
+            self.embedding_map = Linear(*sizes, use_bias=config.stack.use_bias, key=jax.random.fold_in(key, 0))
         self.class_token, self.segment_embedding, self.embedding_norm, self.stack = _make_parts(config, None, keys)
 
     @checked
@@ -175,7 +199,8 @@ class Encoder(AbstractEncoder):
     ) -> Float[Array, "*batch rows d_model"]:
         """Return the rows that enter the first block, a class token in front if there is one."""
         x = add_positions(self._with_marks(self.embedding(inputs), segments), self.stack.scheme)
-        return x if self.embedding_norm is None else self.embedding_norm(x)
+        x = x if self.embedding_norm is None else self.embedding_norm(x)
+        return x if self.embedding_map is None else self.embedding_map(x)
 
 
 class RowEncoder(AbstractEncoder):
@@ -241,9 +266,9 @@ def _keys_of(config: EncoderConfig, key: PRNGKeyArray):
 def _make_parts(config: EncoderConfig, grid: tuple[int, int] | None, keys):
     """The class token, the table of segments, the norm of what enters, and the stack."""
     class_key, segment_key, scheme_key, *block_keys = keys
-    sizes, has_class_token, num_segments = config.stack, config.use_class_token, config.num_segments
+    sizes, has_class_token, num_segments = config.entry, config.use_class_token, config.num_segments
     class_token = 0.02 * normal(class_key, (sizes.d_model,)) if has_class_token else None
     segment_embedding = TokenEmbedding(num_segments, sizes.d_model, key=segment_key) if num_segments else None
     norm, max_len = make_norm(sizes) if config.embedding_norm else None, config.context_len + has_class_token
     scheme = make_scheme(sizes, max_len, causal=False, grid=grid, class_token=has_class_token, key=scheme_key)
-    return class_token, segment_embedding, norm, Stack(sizes, scheme, keys=block_keys)
+    return class_token, segment_embedding, norm, Stack(config.stack, scheme, keys=block_keys)

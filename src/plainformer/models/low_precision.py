@@ -5,7 +5,7 @@ from typing import Literal
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float
+from jaxtyping import Array, Float, Num
 
 from plainformer.checks import checked
 from plainformer.models.decoder import Decoder
@@ -25,7 +25,7 @@ class SmallLinear(eqx.Module):
         stored_in: how its weights are kept: `"bfloat16"` for two bytes a number, `"int8"` for one.
     """
 
-    stored: Array
+    stored: Num[Array, "d_out d_in"]
     step: Float[Array, " d_out"] | None
     bias: Float[Array, " d_out"] | None
 
@@ -55,7 +55,8 @@ def in_few_bytes(model: Decoder, stored_in: StoredIn) -> Decoder:
     r"""Return a decoder that writes with weights of two bytes or of one.
 
     Every `Linear` becomes a `SmallLinear`. The table of the embedding is looked up as it is; if it makes the logits,
-    too, the output gets a small copy of its own. Norms and positions, a few numbers, stay.
+    too, the output gets a small copy of its own. Norms and positions, a few numbers, stay; and experts do, whose
+    matrices are not used alone.
 
     Example:
         A quarter of the bytes in the blocks' matrices.
@@ -70,7 +71,7 @@ def in_few_bytes(model: Decoder, stored_in: StoredIn) -> Decoder:
         output = eqx.tree_at(lambda layer: layer.weight, _shape_of_output(model), model.embedding.weight.T)
         model = eqx.tree_at(lambda model: model.output, model, output, is_leaf=lambda leaf: leaf is None)
     return jax.tree.map(
-        lambda layer: SmallLinear(layer, stored_in) if isinstance(layer, Linear) else layer,
+        lambda layer: SmallLinear(layer, stored_in) if isinstance(layer, Linear) and layer.weight.ndim == 2 else layer,
         model,
         is_leaf=lambda part: isinstance(part, Linear),
     )

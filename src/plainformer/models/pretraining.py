@@ -121,8 +121,8 @@ class MaskedLanguageModel(EncoderHead):
         self.config, sizes = config, config.stack
         encoder_key, head_key = jax.random.split(key)
         self.encoder = Encoder(config, key=encoder_key)
-        self.head = Linear(sizes.d_model, sizes.d_model, use_bias=sizes.use_bias, key=head_key)
-        self.head_norm = make_norm(sizes)
+        self.head = Linear(sizes.d_model, config.entry.d_model, use_bias=sizes.use_bias, key=head_key)
+        self.head_norm = make_norm(config.entry)
         self.output_bias = jnp.zeros(config.vocab_size) if sizes.use_bias else None
 
     def __call__(

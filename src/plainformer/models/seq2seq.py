@@ -8,6 +8,8 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Integer, PRNGKeyArray
 
 from plainformer.attention.cache import KeyValueCache, ready_to_extend
+from plainformer.attention.delta import CachePart
+from plainformer.attention.few_bits import Bits
 from plainformer.attention.mask import Mask
 from plainformer.blocks.blocks import CrossBlock
 from plainformer.blocks.layers import split_key
@@ -33,6 +35,7 @@ class Seq2SeqConfig:
             embeddings for both.
         encoder, decoder: sizes and kinds of the blocks of both halves, of one `d_model`.
         tied_embedding: whether the output uses the target's table, transposed, rather than a matrix of its own.
+        output_bias: whether the output adds a bias to the logits.
     """
 
     vocab_size: Positive
@@ -44,9 +47,12 @@ class Seq2SeqConfig:
     encoder: StackConfig = StackConfig(num_layers=2)
     decoder: StackConfig = StackConfig(num_layers=2)
     tied_embedding: bool = True
+    output_bias: bool = False
 
     def __post_init__(self):
         check_fields(self)
+        if self.output_bias and self.tied_embedding:
+            raise ValueError("output_bias is for an output with a matrix of its own; expected tied_embedding=False.")
         for name, token in {"start_token": self.start_token, "stop_token": self.stop_token}.items():
             refuse(token, token >= self.vocab_size, name, f"0 to {self.vocab_size - 1}, an id of the vocabulary.")
         if self.encoder.d_model != self.decoder.d_model:
@@ -101,7 +107,7 @@ class Seq2Seq(eqx.Module):
         self.stack = Stack(sizes, scheme, keys=block_keys, cross_attention=True, small_start=True)
         self.output = None
         if not config.tied_embedding:
-            self.output = Linear(sizes.d_model, config.vocab_size, use_bias=False, key=output_key)
+            self.output = Linear(sizes.d_model, config.vocab_size, use_bias=config.output_bias, key=output_key)
 
     @checked
     def __call__(
@@ -223,13 +229,21 @@ class ConditionedSeq2Seq(eqx.Module):
         """The model's configuration."""
         return self.model.config
 
-    def make_cache(self, capacity: int | None = None, *, batch: tuple[int, ...] = ()) -> tuple[KeyValueCache, ...]:
+    def make_cache(
+        self,
+        capacity: int | None = None,
+        *,
+        batch: tuple[int, ...] = (),
+        bits: Bits | None = None,
+        group: int | None = None,
+    ) -> tuple[CachePart, ...]:
         """Make an empty cache for `capacity` tokens of each target, a part per block; `None` for `context_len`.
 
         There must be as many texts as sources; with one source, any number: it is the source of all.
         """
         self._contexts_of(batch)
-        return self.model.stack.make_cache(self.config.context_len if capacity is None else capacity, batch=batch)
+        capacity = self.config.context_len if capacity is None else capacity
+        return self.model.stack.make_cache(capacity, batch=batch, bits=bits, group=group)
 
     def _contexts_of(self, batch: tuple[int, ...]) -> tuple[KeyValueCache, ...]:
         """What cross-attention reads for texts of these axes."""
@@ -247,7 +261,7 @@ class ConditionedSeq2Seq(eqx.Module):
     def extend(
         self,
         tokens: Integer[Array, "*batch seq"],
-        cache: tuple[KeyValueCache, ...],
+        cache: tuple[CachePart, ...],
         positions: Integer[Array, "*batch seq"] | None = None,
     ) -> tuple[Float[Array, "*batch seq d_model"], tuple[KeyValueCache, ...]]:
         """Read further tokens of targets of which the cache holds the beginnings, as `Decoder.extend` does."""

@@ -35,8 +35,9 @@ def patch_kernel(
         The kernel, in `lax`'s words `"HWIO"`; the bias stays as it is.
     """
     height, width = two_sides("patch_size", patch_size)
-    hint = f"A patch of {height} x {width} pixels with {channels} channels has {height * width * channels} features."
-    check_axes("embedding.weight", embedding.weight, hint, d_in=height * width * channels, d_out=None)
+    d_in = height * width * channels
+    hint = f"A patch of {height} x {width} pixels, {channels} deep, has {d_in} features."
+    check_axes("embedding.weight", embedding.weight, hint, d_in=d_in, d_out=None)
     return embedding.weight.reshape(height, width, channels, -1)
 
 

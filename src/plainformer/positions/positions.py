@@ -155,6 +155,13 @@ def positions_of(x: Float[Array, "*batch seq d"], positions) -> Integer[Array, "
     return jnp.arange(x.shape[-2]) if positions is None else positions.astype(int)
 
 
+def places_in(documents: Integer[Array, "*batch seq"]) -> Integer[Array, "*batch seq"]:
+    """Return the position of each token, counted from 0 in every run of tokens of one document."""
+    places = jnp.arange(documents.shape[-1])
+    begins = jnp.diff(documents, axis=-1, prepend=documents[..., :1]) != 0
+    return places - jax.lax.cummax(jnp.where(begins, places, 0), axis=documents.ndim - 1)
+
+
 def offsets(
     q_positions: Integer[Array, "*batch q_seq"], kv_positions: Integer[Array, "*batch kv_seq"]
 ) -> Integer[Array, "*batch q_seq kv_seq"]:
@@ -190,7 +197,7 @@ class LearnedPositions(PositionScheme):
     ) -> Float[Array, "*batch seq d_model"]:
         """Add to each row of `x` the vector of its position; raise `ValueError` for one outside the table."""
         max_len, seq = len(self.table), x.shape[-2]
-        expected = f"0 to {max_len - 1}. The table has a vector for these only; make it longer for more."
+        expected = f"0 to {max_len - 1}. The table has a vector for these; make it longer."
         if positions is None:
             refuse(np.arange(seq), np.arange(seq) >= max_len, "positions", expected)
             return x + self.table[:seq].astype(x.dtype)

@@ -1,5 +1,6 @@
 """Positions as the hands of clocks: sinusoidal codes, and the rotation that moves them on (chapter 06)."""
 
+from collections.abc import Callable
 from typing import Annotated
 
 import equinox as eqx
@@ -104,8 +105,14 @@ def check_multiple(config, multiple: int) -> None:
         )
 
 
-def clock_angles(positions: Integer[Array, "*batch seq"], width: int, base: float) -> Float[Array, "*batch seq pairs"]:
-    """Return the angle of each pair of columns at each position, in radians: the position times base^(-2i / width)."""
+def clock_angles(
+    positions: Integer[Array, "*batch seq"], width: int, base: float, slow_down: Callable | None = None
+) -> Float[Array, "*batch seq pairs"]:
+    """Return the angle of each pair of columns at each position, in radians: the position times base^(-2i / width).
+
+    `slow_down` changes these speeds.
+    """
     exponents = np.arange(0, width, 2) / width  # in double precision, once, outside the traced code
-    frequencies = jnp.asarray(base**-exponents, float)
+    speeds = base**-exponents
+    frequencies = jnp.asarray(speeds if slow_down is None else slow_down(speeds), float)
     return positions.astype(int).astype(float)[..., None] * frequencies

@@ -5,6 +5,7 @@ from typing import Protocol, runtime_checkable
 
 from plainformer.data.files import object_from_json, parse_json, spell_keys
 from plainformer.tokens.bpe import OTHERS_HINT, BytePairEncoder
+from plainformer.tokens.hugging_face import HuggingFaceTokenizer
 from plainformer.tokens.vocabulary import Vocabulary
 
 
@@ -32,13 +33,15 @@ class Tokenizer(Protocol):
         """Write this JSON to a file."""
 
 
-def tokenizer_from_json(text: str) -> Vocabulary | BytePairEncoder:
-    """Read back what `to_json` of either wrote; `ValueError` says what is wrong with any other text."""
+def tokenizer_from_json(text: str) -> Vocabulary | BytePairEncoder | HuggingFaceTokenizer:
+    """Read back what `to_json` of one of them wrote; `ValueError` says what is wrong with any other text."""
     name = "the tokenizer"
     content = parse_json(text, name)
     if {"tokens", "separator"} <= content.keys():
         return object_from_json(Vocabulary, content, name)
     if {"vocabulary", "merges"} <= content.keys():
         return object_from_json(BytePairEncoder, content, name)
+    if "hugging_face" in content:
+        return object_from_json(HuggingFaceTokenizer, content, name)
     expected = "those of a saved Vocabulary or BytePairEncoder"
     raise ValueError(f"{name} has the keys {spell_keys(content)}; expected {expected}. {OTHERS_HINT}")

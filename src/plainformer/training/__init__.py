@@ -1,6 +1,13 @@
-"""Losses, the training loop, how good a model has become, and saving what it learned (chapter 07)."""
+"""Losses, the training loop, how good a model has become, saving (chapter 07); scaling laws (chapter 19),
+recipes (chapter 22)."""
 
 from plainformer.training.arrays import named_arrays as named_arrays, with_arrays as with_arrays
+from plainformer.training.balance import (
+    balance_loss as balance_loss,
+    balanced as balanced,
+    expert_load as expert_load,
+    move_bias as move_bias,
+)
 from plainformer.training.callbacks import log_to_tensorboard as log_to_tensorboard, log_to_wandb as log_to_wandb
 from plainformer.training.checkpoint import (
     list_checkpoints as list_checkpoints,
@@ -17,16 +24,54 @@ from plainformer.training.evaluation import (
 from plainformer.training.fit import FitResult as FitResult, TrainingInterrupted as TrainingInterrupted, fit as fit
 from plainformer.training.losses import (
     bits_per_character as bits_per_character,
+    contrastive_loss as contrastive_loss,
     cross_entropy as cross_entropy,
     next_token_loss as next_token_loss,
     perplexity as perplexity,
 )
 from plainformer.training.ngrams import NgramModel as NgramModel
-from plainformer.training.operations import count_flops as count_flops, count_kept_bytes as count_kept_bytes
+from plainformer.training.operations import (
+    Collective as Collective,
+    collectives as collectives,
+    count_flops as count_flops,
+    count_kept_bytes as count_kept_bytes,
+)
 from plainformer.training.optimiser import (
     TrainingConfig as TrainingConfig,
     learning_rate_schedule as learning_rate_schedule,
     make_optimiser as make_optimiser,
 )
+from plainformer.training.recipes import (
+    endless_schedule as endless_schedule,
+    hidden_matrices as hidden_matrices,
+    muon as muon,
+    with_decay as with_decay,
+)
 from plainformer.training.saving import load_model as load_model, save_model as save_model
+from plainformer.training.scaling import (
+    bubble as bubble,
+    collective_bytes as collective_bytes,
+    cut_product as cut_product,
+    least_tokens as least_tokens,
+    least_width as least_width,
+    state_bytes as state_bytes,
+)
+from plainformer.training.scaling_laws import (
+    PowerLaw as PowerLaw,
+    best_size as best_size,
+    bootstrap_power_laws as bootstrap_power_laws,
+    fit_power_law as fit_power_law,
+    huber as huber,
+    power_law_loss as power_law_loss,
+    training_work as training_work,
+)
+from plainformer.training.sharding import (
+    DATA as DATA,
+    EXPERTS as EXPERTS,
+    FULLY_SHARDED as FULLY_SHARDED,
+    SEQUENCE as SEQUENCE,
+    TENSOR as TENSOR,
+    axis_names as axis_names,
+    shardings as shardings,
+)
 from plainformer.training.step import make_train_step as make_train_step

@@ -10,6 +10,7 @@ from pathlib import Path
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.sharding import NamedSharding
 from jaxtyping import Array, Float, Int8
 
 from plainformer.checks import checked
@@ -34,7 +35,7 @@ def with_arrays(tree, arrays: dict):
     """Return the tree with other arrays, by the names that `named_arrays` gives them; what is no array stays.
 
     So weights from elsewhere come into a model: `with_arrays(model, {"embedding.weight": array, …})`. Floats may have
-    another number of bits.
+    another number of bits. Where an array is cut over several devices, so is the one in its place.
 
     Raises:
         ValueError: naming unknown, missing and misshapen ones.
@@ -45,7 +46,8 @@ def with_arrays(tree, arrays: dict):
     def replaced(path, leaf):
         if not hasattr(leaf, "shape"):
             return leaf
-        array = jnp.array(arrays[place_of(path)])
+        array, sharding = arrays[place_of(path)], getattr(leaf, "sharding", None)
+        array = placed(array, sharding) if isinstance(sharding, NamedSharding) else jnp.array(array)
         return jax.random.wrap_key_data(array, impl=jax.random.key_impl(leaf)) if _is_key(leaf) else array
 
     return jax.tree_util.tree_map_with_path(replaced, tree)
@@ -77,8 +79,30 @@ def digest(arrays: dict, *texts: str) -> str:
     total = hashlib.sha256("".join(f"{len(text)} {text} " for text in texts).encode())
     for name, array in sorted(arrays.items()):
         total.update(f"{name} {array.dtype} {tuple(array.shape)} ".encode())
-        total.update(np.ascontiguousarray(array).tobytes())
+        total.update(np.ascontiguousarray(whole(array)).tobytes())
     return total.hexdigest()
+
+
+def placed(array, sharding: NamedSharding):
+    """A copy of an array where a sharding says."""
+    if sharding.is_fully_addressable or not lies_here(array):
+        return jnp.array(array, device=sharding)
+    # Each process has all of it: each takes what is for its own devices, and none needs to ask another.
+    return jax.make_array_from_callback(np.shape(array), sharding, lambda index: np.array(array)[index])
+
+
+def lies_here(array) -> bool:
+    """Whether all of an array lies on devices of this process."""
+    return getattr(array, "is_fully_addressable", True)
+
+
+def whole(array) -> np.ndarray:
+    """The numbers of an array; of one whose parts lie in several processes, all of which have to ask, those of all."""
+    if lies_here(array) or array.is_fully_replicated:
+        return np.asarray(array)
+    from jax.experimental.multihost_utils import process_allgather
+
+    return process_allgather(array, tiled=True)
 
 
 def differences(found: dict, expected: dict) -> str:
@@ -91,6 +115,15 @@ def differences(found: dict, expected: dict) -> str:
     said = [f"{name} is {spell(found, name)}, expected {spell(expected, name)}" for name in names[:3]]
     more = [f"and {len(names) - 3} more"] if len(names) > 3 else []
     return "; ".join(said + more).replace("expected missing", "expected none")
+
+
+def own_part(array):
+    """What of an array lies in this process."""
+    if lies_here(array):
+        return array
+    from jax.experimental.multihost_utils import global_array_to_host_local_array
+
+    return np.asarray(global_array_to_host_local_array(array, array.sharding.mesh, array.sharding.spec))
 
 
 def to_json(value, indent: int | None = None) -> str:
@@ -138,7 +171,7 @@ def to_bytes(tree, header: dict[str, str]) -> bytes:
     from safetensors.numpy import save
 
     # In C order, since safetensors writes numbers as they lie.
-    arrays = {name: np.asarray(array, order="C") for name, array in named_arrays(tree).items()}
+    arrays = {name: np.asarray(whole(array), order="C") for name, array in named_arrays(tree).items()}
     content = save(arrays, {**header, "sha256": _seal(arrays, header)})
     end = 8 + int.from_bytes(content[:8], "little")  # eight bytes say how long the header is; it ends in white space
     text = json.dumps(json.loads(content[8:end]), sort_keys=True, ensure_ascii=False, separators=(",", ":")).encode()

@@ -1,4 +1,4 @@
-"""The checkpoints of a training run: files in a folder, each whole or not at all (chapter 07)."""
+"""The checkpoints of a training run: files or folders in a folder, each whole or not at all (chapter 07)."""
 
 from pathlib import Path
 from typing import Any
@@ -15,6 +15,7 @@ from plainformer.training.arrays import (
     to_json,
     with_arrays,
 )
+from plainformer.training.sharded_checkpoint import delete_folder, folder_name, list_folders, read_folder
 
 
 class DamagedCheckpoint(ValueError):
@@ -50,29 +51,41 @@ def save_checkpoint(directory: Location, step: Natural, state, metadata: dict, *
             f"Cannot save step {step} in {target}: {error}. Is the disk full, or the folder read-only? "
             f"Checkpoints that are there already stay: {list_checkpoints(target) or 'none'}."
         ) from error
-    for old in list_checkpoints(target)[:-max_to_keep]:
-        (target / file_name(old)).unlink(missing_ok=True)
+    delete_older(target, max_to_keep)
     return path
+
+
+def delete_older(directory: Path, max_to_keep: int) -> None:
+    """Delete all checkpoints in a folder but those of the most steps, whoever has written them."""
+    for old in list_checkpoints(directory)[:-max_to_keep]:
+        path = checkpoint_path(directory, old)
+        if path.is_dir():
+            delete_folder(path)
+        else:
+            path.unlink(missing_ok=True)
 
 
 @checked
 def list_checkpoints(directory: Location) -> list[int]:
-    r"""Return the steps of the checkpoints in a folder, in order; of damaged ones, too; none if there is no folder."""
+    r"""Return the steps of the checkpoints in a folder, in order; of damaged ones, too; none if there is no folder.
+
+    Those that several processes have saved together, which are folders themselves, are among them.
+    """
     target = Path(directory).absolute()
     if not target.is_dir():
         return []
-    return sorted(int(path.stem) for path in target.iterdir() if is_checkpoint(path))
+    return sorted({int(path.stem) for path in target.iterdir() if is_checkpoint(path)} | {*list_folders(target)})
 
 
 @checked
 def load_checkpoint(directory: Location, like, *, step: Natural | None = None) -> tuple[Any, dict, int]:
-    r"""Load the state of a training run.
+    r"""Load the state of a training run, of one process or of several.
 
     Args:
         like: a tree of the same structure and shapes, whose numbers do not matter; what is no array is taken from it.
             What `fit` saves is like `(model, make_optimiser(config).init(model))`. Of a run with `trainable`, it saves
             what is trained; the rest is taken from `like`, too, and has to be as it was in the model that `fit` began
-            with.
+            with. What several processes have saved comes to lie where the arrays of `like` lie.
         step: which checkpoint; `None` for the newest.
 
     Returns:
@@ -83,10 +96,10 @@ def load_checkpoint(directory: Location, like, *, step: Natural | None = None) -
         DamagedCheckpoint: a `ValueError`, if it is damaged.
         ValueError: if it is of another model.
     """
-    arrays, metadata, step = read_checkpoint(directory, step)
+    arrays, metadata, step = read_checkpoint(directory, step, named_arrays(like))
     arrays |= _not_trained(named_arrays(like), arrays, metadata)
     if wrong := differences(arrays, named_arrays(like)):
-        path, others = Path(directory).absolute() / file_name(step), _others(directory, step)
+        path, others = checkpoint_path(Path(directory).absolute(), step), _others(directory, step)
         raise ValueError(
             f"The checkpoint {path} is of another model: {wrong}. Train into another directory, or make the model that "
             f"it was saved from. Other checkpoints there: {others or 'none'}."
@@ -106,19 +119,24 @@ def _not_trained(like: dict, saved: dict, metadata: dict) -> dict:
     return missing if frozen and are_of_these and metadata.get("frozen") == digest(frozen) else {}
 
 
-def read_checkpoint(directory: Location, step: int | None = None) -> tuple[dict, dict, int]:
-    """The arrays of a checkpoint by name, its metadata and its step; as for `load_checkpoint`, of whichever model."""
+def read_checkpoint(directory: Location, step: int | None, like: dict) -> tuple[dict, dict, int]:
+    """The arrays of a checkpoint by name, its metadata and its step; as for `load_checkpoint`, of whichever model.
+
+    Those of several processes lie where those of the same names in `like` do.
+    """
     target, steps = Path(directory).absolute(), list_checkpoints(directory)
     which = "" if step is None else f" of step {step}"
     step = max(steps, default=None) if step is None else step
     if step not in steps:
         raise FileNotFoundError(f"There is no checkpoint{which} in {target}; found {steps or 'none'}.")
-    path, others = target / file_name(step), _others(directory, step)
+    path, others = checkpoint_path(target, step), _others(directory, step)
     try:
+        if path.is_dir():
+            return *read_folder(target, step, like), step
         arrays, header = read_arrays(path, "metadata")
         return arrays, parse_json(header["metadata"], "its metadata"), step
     except ValueError as error:
-        advice = f"To go back to one, delete the file {path}." if others else "Start anew elsewhere."
+        advice = f"To go back to one, delete {path}." if others else "Start anew elsewhere."
         raise DamagedCheckpoint(
             f"The checkpoint {path} is damaged: {error}. Other checkpoints there: {others or 'none'}. {advice}"
         ) from error
@@ -126,6 +144,12 @@ def read_checkpoint(directory: Location, step: int | None = None) -> tuple[dict,
 
 def _others(directory: Location, step: int) -> list[int]:
     return [other for other in list_checkpoints(directory) if other != step]
+
+
+def checkpoint_path(directory: Path, step: int) -> Path:
+    """Where a checkpoint lies: a folder, if several processes have written it."""
+    folder = directory / folder_name(step)
+    return folder if folder.is_dir() else directory / file_name(step)
 
 
 def file_name(step: int) -> str:

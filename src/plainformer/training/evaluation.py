@@ -8,11 +8,13 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.sharding import Mesh
 
 from plainformer.checks import Natural, Positive, check_each, checked
 from plainformer.data.batches import consecutive_batches
 from plainformer.data.named_batches import PaddedWindows, num_targets
 from plainformer.training.losses import next_token_loss
+from plainformer.training.sharding import Layout, mesh_of
 
 Cut = Literal["13a", "intl", "char", "zh", "none"]
 
@@ -40,10 +42,7 @@ def mean_loss(model, loss_function: Callable, batches: Iterable, *, progress: bo
         >>> round(pf.training.perplexity(loss), 3)
         4.0
     """
-    arrays, rest = eqx.partition((model, loss_function), eqx.is_array)
-    leaves, structure = jax.tree.flatten(rest)
-    measure = _loss_and_count(tuple(leaves), structure)
-    return _mean(lambda batch: measure(arrays, batch), batches, progress)
+    return _mean(_measure(_loss_and_count, model, loss_function), batches, progress)
 
 
 @checked
@@ -62,7 +61,7 @@ def accuracy(model: Callable, batches: Iterable, *, progress: bool = False) -> f
         >>> round(pf.training.accuracy(model, batches), 3)
         0.667
     """
-    return _mean(lambda batch: _share_and_count(model, batch), batches, progress)
+    return _mean(_measure(_share_and_count, model), batches, progress)
 
 
 @checked
@@ -120,23 +119,31 @@ def corpus_chrf(texts: Sequence, references: Sequence, *, word_order: Natural = 
     return sacrebleu.corpus_chrf(list(texts), streams, word_order=word_order).score
 
 
+def _measure(function: Callable, *parts) -> Callable:
+    """The function of a batch, compiled, that a function of a model, what belongs to it, and a batch becomes."""
+    arrays, rest = eqx.partition(parts, eqx.is_array)
+    leaves, structure = jax.tree.flatten(rest)
+    return functools.partial(_compiled(function, tuple(leaves), structure, mesh_of(arrays)), arrays)
+
+
 @functools.lru_cache(maxsize=8)  # no more, or the programs of functions that are made anew at each call would pile up
-def _loss_and_count(leaves: tuple, structure) -> Callable:
-    """The compiled function of arrays and batch, for a model and a loss, of which all but arrays is given."""
+def _compiled(function: Callable, leaves: tuple, structure, mesh: Mesh | None) -> Callable:
     rest = jax.tree.unflatten(structure, leaves)
 
-    @jax.jit
+    @Layout(mesh, None if mesh is None else {}).jit
     def measure(arrays, batch):
-        model, loss_function = eqx.combine(arrays, rest)
-        loss = loss_function(model, batch, None)
-        if shape := jnp.shape(loss):
-            raise TypeError(f"The loss has shape {shape}; expected a single number, the mean over the targets.")
-        return loss, num_targets(batch)
+        return function(*eqx.combine(arrays, rest), batch)
 
     return measure
 
 
-@eqx.filter_jit
+def _loss_and_count(model, loss_function: Callable, batch):
+    loss = loss_function(model, batch, None)
+    if shape := jnp.shape(loss):
+        raise TypeError(f"The loss has shape {shape}; expected a single number, the mean over the targets.")
+    return loss, num_targets(batch)
+
+
 def _share_and_count(model, batch):
     if not all(hasattr(batch, name) for name in ("read", "targets", "counts")):
         expected = "expected one that says what is read, targets and counts, such as pf.data.LabelledBatch"

@@ -12,13 +12,18 @@ from typing import Any, Generic, TypeVar
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+from jax.experimental import checkify
+from jax.sharding import Mesh
 
 from plainformer.checks import check_each, checked
-from plainformer.training.arrays import Location, named_arrays, place_of
+from plainformer.training.arrays import Location, named_arrays, own_part, place_of
 from plainformer.training.identity import identity_of
 from plainformer.training.notices import warn
 from plainformer.training.optimiser import TrainingConfig, chosen_optimiser
+from plainformer.training.processes import check_same_start, gathered, spans_processes
 from plainformer.training.run import Run
+from plainformer.training.sharding import Layout, mesh_of
+from plainformer.training.shared_run import run_on
 from plainformer.training.step import make_train_step
 
 Model = TypeVar("Model")
@@ -56,6 +61,8 @@ def fit(
     evaluate: Callable | None = None,
     callbacks: Sequence[Callable[[dict, int], object]] = (),
     directory: Location | None = None,
+    mesh: Mesh | None = None,
+    sharding: dict[str, str] | None = None,
     progress: bool = True,
 ) -> FitResult[Model]:
     r"""Train a model.
@@ -85,6 +92,11 @@ def fit(
             then. If the newest is damaged, it goes on from the newest that is not, and warns. A larger `num_steps` lets
             a run go on beyond its end, at the learning rate that the schedule has there, without a second warm-up:
             `warmup_steps` that is `None` stays what it was when the run began. `None` saves nothing.
+        mesh: the devices to train on, as `jax.make_mesh((4, 2), ("data", "model"))` makes it of eight; `None` for one.
+            A run may go on on another mesh. Of several processes, see the note.
+        sharding: what is cut (sharded) over which axis of the mesh, by names, such as `pf.training.FULLY_SHARDED`;
+            what is not named is whole on each device (replicated). `None` for `DATA` over an axis `"data"` and `TENSOR`
+            over an axis `"model"`.
 
     Returns:
         The trained model and the metrics of every step: `step` (steps done), `loss` (on its batch, before it),
@@ -99,6 +111,15 @@ def fit(
         OSError: if it cannot be written, found out before the first step.
 
     Note:
+        Several processes, on one machine or on many, train together where each calls `jax.distributed.initialize` first
+        and then `fit` with a mesh of the devices of all, as the README's script does. `batches` is the same function in
+        each, and each takes its own rows of every batch; or a process makes its own rows only, by
+        `jax.make_array_from_process_local_data`. The first process alone shows progress, calls `callbacks` and writes
+        `metrics.csv`; all call `evaluate`. The `directory` is one that all see: there each saves what it holds, by
+        orbax, and any number of processes, or one, may go on from it. When a process is killed, all others say which,
+        and end with exit status 1; before training has begun, and without a `directory`, JAX itself ends them when its
+        `initialization_timeout` or `heartbeat_timeout_seconds` have passed, less than a minute in the script.
+
         On Linux training is faster with `MALLOC_TRIM_THRESHOLD_=4294967296 MALLOC_MMAP_THRESHOLD_=1073741824` in the
         environment that Python starts in: memory that a step has freed stays for the next one. A step of an
         encoder–decoder of width 128 took 110 ms of processor time with it, and 161 without.
@@ -119,15 +140,16 @@ def fit(
     from tqdm import tqdm  # not tqdm.auto, which warns in notebooks without widgets
 
     _check_arguments(model, loss_function, batches, evaluate, callbacks)
-    params, static = eqx.partition(model, _is_trained(model, trainable))
-    batch_at, end, own = _numbered(batches), config.num_steps, {"optimiser": optimiser, "schedule": schedule}
+    _check_start(mesh, model, config)
+    layout, together = Layout(mesh, sharding, model), spans_processes(mesh)
+    params, static = layout.place(eqx.partition(model, _is_trained(model, trainable)))
+    batch_at, end, own = _numbered(batches, together), config.num_steps, {"optimiser": optimiser, "schedule": schedule}
     identity = {} if directory is None else identity_of(model, static, batch_at(0), config, **own)
-    # Copied, since a step writes its results where its arguments lay: the caller's model stays as it is.
-    state = jax.tree.map(jnp.copy, (params, _first_memory(chosen_optimiser(config, **own)[0], params)))
-    with Run(directory, identity) as run, _sigint_flag() as interrupted:
+    state = layout.place(_copied((params, _first_memory(chosen_optimiser(config, **own)[0], params))))
+    with run_on(mesh, directory, identity) as run, _sigint_flag() as interrupted:
         state, config = run.resume(state, config)
-        train_step = make_train_step(loss_function, static, config, **own)
-        with tqdm(initial=len(run.metrics), total=end, disable=not progress, unit="step") as bar:
+        train_step = make_train_step(loss_function, static, config, **own, mesh=mesh, sharding=sharding)
+        with tqdm(initial=len(run.metrics), total=end, disable=not (progress and run.speaks), unit="step") as bar:
             for done in range(len(run.metrics) + 1, end + 1):
                 if (batch := batch_at(done - 1)) is None:
                     warn(f"There were batches for {done - 1} steps only; expected {end}.")
@@ -135,21 +157,21 @@ def fit(
                         _evaluate(evaluate, run, state, static, config)
                     break
                 with _errors_of_the_loss(loss_function, model, batch):
-                    *state, measured = train_step(*state, batch, done - 1)
+                    *state, measured = train_step(*state, layout.place_batch(batch), done - 1)
                     run.note(done, measured)
                 if evaluate is not None and (done % config.evaluate_every == 0 or done == end):
                     _evaluate(evaluate, run, state, static, config)
                 bar.set_postfix(loss=f"{measured['loss']:.3f}", tokens_per_s=_rate(bar, batch), refresh=False)
                 bar.update()
-                if interrupted.is_set() or done == end or done % config.checkpoint_every == 0:
+                if run.agreed(interrupted.is_set()) or done == end or done % config.checkpoint_every == 0:
                     run.save(state, config.max_to_keep)
-                for callback in callbacks:
+                for callback in callbacks if run.speaks else ():
                     callback(dict(run.metrics[-1]), done)
-                if interrupted.is_set():
+                if run.agreed(interrupted.is_set()):
                     break
         run.save(state, config.max_to_keep)
     result = FitResult(eqx.combine(state[0], static), run.metrics)
-    if interrupted.is_set():  # Ctrl-C may have come while the last step was saved, too
+    if run.agreed(interrupted.is_set()):  # Ctrl-C may have come while the last step was saved, too
         raise TrainingInterrupted(run.where_it_stopped(end), result)
     return result
 
@@ -159,6 +181,15 @@ def _evaluate(evaluate: Callable, run: Run, state, static, config: TrainingConfi
     copy = eqx.combine(jax.tree.map(jnp.copy, state[0]), static)
     with run.saving_at_an_error(state, config.max_to_keep):
         run.note_evaluation(evaluate(copy))
+
+
+def _copied(state):
+    """The same numbers elsewhere: a step writes its results where its arguments lay, and the caller's model stays.
+
+    Each gets a type that is said, as what a step returns has; or the second step would be compiled anew after a
+    `jnp.log(0.1)`, which has none of its own.
+    """
+    return jax.tree.map(lambda leaf: jnp.array(leaf, dtype=leaf.dtype), state)
 
 
 def _first_memory(optimiser, params):
@@ -193,6 +224,13 @@ def _check_arguments(model, loss_function, batches, evaluate, callbacks) -> None
         _check_takes(evaluate, "evaluate", "model", hint="Try lambda model: corpus_loss(model, windows).")
 
 
+def _check_start(mesh: Mesh | None, model, config: TrainingConfig) -> None:
+    """Raise `ValueError` for a model on several devices that are not said, or several processes with several models."""
+    if mesh is None and (there := mesh_of(model)) is not None:
+        raise ValueError(f"model lies on {there.size} devices of a mesh, and mesh is None; expected mesh=…, too.")
+    check_same_start(mesh, model, config)
+
+
 def _check_takes(function, name: str, *arguments: str, hint: str = "") -> None:
     """Raise `TypeError` unless a function can be called with these arguments."""
     with suppress(ValueError):  # of some functions nobody knows which arguments they take
@@ -217,8 +255,11 @@ def _is_trained(model, trainable: Callable[[str], bool] | None):
     return found
 
 
-def _numbered(batches) -> Callable[[int], Any]:
-    """The function from a step to its batch; for an iterator, `None` beyond its end, and for no earlier step again."""
+def _numbered(batches, together: bool) -> Callable[[int], Any]:
+    """The function from a step to its batch; for an iterator, `None` beyond its end, and for no earlier step again.
+
+    Iterators of several processes, `together`, end with the shortest.
+    """
     if callable(batches):
         return batches
     drawn, batch = 0, None
@@ -227,6 +268,8 @@ def _numbered(batches) -> Callable[[int], Any]:
         nonlocal drawn, batch
         while drawn <= step:
             drawn, batch = drawn + 1, next(batches, None)
+            if together and any(gathered(batch is None)):
+                batch = None
         return batch
 
     return batch_at
@@ -243,9 +286,9 @@ def _errors_of_the_loss(loss_function: Callable, model, batch) -> Iterator[None]
     log.addFilter(silent)
     try:
         yield
-    except jax.errors.JaxRuntimeError:
+    except (jax.errors.JaxRuntimeError, checkify.JaxRuntimeError):
         try:
-            loss_function(model, batch, jax.random.key(0))
+            loss_function(model, jax.tree.map(own_part, batch), jax.random.key(0))
         except (ValueError, TypeError) as plain_error:
             raise plain_error from None
         raise

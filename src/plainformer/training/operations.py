@@ -1,10 +1,14 @@
-"""What a function costs: operations of matrix products, and what it keeps for gradients (chapters 07, 08, 10, 12)."""
+"""What a function costs: operations, what it keeps for gradients, what devices send (chapters 07, 08, 10, 12)."""
 
 import math
+import re
 from collections.abc import Callable
+from typing import Any, NamedTuple
 
 import equinox as eqx
 import jax
+
+from plainformer.training.scaling import collective_bytes
 
 
 def count_flops(function: Callable, *args) -> int:
@@ -59,3 +63,84 @@ def count_kept_bytes(function: Callable, *args) -> int:
 def _call(function_and_arguments):
     function, arguments = function_and_arguments
     return eqx.filter(function(*arguments), eqx.is_inexact_array)
+
+
+class Collective(NamedTuple):
+    """What devices send each other in one operation: its kind, the bytes of its result on each device, and how many
+    devices share it."""
+
+    kind: str
+    num_bytes: int
+    group_size: int
+
+    @property
+    def sent_bytes(self) -> float:
+        """How many bytes each device sends, along a ring (Patarasuk and Yuan, 2009)."""
+        if self.kind == "collective-permute":
+            return float(self.num_bytes)
+        pieces = self.group_size if self.kind == "reduce-scatter" else 1  # the result is one piece of what is summed
+        kind: Any = "all-gather" if self.kind == "all-to-all" else self.kind  # each keeps one piece of its own, too
+        return collective_bytes(kind, pieces * self.num_bytes, self.group_size)
+
+
+def collectives(compiled) -> list[Collective]:
+    r"""List what the devices of a compiled program send each other, in the order of the program.
+
+    The program's own text is read, as XLA writes it. What a loop repeats is listed once. Of what begins and ends in two
+    lines, as on GPUs, the line that begins it is read, which tells operands beside results.
+
+    Args:
+        compiled: what `jax.jit(function).lower(*arguments).compile()` returns.
+
+    Raises:
+        TypeError: if it is something else.
+
+    Example:
+        One device alone sends nothing.
+
+        >>> pf.training.collectives(jax.jit(jnp.sum).lower(jnp.ones(3)).compile())
+        []
+    """
+    if not hasattr(compiled, "as_text"):
+        raise TypeError(
+            f"compiled is of type {type(compiled).__name__}; expected a compiled program, such as "
+            "jax.jit(function).lower(*arguments).compile() returns."
+        )
+    found = [(match, line) for line in compiled.as_text().splitlines() if (match := SENDS.search(line))]
+    return [Collective(match["kind"], _bytes_of(_results(match)), _group_size(line)) for match, line in found]
+
+
+SENDS = re.compile(
+    r" = (?P<results>.*?) (?P<kind>all-reduce|all-gather|reduce-scatter|all-to-all|collective-permute)"
+    r"(?P<begins>-start)?\("
+)
+
+
+def _results(match: re.Match) -> str:
+    """The type of what a collective returns: where a gather only begins, the second of a pair, after its operands."""
+    types = match["results"]
+    if match["begins"] and match["kind"] != "all-reduce" and types.startswith("("):
+        return PART.findall(types[1:-1])[1]
+    return types
+
+
+PART = re.compile(r"\((?:[^()]|\([^()]*\))*\)|\w+\[[\d,]*\]")  # a tuple, or an array
+ARRAY = re.compile(r"\b(pred|[a-z]+(\d+)\w*)\[([\d,]*)\]")  # such as f32[16,64]{1,0}
+
+
+def _bytes_of(results: str) -> int:
+    """The bytes of all arrays in the type of a result, such as `(f32[16,64]{1,0}, s32[])`."""
+    arrays = ((int(bits or 8), sizes) for _, bits, sizes in ARRAY.findall(results))
+    return sum(bits * math.prod(int(size) for size in sizes.split(",") if size) for bits, sizes in arrays) // 8
+
+
+def _group_size(line: str) -> int:
+    """How many devices share a collective: its groups are listed, or counted, or axes of a mesh."""
+    if listed := re.search(r"replica_groups=\{\{([\d,]+)\}", line):
+        return len(listed[1].split(","))
+    if counted := re.search(r"replica_groups=\[\d+,(\d+)\]", line):
+        return int(counted[1])
+    if mesh := re.search(r"replica_groups=mesh\[(.*?)\].*? \{(.*?)\}", line):
+        sizes = dict(re.findall(r"'(\w+)'=(\d+)", mesh[1]))
+        return math.prod(int(part or sizes[axis]) for axis, part in re.findall(r"'(\w+)'(?::\(\d+\)(\d+))?", mesh[2]))
+    return 2  # a collective-permute lists pairs

@@ -7,6 +7,7 @@ from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
+import jax
 import numpy as np
 
 from plainformer.data.files import PARTIAL
@@ -14,7 +15,7 @@ from plainformer.training.arrays import Location, named_arrays, with_arrays
 from plainformer.training.callbacks import COLUMNS, MetricsTable
 from plainformer.training.checkpoint import (
     DamagedCheckpoint,
-    file_name,
+    checkpoint_path,
     list_checkpoints,
     read_checkpoint,
     save_checkpoint,
@@ -31,6 +32,8 @@ class Run:
     may train there.
     """
 
+    speaks = True  # whether this process shows progress and calls callbacks
+
     def __init__(self, directory: Location | None, identity: dict):
         self.directory: Any = None if directory is None else _folder(directory)
         self.identity = identity
@@ -38,13 +41,13 @@ class Run:
         self.saved = 0  # how many steps are in the newest checkpoint
         self._table: Any = None if self.directory is None else MetricsTable(self.directory / "metrics.csv")
         self._measured = set(COLUMNS[:4])  # what training itself notes of a step
-        self._lock = ExitStack()
+        self._held = ExitStack()
 
     def __enter__(self) -> "Run":
         return self
 
-    def __exit__(self, *_) -> None:
-        self._lock.close()
+    def __exit__(self, *error) -> None:
+        self._held.__exit__(*error)
 
     def resume(self, state, config: TrainingConfig) -> tuple[Any, TrainingConfig]:
         """Return the newest state that was saved, or else `state`; and `config` with the warm-up that the run had."""
@@ -52,7 +55,7 @@ class Run:
             return state, config
         cannot = self._try_to_write(self._take_lock)
         if list_checkpoints(self.directory):
-            arrays, metadata = self._newest_whole()
+            arrays, metadata = self._newest_whole(named_arrays(state))
             self.metrics = metadata.pop("metrics", [])
             config = self._with_first_warmup(config, metadata)
             self._check_same(metadata, arrays, named_arrays(state), config.num_steps)
@@ -76,7 +79,7 @@ class Run:
         import portalocker
 
         self.directory.mkdir(parents=True, exist_ok=True)
-        file = self._lock.enter_context((self.directory / f"{PARTIAL}lock").open("a"))
+        file = self._held.enter_context((self.directory / f"{PARTIAL}lock").open("a"))
         try:  # the system lets go of the lock when the file is closed or the process ends, however it ends
             portalocker.lock(file, portalocker.LockFlags.EXCLUSIVE | portalocker.LockFlags.NON_BLOCKING)
         except portalocker.AlreadyLocked as error:
@@ -88,17 +91,20 @@ class Run:
             hint = "Let no other run train there at the same time."
             warn(f"The file system of {self.directory} has no locks: {error}. {hint}")
 
-    def _newest_whole(self) -> tuple[dict, dict]:
+    def _newest_whole(self, like: dict) -> tuple[dict, dict]:
         """The arrays and the metadata of the newest checkpoint that is not damaged; those that are, are put aside."""
         damaged: dict[Path, DamagedCheckpoint] = {}
         for step in reversed(list_checkpoints(self.directory)):
+            newest = checkpoint_path(self.directory, step)
             try:
-                arrays, metadata, _ = read_checkpoint(self.directory, step)
+                arrays, metadata, _ = read_checkpoint(self.directory, step, like)
             except DamagedCheckpoint as error:
-                damaged[self.directory / file_name(step)] = error
+                if newest.is_dir() and jax.process_count() > 1:
+                    raise  # the part of another process may be whole, and that would go on from here
+                damaged[newest] = error
                 continue
             for path in damaged:
-                warn(f"{path} is damaged: training goes on from {file_name(step)}.")
+                warn(f"{path} is damaged: training goes on from {newest.name}.")
                 with suppress(OSError):  # the folder of a finished run may be read-only
                     path.replace(path.with_suffix(".damaged"))
             return arrays, metadata
@@ -136,10 +142,16 @@ class Run:
         """Save a checkpoint after the last step that has metrics, unless there is no directory, or it is there."""
         if self.directory is None or self.saved == len(self.metrics):
             return
-        metadata = {**self.identity, "metrics": self.metrics}
-        save_checkpoint(self.directory, len(self.metrics), tuple(state), metadata, max_to_keep=max_to_keep)
+        self._save(state, {**self.identity, "metrics": self.metrics}, max_to_keep)
         self.saved = len(self.metrics)
         self._write_table()
+
+    def _save(self, state, metadata: dict, max_to_keep: int) -> Path:
+        return save_checkpoint(self.directory, len(self.metrics), tuple(state), metadata, max_to_keep=max_to_keep)
+
+    def agreed(self, stop: bool) -> bool:
+        """Whether to stop after this step, if this process would."""
+        return stop
 
     def _write_table(self) -> None:
         try:
@@ -199,8 +211,10 @@ class Run:
         good = [step for step in steps if step < row["step"] - (bad[0] != "validation_loss")]
         last = "no good checkpoint was saved"
         if good:
-            last = f"the last good checkpoint is {self.directory}/{file_name(good[-1])}"
-        cause = f"; the weights in {file_name(steps[-1])} gave it" if len(good) < len(steps) else ""
+            last = f"the last good checkpoint is {checkpoint_path(self.directory, good[-1])}"
+        cause = ""
+        if len(good) < len(steps):
+            cause = f"; the weights in {checkpoint_path(self.directory, steps[-1]).name} gave it"
         where = ", in another directory: a run goes on with its old configuration only." if steps else "."
         raise FloatingPointError(
             f"The {bad[0]} is {row[bad[0]]} at step {row['step']}; {last}{cause}. "

@@ -7,6 +7,7 @@ from typing import Any, Literal, TypeVar, get_args, get_type_hints, overload
 
 import equinox as eqx
 import jax
+from jax.sharding import Mesh
 
 from plainformer.checks import checked
 from plainformer.data.files import parse_json, write_bytes
@@ -15,6 +16,7 @@ from plainformer.training.arrays import (
     Location,
     in_eight_bits,
     in_floats,
+    lies_here,
     misfits,
     named_arrays,
     read_arrays,
@@ -23,6 +25,7 @@ from plainformer.training.arrays import (
     with_arrays,
 )
 from plainformer.training.checkpoint import is_checkpoint
+from plainformer.training.sharding import Layout
 
 Model = TypeVar("Model")
 
@@ -32,7 +35,8 @@ def save_model(path: Location, model, tokenizer=None, *, stored_in: Literal["int
 
     Tensors are named by their place in the model, such as `embedding.weight`; the configuration and the tokenizer stand
     in the header. `"decoder.json"` beside `"decoder.safetensors"` tells the configuration to people and to other
-    programs; it is never read again. The same model gives the same bytes.
+    programs; it is never read again. The same model gives the same bytes. All processes that a model
+    lies in have to call this, and the first one writes.
 
     Args:
         path: one that ends in `.safetensors`.
@@ -59,6 +63,8 @@ def save_model(path: Location, model, tokenizer=None, *, stored_in: Literal["int
     if stored_in not in (None, "int8"):
         raise ValueError(f"stored_in is {stored_in!r}; expected 'int8', or None for numbers as they are.")
     content, text, beside = model_bytes(model, tokenizer, stored_in), _config_text(model), path.with_suffix(".json")
+    if jax.process_index() and not all(map(lies_here, named_arrays(model).values())):
+        return
     before = _config_in(path)
     if os.path.lexists(beside) and not (beside.is_file() and beside.read_bytes() in (before, text)):
         raise FileExistsError(
@@ -141,21 +147,43 @@ def _config_in(path: Path) -> bytes | None:
 
 
 @overload
-def load_model(path: Location, model_class: type[Model], *, tokenizer: Literal[False] | None = None) -> Model: ...
+def load_model(
+    path: Location,
+    model_class: type[Model],
+    *,
+    tokenizer: Literal[False] | None = None,
+    mesh: Mesh | None = None,
+    sharding: dict[str, str] | None = None,
+) -> Model: ...
 
 
 @overload
-def load_model(path: Location, model_class: type[Model], *, tokenizer: Literal[True]) -> tuple[Model, Any]: ...
+def load_model(
+    path: Location,
+    model_class: type[Model],
+    *,
+    tokenizer: Literal[True],
+    mesh: Mesh | None = None,
+    sharding: dict[str, str] | None = None,
+) -> tuple[Model, Any]: ...
 
 
 @checked
-def load_model(path: Location, model_class: type[Model], *, tokenizer: bool | None = None) -> Any:
+def load_model(
+    path: Location,
+    model_class: type[Model],
+    *,
+    tokenizer: bool | None = None,
+    mesh: Mesh | None = None,
+    sharding: dict[str, str] | None = None,
+) -> Any:
     r"""Read back what `save_model` wrote.
 
     Args:
         path: the file.
         model_class: the class of its model, such as `Decoder`.
         tokenizer: whether to return the tokenizer, too: `None` for yes if the file holds one.
+        mesh, sharding: devices that share the numbers, and what is cut over which axis of them, as for `fit`.
 
     Returns:
         The model, or the model and its tokenizer. The numbers have the dtypes that they were saved with; float64 needs
@@ -188,6 +216,7 @@ def load_model(path: Location, model_class: type[Model], *, tokenizer: bool | No
         skeleton = _skeleton_of(parse_json(header["config"], "it"), model_class, len(arrays))
     except (TypeError, ValueError, AttributeError) as error:
         raise ValueError(f"{path} has a configuration that no {name} has: {error}.") from error
+    skeleton = Layout(mesh, sharding, skeleton).place(skeleton)
     try:
         model = with_arrays(skeleton, in_floats(arrays))
     except ValueError as error:
@@ -224,7 +253,11 @@ def _from_dict(config_class: Any, fields: dict) -> Any:
 
     def built(name, value):
         kinds = [kind for kind in (hints.get(name), *get_args(hints.get(name))) if dataclasses.is_dataclass(kind)]
-        return _from_dict(kinds[0], value) if kinds and isinstance(value, dict) else value
+        if not kinds or not isinstance(value, dict):
+            return value
+        # Of several dataclasses that may stand here, each names itself by a field `kind`, but for at most one.
+        named = [kind for kind in kinds if getattr(kind, "kind", None) == value.get("kind")]
+        return _from_dict((named or kinds)[0], value)
 
     return config_class(**{name: built(name, value) for name, value in fields.items()})
 

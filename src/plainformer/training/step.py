@@ -6,17 +6,27 @@ from functools import partial
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+from jax.sharding import Mesh
 
+from plainformer.blocks.blocks import Wiring
 from plainformer.checks import checked
 from plainformer.data.named_batches import num_targets
 from plainformer.training.optimiser import TrainingConfig, chosen_optimiser
+from plainformer.training.sharding import Layout
 
 MEASURED = {"step", "loss", "gradient_norm", "learning_rate", "validation_loss"}
 
 
 @checked
 def make_train_step(
-    loss_function: Callable, static, config: TrainingConfig, *, optimiser=None, schedule: Callable | None = None
+    loss_function: Callable,
+    static,
+    config: TrainingConfig,
+    *,
+    optimiser=None,
+    schedule: Callable | None = None,
+    mesh: Mesh | None = None,
+    sharding: dict[str, str] | None = None,
 ) -> Callable:
     r"""Return the compiled function that makes one step.
 
@@ -29,6 +39,7 @@ def make_train_step(
     Args:
         static: what of the model is not trained, the second part of `eqx.partition(model, eqx.is_inexact_array)`, whose
             first are `params`.
+        mesh, sharding: where `params` and batches lie already, as `fit` lays them.
     """
     import optax
 
@@ -39,15 +50,18 @@ def make_train_step(
     def loss_of(params, frozen, batch, key):
         model = eqx.combine(params, frozen, rest)
         model = _in_16_bits(model) if config.precision == "bfloat16" else model
+        model = layout.gather(model)
+        model = _rematerialised(model) if config.rematerialise else model
         return _with_measurements(loss_function(model, batch, key))
 
-    loss_and_grads = _mean_over_parts(jax.value_and_grad(loss_of, has_aux=True), config.accumulation_steps)
+    layout = Layout(mesh, sharding)
+    loss_and_grads = _mean_over_parts(jax.value_and_grad(loss_of, has_aux=True), config.accumulation_steps, layout)
 
-    @partial(jax.jit, donate_argnums=(1, 2))
+    @partial(layout.jit, donate_argnums=(1, 2))
     def train_step(frozen, params, opt_state, batch, step):
         (loss, measured), grads = loss_and_grads(params, frozen, batch, jax.random.fold_in(key, step))
         updates, opt_state = optimiser.update(grads, opt_state, params, value=loss)
-        params = optax.apply_updates(params, updates)
+        params, opt_state = layout.place((optax.apply_updates(params, updates), opt_state))
         metrics = {"loss": loss, "gradient_norm": optax.tree.norm(grads), **measured}
         if schedule is not None:
             metrics["learning_rate"] = schedule(step)
@@ -58,6 +72,24 @@ def make_train_step(
 
 def _in_16_bits(model):
     return jax.tree.map(lambda leaf: leaf.astype(jnp.bfloat16) if eqx.is_inexact_array(leaf) else leaf, model)
+
+
+class _ComputedAnew(eqx.Module):
+    """A block of which gradients keep what enters it alone."""
+
+    block: Wiring
+
+    def __call__(self, *args, **options):
+        return eqx.filter_checkpoint(self.block)(*args, **options)
+
+
+def _rematerialised(model):
+    """The model with its blocks computed anew where gradients need what is within."""
+
+    def is_block(part) -> bool:
+        return isinstance(part, Wiring)
+
+    return jax.tree.map(lambda part: _ComputedAnew(part) if is_block(part) else part, model, is_leaf=is_block)
 
 
 def _with_measurements(found):
@@ -74,7 +106,7 @@ def _with_measurements(found):
     return jnp.asarray(loss, jnp.float32), {name: jnp.asarray(number, jnp.float32) for name, number in measured.items()}
 
 
-def _mean_over_parts(loss_and_grads: Callable, accumulation_steps: int) -> Callable:
+def _mean_over_parts(loss_and_grads: Callable, accumulation_steps: int, layout: Layout) -> Callable:
     """Return a function that does the same to one part of the batch after the other, and returns the means.
 
     A part weighs as much as it has targets that count, so that these are the means over all targets of the batch.
@@ -88,7 +120,7 @@ def _mean_over_parts(loss_and_grads: Callable, accumulation_steps: int) -> Calla
             found = loss_and_grads(params, frozen, part, jax.random.fold_in(key, number))
             return jax.tree.map(partial(_add_share, share), total, found), None
 
-        parts = jax.tree.map(partial(_split, parts=accumulation_steps), batch)
+        parts = layout.place_batch(jax.tree.map(partial(_split, parts=accumulation_steps), batch), before=1)
         counts = jax.vmap(num_targets)(parts)
         shares = counts / jnp.where(counts.sum() > 0, counts.sum(), 1)
         shapes = jax.eval_shape(loss_and_grads, params, frozen, jax.tree.map(lambda array: array[0], parts), key)

@@ -1,0 +1,215 @@
+"""Adapters: a few learned numbers beside matrices that stay as they are, and can be added into them afterwards."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float, PRNGKeyArray
+
+from plainformer.checks import Positive, PositiveFloat, checked
+from plainformer.data.files import parse_json, write_bytes
+from plainformer.models.low_precision import SmallLinear
+from plainformer.tokens.tokens import Linear, normal
+from plainformer.training.arrays import (
+    Location,
+    differences,
+    digest,
+    named_arrays,
+    place_of,
+    read_arrays,
+    to_bytes,
+    with_arrays,
+)
+
+OF_ADAPTERS = (".adapter_in", ".adapter_out")
+EXPECTED = "expected some, as add_adapters makes them"
+OF_ATTENTION = (".attention.query", ".attention.value")
+
+
+class AdaptedLinear(eqx.Module):
+    r"""A `Linear` with an adapter beside it, which adds `scale` times the product of two narrow matrices.
+
+    Implements `eq-finetuning-adapter`; Hu et al. (2022), equation 3. The second matrix starts at zeros, so that at
+    first the layer does what it did.
+
+    Args:
+        layer: the `Linear`, or a `SmallLinear` of few bytes (Dettmers et al., 2023), which `is_adapter` leaves out of
+            training.
+        rank: the number of columns of the first matrix and of rows of the second, at most the layer's smaller side.
+        scale: what their product is multiplied by; Hu et al. call it α / r.
+        key: random key, for the first matrix.
+    """
+
+    layer: Linear | SmallLinear
+    adapter_in: Float[Array, "d_in rank"]
+    adapter_out: Float[Array, "rank d_out"]
+    scale: float = eqx.field(static=True)
+
+    @checked
+    def __init__(self, layer: Linear | SmallLinear, rank: Positive, scale: PositiveFloat, *, key: PRNGKeyArray):
+        d_in, d_out = layer.weight.shape
+        if rank > min(d_in, d_out):
+            sides = f"the smaller side of a map from {d_in} to {d_out} numbers"
+            raise ValueError(f"rank is {rank}; expected at most {min(d_in, d_out)}, {sides}.")
+        self.layer, self.scale = layer, scale
+        self.adapter_in = normal(key, (d_in, rank)) / d_in**0.5
+        self.adapter_out = jnp.zeros((rank, d_out))
+
+    @property
+    def weight(self) -> Float[Array, "d_in d_out"]:
+        """The matrix that does the same alone."""
+        return self.layer.weight + self.scale * self.adapter_in @ self.adapter_out
+
+    @property
+    def bias(self) -> Float[Array, " d_out"] | None:
+        """The layer's bias."""
+        return self.layer.bias
+
+    @checked
+    def __call__(self, x: Float[Array, "*batch d_in"]) -> Float[Array, "*batch d_out"]:
+        """Return the map of each row of `x`."""
+        return self.layer(x) + self.scale * (x @ self.adapter_in) @ self.adapter_out
+
+
+@checked
+def is_adapter(place: str) -> bool:
+    """Whether a place in a model is that of an adapter: what `fit(…, trainable=is_adapter)` trains alone."""
+    return place.endswith(OF_ADAPTERS)
+
+
+@checked
+def add_adapters(
+    model: eqx.Module,
+    rank: Positive,
+    *,
+    scale: PositiveFloat = 2.0,
+    where: Callable[[str], bool] = lambda place: place.endswith(OF_ATTENTION),
+    key: PRNGKeyArray,
+):
+    r"""Return a model whose linear maps have adapters, of queries and values if nothing else is said.
+
+    Hu et al. (2022), section 4.2. The other arrays are the model's own, and the model itself stays as it was.
+
+    Args:
+        model: such as a `Decoder`.
+        rank, scale, key: as for `AdaptedLinear`.
+        where: from the place of a `Linear`, such as `"stack.blocks.0.attention.query"`, to whether it gets an adapter.
+
+    Raises:
+        ValueError: if no linear map is chosen, or one has an adapter already.
+
+    Example:
+        Two adapters in each block, of 2 · 8 · 1 numbers each.
+
+        >>> config = pf.DecoderConfig(65, 16, stack=pf.StackConfig(d_model=8, num_layers=1, num_heads=2))
+        >>> decoder = pf.Decoder(config, key=jax.random.key(0))
+        >>> adapted = pf.models.add_adapters(decoder, rank=1, key=jax.random.key(1))
+        >>> pf.count_parameters(adapted) - pf.count_parameters(decoder)
+        32
+    """
+    maps = {place: part for place, part in _maps(model).items() if where(place)}
+    if taken := [place for place, part in maps.items() if isinstance(part, AdaptedLinear)]:
+        raise ValueError(f"{taken[0]} has an adapter; expected none. Use merge_adapters first, or another `where`.")
+    if not maps:
+        raise ValueError(f"No linear map is chosen; expected a place such as {next(iter(_maps(model)), 'none')!r}.")
+    keys = dict(zip(maps, jax.random.split(key, len(maps)), strict=True))
+    return _replaced(model, lambda place, part: AdaptedLinear(part, rank, scale, key=keys[place]), maps)
+
+
+@checked
+def merge_adapters(model: eqx.Module):
+    """Return a model without adapters that computes the same: each one is added into its matrix.
+
+    Implements `eq-finetuning-merge`. The sum is kept in floats, also where the matrix was kept in fewer bytes.
+
+    Raises:
+        ValueError: if it has none.
+    """
+    if not (maps := _adapted(model)):
+        raise ValueError(f"This {type(model).__name__} has no adapters; {EXPECTED}.")
+
+    def merged(place: str, part: AdaptedLinear) -> Linear:
+        if isinstance(part.layer, Linear):
+            return eqx.tree_at(lambda layer: layer.weight, part.layer, part.weight)
+        d_in, d_out = part.weight.shape
+        empty = eqx.filter_eval_shape(lambda key: Linear(d_in, d_out, key=key), jax.random.key(0))
+        return eqx.tree_at(lambda layer: (layer.weight, layer.bias), empty, (part.weight, part.bias))
+
+    return _replaced(model, merged, maps)
+
+
+@checked
+def save_adapters(path: Location, model: eqx.Module) -> None:
+    r"""Write the adapters of a model, and nothing else of it, into a safetensors file.
+
+    Raises:
+        ValueError: if it has none.
+        OSError: if the file cannot be written.
+    """
+    arrays, others = _arrays_of(model)
+    if not arrays:
+        raise ValueError(f"This {type(model).__name__} has no adapters; {EXPECTED}.")
+    write_bytes(path, to_bytes(arrays, {"config": json.dumps({"adapters_of": digest(others)})}))
+
+
+@checked
+def load_adapters(path: Location, model: eqx.Module):
+    r"""Return a model with the adapters that a file has, in place of its own.
+
+    Args:
+        path: what `save_adapters` wrote.
+        model: the same model with adapters of the same rank in the same places, as `add_adapters` makes it.
+
+    Raises:
+        ValueError: if the file is damaged, has adapters of another model, or others than this model.
+        FileNotFoundError: if there is no file.
+    """
+    try:
+        arrays, header = read_arrays(Path(path), "config")
+        base = parse_json(header["config"], "its header").get("adapters_of")
+    except ValueError as error:
+        raise ValueError(f"{path} is damaged, or no file of save_adapters: {error}.") from error
+    own, others = _arrays_of(model)
+    if base is None:
+        raise ValueError(f"{path} holds no adapters; expected a file of save_adapters.")
+    if wrong := differences(arrays, own):
+        raise ValueError(f"The adapters in {path} do not fit: {wrong}. Were rank and `where` others?")
+    if base != digest(others):
+        raise ValueError(f"{path} has adapters of another model; expected those of one with the same numbers.")
+    return with_arrays(model, named_arrays(model) | arrays)
+
+
+def _arrays_of(model) -> tuple[dict, dict]:
+    """The arrays of the adapters, and all others."""
+    arrays = named_arrays(model)
+    own = {name: array for name, array in arrays.items() if is_adapter(name)}
+    return own, {name: array for name, array in arrays.items() if name not in own}
+
+
+def _is_map(part) -> bool:
+    """Whether this is a linear map of its own, and not those of many experts in one."""
+    return isinstance(part, SmallLinear | AdaptedLinear) or (isinstance(part, Linear) and part.weight.ndim == 2)
+
+
+def _maps(model) -> dict:
+    """The linear maps of a model by their places."""
+    leaves = jax.tree_util.tree_leaves_with_path(model, is_leaf=_is_map)
+    return {place_of(path): part for path, part in leaves if _is_map(part)}
+
+
+def _adapted(model) -> dict:
+    """Those that have adapters."""
+    return {place: part for place, part in _maps(model).items() if isinstance(part, AdaptedLinear)}
+
+
+def _replaced(model, make: Callable, maps: dict):
+    """The model with other parts in these places."""
+
+    def each(path, part):
+        place = place_of(path)
+        return make(place, part) if place in maps else part
+
+    return jax.tree_util.tree_map_with_path(each, model, is_leaf=_is_map)

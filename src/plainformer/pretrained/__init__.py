@@ -1,0 +1,9 @@
+"""Models that others have trained: opened as ours, and written back (chapter 15)."""
+
+from plainformer.pretrained.reactions import (
+    NumberedReaction as NumberedReaction,
+    atom_places as atom_places,
+    map_atoms as map_atoms,
+    read_numbered as read_numbered,
+)
+from plainformer.pretrained.smiles import SmilesTokenizer as SmilesTokenizer, packaged_folder as packaged_folder

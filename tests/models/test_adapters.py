@@ -1,0 +1,125 @@
+"""Adapters: at first they change nothing, they alone are trained, and they can be added in or saved alone."""
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from toy_models import drawn
+
+import plainformer as pf
+from plainformer.models import AdaptedLinear, add_adapters, is_adapter, load_adapters, merge_adapters, save_adapters
+
+KEY = jax.random.key(0)
+STACK = pf.StackConfig(d_model=12, num_layers=2, num_heads=3, d_ff=10)
+IDS = jnp.asarray([[3, 1, 4, 1, 5], [9, 2, 6, 5, 3]])
+BATCH = pf.data.Windows(IDS[:, :-1], IDS[:, 1:])
+
+
+def decoder(seed=0):
+    return (
+        drawn(pf.Decoder, pf.DecoderConfig(11, 16, STACK))
+        if seed == 0
+        else pf.Decoder(pf.DecoderConfig(11, 16, STACK), key=jax.random.key(seed))
+    )
+
+
+def trained(model, num_steps=20):
+    config = pf.TrainingConfig(num_steps=num_steps, learning_rate=0.03, warmup_steps=1)
+    how = {"progress": False, "trainable": is_adapter}
+    return pf.fit(model, pf.training.next_token_loss, lambda step: BATCH, config, **how)
+
+
+def test_adapters_are_equation_3_of_hu_et_al():
+    layer = pf.Linear(4, 3, key=KEY)
+    adapted = AdaptedLinear(layer, 2, 0.5, key=KEY)
+    assert not adapted.adapter_out.any()
+    adapted = eqx.tree_at(lambda layer: layer.adapter_out, adapted, jax.random.normal(KEY, (2, 3)))
+    x, a, b = (np.asarray(each, np.float64) for each in (jnp.arange(4.0), adapted.adapter_in, adapted.adapter_out))
+    expected = x @ np.asarray(layer.weight) + np.asarray(layer.bias) + 0.5 * x @ a @ b
+    np.testing.assert_allclose(adapted(jnp.arange(4.0)), expected, rtol=1e-5)
+
+
+def test_at_first_nothing_changes_and_then_only_adapters_do():
+    model = decoder()
+    adapted = add_adapters(model, 2, key=KEY)
+    np.testing.assert_array_equal(adapted(IDS), model(IDS))
+    found, metrics = trained(adapted)
+    assert metrics[-1]["loss"] < metrics[0]["loss"] - 0.1
+    before, after = pf.training.named_arrays(adapted), pf.training.named_arrays(found)
+    changed = {name for name in before if not np.array_equal(before[name], after[name])}
+    assert changed == {name for name in before if is_adapter(name)}
+    assert len(changed) == 2 * 2 * STACK.num_layers
+
+
+def test_merging_computes_the_same():
+    model = decoder()
+    found, _ = trained(add_adapters(model, 2, where=lambda place: True, key=KEY))
+    merged = merge_adapters(found)
+    assert jax.tree.structure(merged) == jax.tree.structure(model)
+    assert np.abs(np.asarray(found(IDS) - model(IDS))).max() > 0.1
+    np.testing.assert_allclose(merged(IDS), found(IDS), rtol=1e-5, atol=1e-5)
+
+
+def test_adapters_of_any_model_with_linear_maps():
+    config = pf.EncoderConfig(context_len=16, vocab_size=11, stack=STACK)
+    model = pf.MaskedLanguageModel(config, key=KEY)
+    adapted = add_adapters(model, 1, where=lambda place: place == "head", key=KEY)
+    assert isinstance(adapted.head, AdaptedLinear)
+    np.testing.assert_array_equal(adapted(IDS), model(IDS))
+
+
+def test_adapters_are_saved_alone(tmp_path):
+    path = tmp_path / "adapters.safetensors"
+    model = decoder()
+    found, _ = trained(add_adapters(model, 2, key=KEY))
+    save_adapters(path, found)
+    assert path.stat().st_size < 4000
+    again = load_adapters(path, add_adapters(model, 2, key=jax.random.key(7)))
+    np.testing.assert_array_equal(again(IDS), found(IDS))
+
+
+def test_adapters_that_do_not_fit_are_refused(tmp_path):
+    path, model = tmp_path / "adapters.safetensors", decoder()
+    save_adapters(path, add_adapters(model, 2, key=KEY))
+    with pytest.raises(ValueError, match=r"has adapters of another model; expected those of one with the same numbers"):
+        load_adapters(path, add_adapters(decoder(1), 2, key=KEY))
+    with pytest.raises(ValueError, match=r"do not fit: .*adapter_in is \(12, 2\) float32, expected \(12, 3\).*`where`"):
+        load_adapters(path, add_adapters(model, 3, key=KEY))
+    with pytest.raises(ValueError, match=r"do not fit: .*expected none"):
+        load_adapters(path, model)
+    path.write_bytes(path.read_bytes()[:-3])
+    with pytest.raises(ValueError, match=r"is damaged, or no file of save_adapters"):
+        load_adapters(path, add_adapters(model, 2, key=KEY))
+    pf.save_model(tmp_path / "model.safetensors", model)
+    with pytest.raises(ValueError, match=r"model.safetensors holds no adapters"):
+        load_adapters(tmp_path / "model.safetensors", add_adapters(model, 2, key=KEY))
+    with pytest.raises(FileNotFoundError, match=r"There is no file none.safetensors"):
+        load_adapters(tmp_path / "none.safetensors", model)
+
+
+def test_what_cannot_be_adapted_is_refused(tmp_path):
+    model = decoder()
+    with pytest.raises(ValueError, match=r"No linear map is chosen; expected a place such as 'stack.blocks.0.attent"):
+        add_adapters(model, 2, where=lambda place: False, key=KEY)
+    with pytest.raises(ValueError, match=r"stack.blocks.0.attention.query has an adapter; expected none"):
+        add_adapters(add_adapters(model, 2, key=KEY), 2, key=KEY)
+    with pytest.raises(ValueError, match=r"rank is 0; expected a whole number above 0|rank is 0; expected"):
+        add_adapters(model, 0, key=KEY)
+    with pytest.raises(ValueError, match=r"This Decoder has no adapters; expected some"):
+        save_adapters(tmp_path / "adapters.safetensors", model)
+    with pytest.raises(ValueError, match=r"This Decoder has no adapters; expected some"):
+        merge_adapters(model)
+
+
+def test_experts_are_no_linear_maps_of_their_own():
+    experts = pf.blocks.ExpertsConfig(num_experts=4, per_token=2, width=6, shared=1)
+    stack = pf.StackConfig(d_model=12, num_layers=1, num_heads=3, experts=experts)
+    model = pf.Decoder(pf.DecoderConfig(11, 9, stack), key=jax.random.key(0))
+    adapted = pf.models.add_adapters(model, 2, where=lambda place: "feed_forward" in place, key=jax.random.key(1))
+    places = {name.rsplit(".", 2)[0] for name in pf.training.named_arrays(adapted) if "adapter" in name}
+    at = "stack.blocks.0.feed_forward"
+    assert {place for place in places if "networks" in place} == set()
+    assert any(place.startswith(f"{at}.shared") for place in places)
+    with pytest.raises(ValueError, match="No linear map is chosen; expected a place such as"):
+        pf.models.add_adapters(model, 2, where=lambda place: "networks" in place, key=jax.random.key(1))

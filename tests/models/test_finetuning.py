@@ -1,0 +1,206 @@
+"""Chapter 17: adapters on weights of one byte, batches of answers, and preferences with their gradient by hand."""
+
+from functools import partial
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from toy_models import Bigram, drawn
+
+import plainformer as pf
+from plainformer.models import (
+    AdaptedLinear,
+    add_adapters,
+    add_tokens,
+    answer_windows,
+    is_adapter,
+    leash,
+    log_probability,
+    merge_adapters,
+    preference_loss,
+    preference_surprise,
+    preferences,
+)
+from plainformer.models.low_precision import SmallLinear, in_few_bytes
+
+KEY = jax.random.key(0)
+STACK = pf.StackConfig(d_model=12, num_layers=2, num_heads=3, d_ff=10, use_bias=False)
+IDS = jnp.asarray([[3, 1, 4, 1, 5], [9, 2, 6, 5, 3]])
+TABLE = np.log([[0.5, 0.25, 0.25], [0.1, 0.6, 0.3], [0.2, 0.2, 0.6]])
+PROMPTS, CHOSEN, REJECTED = [[0], [2, 1]], [[1, 2], [1]], [[2], [0, 0, 2]]
+
+
+class Holder(eqx.Module):
+    layer: eqx.Module
+
+
+def decoder(**fields):
+    return drawn(pf.Decoder, pf.DecoderConfig(11, 16, STACK, **fields))
+
+
+@pytest.mark.equation("eq-finetuning-adapter")
+@pytest.mark.equation("eq-finetuning-merge")
+def test_merging_an_adapter_is_adding_the_product_of_two_thin_matrices():
+    layer = drawn(lambda config, key: pf.Linear(5, 4, key=key), None)
+    adapted = eqx.tree_at(lambda each: each.adapter_out, AdaptedLinear(layer, 2, 0.5, key=KEY), jnp.ones((2, 4)))
+    x, w, u, v = (np.asarray(each, np.float64) for each in (jnp.arange(5.0), layer.weight, *adapted_parts(adapted)))
+    expected = x @ (w + 0.5 * u @ v) + np.asarray(layer.bias)
+    np.testing.assert_allclose(adapted(jnp.arange(5.0)), expected, rtol=1e-5)
+    np.testing.assert_allclose(merge_adapters(Holder(adapted)).layer(jnp.arange(5.0)), expected, rtol=1e-5)
+
+
+def adapted_parts(adapted):
+    return adapted.adapter_in, adapted.adapter_out
+
+
+def test_rank_above_the_smaller_side_is_refused():
+    with pytest.raises(ValueError, match=r"rank is 11; expected at most 10, the smaller side of a map from 12 to 10"):
+        add_adapters(decoder(), 11, where=lambda place: place.endswith(".up"), key=KEY)
+    with pytest.raises(ValueError, match=r"rank is 0; expected"):
+        add_adapters(decoder(), 0, key=KEY)
+
+
+def test_adapters_learn_on_weights_of_one_byte():
+    small = in_few_bytes(decoder(), "int8")
+    adapted = add_adapters(small, 2, where=lambda place: place.startswith("stack."), key=KEY)
+    assert isinstance(adapted.stack.blocks[0].attention.query.layer, SmallLinear)
+    np.testing.assert_allclose(adapted(IDS), small(IDS), rtol=1e-6)
+    batch = pf.data.Windows(IDS[:, :-1], IDS[:, 1:])
+    config = pf.TrainingConfig(num_steps=20, learning_rate=0.03, warmup_steps=1)
+    loss = pf.training.next_token_loss
+    found, metrics = pf.fit(adapted, loss, lambda step: batch, config, trainable=is_adapter, progress=False)
+    assert metrics[-1]["loss"] < metrics[0]["loss"] - 0.1
+    before, after = pf.training.named_arrays(adapted), pf.training.named_arrays(found)
+    assert {name for name in before if not np.array_equal(before[name], after[name])} == set(filter(is_adapter, before))
+    merged = merge_adapters(found)
+    assert isinstance(merged.stack.blocks[0].attention.query, pf.Linear)
+    np.testing.assert_allclose(merged(IDS), found(IDS), rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.equation("eq-finetuning-answer-loss")
+def test_answer_windows_count_the_answer_alone():
+    windows = answer_windows([[7, 8, 9, 1, 6, 2], [7, 1, 5, 2]], answer_token=1, length=6)
+    np.testing.assert_array_equal(windows.inputs, [[7, 8, 9, 1, 6, 2], [7, 1, 5, 2, 0, 0]])
+    np.testing.assert_array_equal(np.where(windows.is_token, windows.targets, -1)[0], [-1, -1, -1, 6, 2, -1])
+    np.testing.assert_array_equal(np.where(windows.is_token, windows.targets, -1)[1], [-1, 5, 2, -1, -1, -1])
+    model = decoder()
+    log_probs = np.asarray(jax.nn.log_softmax(model(windows.inputs)), np.float64)
+    by_hand = [log_probs[0, 3, 6], log_probs[0, 4, 2], log_probs[1, 1, 5], log_probs[1, 2, 2]]
+    np.testing.assert_allclose(pf.training.next_token_loss(model, windows), -np.mean(by_hand), rtol=1e-5)
+
+
+def test_answer_windows_begin_after_the_last_answer_token():
+    np.testing.assert_array_equal(answer_windows([[1, 5, 7, 1, 6]], 1).is_token, [[False, False, False, True]])
+
+
+@pytest.mark.equation("eq-finetuning-log-probability")
+def test_log_probability_is_that_of_what_counts():
+    windows = preferences(Bigram(TABLE), PROMPTS, CHOSEN, REJECTED).rejected
+    expected = np.log([0.25, 0.1 * 0.5 * 0.25])
+    np.testing.assert_allclose(log_probability(Bigram(TABLE), windows), expected, rtol=1e-5)
+
+
+@pytest.mark.equation("eq-finetuning-leash")
+def test_leash_is_the_mean_of_what_the_texts_became_likelier():
+    windows, other = preferences(Bigram(TABLE), PROMPTS, CHOSEN, REJECTED).chosen, TABLE[::-1]
+    expected = np.log([0.25 / 0.2 * 0.3 / 0.3, 0.6 / 0.6]).mean()
+    np.testing.assert_allclose(leash(Bigram(TABLE), Bigram(other), windows), expected, rtol=1e-4, atol=1e-6)
+    assert leash(Bigram(TABLE), Bigram(TABLE), windows) == 0
+
+
+@pytest.mark.equation("eq-finetuning-dpo")
+def test_preference_surprise_by_hand():
+    log_probs, reference = jnp.asarray([[-2.0, -5.0], [-3.0, -1.0]]), jnp.asarray([[-3.0, -4.0], [-3.0, -2.0]])
+    expected = np.log1p(np.exp([-0.5 * 2, 0.5 * 1])).mean()
+    np.testing.assert_allclose(preference_surprise(log_probs, reference, 0.5), expected, rtol=1e-6)
+    assert np.isfinite(preference_surprise(1e4 * log_probs, reference, 0.5))
+
+
+@pytest.mark.equation("eq-finetuning-dpo-gradient")
+def test_gradient_by_hand():
+    log_probs, reference = jnp.asarray([[-2.0, -5.0]]), jnp.asarray([[-3.0, -4.0]])
+    found = jax.grad(preference_surprise)(log_probs, reference, 0.5)
+    pull = 0.5 * (1 - 1 / (1 + np.exp(-0.5 * 2)))
+    np.testing.assert_allclose(found, [[-pull, pull]], rtol=1e-6)
+
+
+@pytest.mark.equation("eq-finetuning-tilted")
+def test_least_surprise_is_at_the_tilted_reference():
+    """Of all models of three answers, the reference weighed by exp(reward / β) explains the listener's choices best."""
+    reward, beta = np.array([1.0, 0.0, -2.0]), 0.7
+    reference = jax.nn.log_softmax(jnp.asarray([0.3, -0.4, 0.1]))
+    pairs = jnp.asarray([(i, j) for i in range(3) for j in range(3) if i != j])
+    share = jax.nn.sigmoid(jnp.asarray([reward[i] - reward[j] for i, j in pairs.tolist()]))
+
+    def expected_surprise(log_probs):
+        each = jax.vmap(lambda pair: preference_surprise(log_probs[pair][None], reference[pair][None], beta))(pairs)
+        return (share * each).mean()
+
+    tilted = jax.nn.log_softmax(reference + reward / beta)
+    np.testing.assert_allclose(jax.grad(expected_surprise)(tilted), 0, atol=1e-6)
+    assert expected_surprise(tilted) < expected_surprise(reference)
+
+
+def test_preference_loss_trains_by_fit_and_begins_at_log_2():
+    model = decoder()
+    batch = preferences(model, [[3, 1], [9]], [[4, 2], [2]], [[5], [6, 6, 1]])
+    config = pf.TrainingConfig(num_steps=20, learning_rate=0.01, warmup_steps=1)
+    loss = partial(preference_loss, beta=0.5)
+    found, metrics = pf.fit(model, loss, lambda step: batch, config, progress=False)
+    assert metrics[0]["loss"] == pytest.approx(np.log(2), rel=1e-5)
+    assert metrics[-1]["loss"] < 0.3
+    assert log_probability(found, batch.chosen).sum() > log_probability(found, batch.rejected).sum()
+
+
+def test_padding_changes_neither_loss_nor_gradient():
+    model, pair = decoder(), ([[3, 1]], [[4, 2]], [[5]])
+    short, long = preferences(model, *pair), preferences(model, *pair, length=9)
+    np.testing.assert_allclose(short.reference, long.reference, rtol=1e-5)
+    loss = partial(preference_loss, beta=0.5)
+    one, other = (eqx.filter_grad(loss)(model, batch) for batch in (short, long))
+    for a, b in zip(jax.tree.leaves(one), jax.tree.leaves(other), strict=True):
+        np.testing.assert_allclose(a, b, rtol=1e-3, atol=1e-5)
+
+
+def test_new_tokens_come_first_and_change_nothing_else():
+    model = decoder()
+    larger = add_tokens(model, 3, key=KEY)
+    assert larger.config.vocab_size == 14
+    np.testing.assert_allclose(larger(IDS + 3)[..., 3:], model(IDS), rtol=1e-5, atol=1e-5)
+    rows = np.asarray(larger.embedding.weight)
+    np.testing.assert_allclose(rows[:3] - rows[3:].mean(axis=0), 0, atol=0.02)
+    assert len(np.unique(rows[:3, 0])) == 3
+
+
+@pytest.mark.parametrize(
+    ("call", "says"),
+    [
+        (lambda: answer_windows([[7, 1, 5], [7, 5]], 1), r"texts\[1\] has no token 1; expected the template's token"),
+        (
+            lambda: answer_windows([[7, 5, 1]], 1),
+            r"texts\[0\] ends with the token 1; expected an answer of at least one",
+        ),
+        (lambda: answer_windows([[7, 1, 5, 4]], 1, length=2), r"texts\[0\] has 4 tokens; expected at most 3"),
+        (lambda: answer_windows([], 1), r"texts is empty; expected at least one"),
+        (lambda: preferences(Bigram(TABLE), [], [], []), r"prompts is empty; expected at least one text"),
+        (lambda: preferences(Bigram(TABLE), [[0]], [[]], [[1]]), r"chosen\[0\] is empty; expected at least one token"),
+        (
+            lambda: preferences(Bigram(TABLE), [[0]], [[1]], [[]]),
+            r"rejected\[0\] is empty; expected at least one token",
+        ),
+        (lambda: preferences(Bigram(TABLE), [[]], [[1]], [[2]]), r"prompts\[0\] is empty; expected at least one token"),
+        (lambda: preferences(Bigram(TABLE), [[0]], [[1]], [[1]]), r"chosen\[0\] and rejected\[0\] are equal; expected"),
+        (lambda: preferences(Bigram(TABLE), [[0], [1]], [[1]], [[2]]), r"have \[2, 1, 1\] texts; expected as many of"),
+        (lambda: add_tokens(decoder(tied_embedding=False), 2, key=KEY), r"has an output matrix of its own; expected"),
+    ],
+)
+def test_what_cannot_be_tuned_is_refused(call, says):
+    with pytest.raises(ValueError, match=says):
+        call()
+
+
+def test_a_batch_of_another_kind_is_refused(unchecked):
+    with pytest.raises(TypeError, match=r"batch is a .*; expected Preferences, as pf.models.preferences makes them"):
+        preference_loss(decoder(), IDS, beta=0.1)

@@ -1,0 +1,244 @@
+"""Looking for the part that did it: every function agrees with a computation by hand, on every kind of model."""
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from all_models import KINDS, new_model
+
+import plainformer as pf
+from plainformer.models import (
+    control_labels,
+    effect,
+    heads_at,
+    induction_scores,
+    lens,
+    mean_run,
+    patch,
+    patch_path,
+    probe_accuracy,
+    silence,
+)
+
+HEADS = 6
+CONFIG = pf.DecoderConfig(11, 16, pf.StackConfig(d_model=24, num_layers=2, num_heads=HEADS, num_kv_heads=2, d_ff=10))
+OURS, THEIRS = jnp.asarray([3, 1, 4, 1, 5]), jnp.asarray([9, 2, 6, 5, 3])
+
+
+def decoder():
+    return new_model("decoder", config=CONFIG)
+
+
+def other_inputs(kind):
+    """Inputs of the same shape that differ."""
+    changed = [x[..., ::-1, :] if x.ndim == 3 else (x + 1) % 9 for x in KINDS[kind].inputs]
+    return (changed[0], *KINDS[kind].inputs[1:])
+
+
+def close(found, wanted):
+    np.testing.assert_allclose(found, wanted, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.equation("eq-inside-lens")
+def test_lens_reads_the_stream_at_each_depth_by_the_last_norm_and_the_table():
+    model = decoder()
+    for said, x in zip(lens(model, OURS), model.residual_stream(OURS), strict=True):
+        close(said, model.logits(x))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_lens_of_every_model_ends_in_what_it_says(kind):
+    model, inputs = new_model(kind), KINDS[kind].inputs
+    said = lens(model, *inputs)
+    assert len(said) == 3
+    close(said[-1], model(*inputs))
+    assert np.abs(said[0] - said[-1]).max() > 1e-3
+
+
+@pytest.mark.equation("eq-inside-patch")
+@pytest.mark.parametrize("kind", KINDS)
+def test_patching_all_that_is_read_turns_every_model_and_nothing_leaves_it(kind):
+    model, ours, theirs = new_model(kind), KINDS[kind].inputs, other_inputs(kind)
+    said, source = pf.look(model, *theirs)
+    first = next(name for name in source if name.endswith("stack.input"))
+    close(patch(model, *ours, places={first: ...}, source=source), said)
+    close(patch(model, *ours, places={}, source=source), model(*ours))
+
+
+def test_patching_a_head_is_what_its_rows_of_the_output_map_would_add():
+    model = decoder()
+    _, source = pf.look(model, THEIRS)
+    said = patch(model, OURS, places=heads_at(source, [(1, 4)]), source=source)
+    _, seen = pf.look(model, OURS)
+    rows = model.stack.blocks[1].attention.output.weight[4 * 4 : 5 * 4]
+    moved = (source["stack.blocks.1.attention.heads"][4] - seen["stack.blocks.1.attention.heads"][4]) @ rows
+    instead = seen["stack.blocks.1.after_attention"] + moved
+    close(said, pf.look(model, OURS, replace={"stack.blocks.1.after_attention": instead})[0])
+
+
+@pytest.mark.equation("eq-inside-silence")
+@pytest.mark.parametrize("kind", ["decoder", "masked", "vit", "seq2seq"])
+def test_a_silent_head_is_one_whose_rows_of_the_output_map_are_zeros(kind):
+    model = new_model(kind)
+    inputs = KINDS[kind].inputs
+    _, seen = pf.look(model, *inputs)
+    stack = model.stack if kind in ("decoder", "seq2seq") else model.encoder.stack
+    output = stack.blocks[0].attention.output
+
+    def weight(model):
+        stack = model.stack if kind in ("decoder", "seq2seq") else model.encoder.stack
+        return stack.blocks[0].attention.output.weight
+
+    without = eqx.tree_at(weight, model, output.weight.at[8:12].set(0))
+    close(silence(model, *inputs, places=heads_at(seen, [(0, 2)])), without(*inputs))
+
+
+def test_silence_by_the_mean_puts_the_mean_of_the_texts_there():
+    model, texts = decoder(), jnp.stack([OURS, THEIRS, OURS[::-1]])
+    _, seen = pf.look(model, texts)
+    places = {"stack.blocks.0.attention.heads": np.s_[..., [1, 3], :, :]}
+    two, mean = np.array([1, 3]), seen["stack.blocks.0.attention.heads"].mean(axis=0)
+    instead = seen["stack.blocks.0.attention.heads"].at[:, two].set(mean[two])
+    wanted, _ = pf.look(model, texts, replace={"stack.blocks.0.attention.heads": instead})
+    close(silence(model, texts, places=places, instead=mean_run(seen)), wanted)
+
+
+def test_heads_of_a_group_share_a_key_head():
+    _, seen = pf.look(decoder(), OURS)
+    name = "stack.blocks.1.attention."
+    assert heads_at(seen, [(1, 2), (1, 3)], "keys") == {f"{name}keys": np.s_[..., [0, 1], :, :]}
+    assert heads_at(seen, [(1, 2), (0, 3)], "queries") == {
+        f"{name}queries": np.s_[..., [2], :, :],
+        "stack.blocks.0.attention.queries": np.s_[..., [3], :, :],
+    }
+
+
+def test_heads_at_finds_the_heads_that_read_the_source():
+    _, seen = pf.look(new_model("seq2seq"), *KINDS["seq2seq"].inputs)
+    assert list(heads_at(seen, [(1, 2)], attention="cross_attention")) == ["stack.blocks.1.cross_attention.heads"]
+    assert list(heads_at(seen, [(1, 2)])) == ["stack.blocks.1.attention.heads"]
+
+
+@pytest.mark.equation("eq-inside-path")
+def test_a_path_carries_what_the_sender_adds_to_the_stream_and_no_more():
+    model = decoder()
+    _, seen = pf.look(model, OURS)
+    _, source = pf.look(model, THEIRS)
+    sender, receiver = heads_at(seen, [(0, 4)]), heads_at(seen, [(1, 3)], "keys")
+    said = patch_path(model, OURS, sender=sender, receiver=receiver, source=source)
+    block = model.stack.blocks[1]
+    rows = model.stack.blocks[0].attention.output.weight[4 * 4 : 5 * 4]
+    sent = (source["stack.blocks.0.attention.heads"][4] - seen["stack.blocks.0.attention.heads"][4]) @ rows
+    heard = block.attention_norm(seen["stack.blocks.0.output"] + sent)
+    keys = block.attention.key(heard).reshape(5, 2, 4).swapaxes(0, 1)
+    wanted = seen["stack.blocks.1.attention.keys"].at[1].set(keys[1])
+    close(said, pf.look(model, OURS, replace={"stack.blocks.1.attention.keys": wanted})[0])
+
+
+def test_no_path_leads_back():
+    model = decoder()
+    _, source = pf.look(model, THEIRS)
+    back = patch_path(
+        model, OURS, sender=heads_at(source, [(1, 4)]), receiver=heads_at(source, [(0, 3)], "values"), source=source
+    )
+    close(back, model(OURS))
+
+
+def test_paths_through_networks_count_as_direct_where_networks_are_not_held():
+    model = decoder()
+    _, source = pf.look(model, THEIRS)
+    route = {"sender": heads_at(source, [(0, 4)]), "receiver": {"stack.output": ...}, "source": source}
+    strict = patch_path(model, OURS, **route)
+    wide = patch_path(model, OURS, hold=["attention.heads"], **route)
+    assert np.abs(strict - wide).max() > 1e-3
+
+
+def test_a_path_leads_from_the_encoder_into_the_decoder():
+    model, (source_ids, target) = new_model("seq2seq"), KINDS["seq2seq"].inputs
+    _, source = pf.look(model, *other_inputs("seq2seq"))
+    sender = {"encoder.stack.blocks.1.attention.heads": ...}
+    receiver = heads_at(source, [(0, 1)], "values", "cross_attention")
+    said = patch_path(model, source_ids, target, sender=sender, receiver=receiver, source=source)
+    assert np.abs(said - model(source_ids, target)).max() > 1e-3
+
+
+@pytest.mark.equation("eq-inside-effect")
+def test_effect_is_0_without_a_change_1_at_the_other_answer_and_may_overshoot():
+    before, source = jnp.asarray([2.0, -1.0, 4.0, 1.0]), jnp.asarray([-2.0, 3.0, 2.0, 2.0])
+    patched = jnp.asarray([2.0, 3.0, 3.0, 0.0])
+    close(effect(patched, before, source), [0, 1, 0.5, -1])
+
+
+@pytest.mark.equation("eq-inside-induction")
+def test_induction_scores_by_hand():
+    weights = np.zeros((2, 5, 5), np.float32)
+    weights[0, 3, 1], weights[0, 4, 2], weights[1, 3, 0], weights[1, 4, 1] = 1, 0.5, 1, 1
+    close(induction_scores(jnp.asarray(weights), period=3), [0.75, 0])  # one token further on, not the same token
+
+
+def test_probe_tells_apart_what_a_line_divides_and_no_more():
+    rng = np.random.default_rng(0)
+    rows = jnp.asarray(rng.normal(size=(300, 6)), jnp.float32)
+    assert probe_accuracy(rows, jnp.asarray(rows[:, 2] > 0, int), 200) > 0.9
+    assert probe_accuracy(rows, jnp.asarray(rows[:, 2] * rows[:, 3] > 0, int), 200) < 0.7
+
+
+@pytest.mark.equation("eq-inside-selectivity")
+def test_control_labels_are_the_same_for_a_kind_and_learned_only_by_heart():
+    kinds = jnp.asarray(np.random.default_rng(1).integers(50, size=400))
+    labels = control_labels(kinds, 4, seed=2)
+    assert all(len(set(np.asarray(labels)[kinds == kind])) == 1 for kind in np.unique(kinds))
+    assert set(np.asarray(labels)) == {0, 1, 2, 3}
+    one_hot = jnp.eye(50)[kinds]
+    assert probe_accuracy(one_hot, labels, 300) > 0.95  # a row for each kind: learned by heart
+    assert not np.array_equal(labels, control_labels(kinds, 4, seed=3))
+
+
+def test_functions_work_within_jit_and_vmap():
+    model = decoder()
+    _, source = pf.look(model, THEIRS)
+    texts = jnp.stack([OURS, OURS[::-1]])
+    silent = jax.vmap(lambda ids: silence(model, ids, places=heads_at(source, [(0, 1)])))(texts)
+    close(silent, silence(model, texts, places=heads_at(source, [(0, 1)])))
+
+
+# --- bad input
+
+
+def test_heads_that_are_none_are_refused():
+    _, seen = pf.look(decoder(), OURS)
+    for head in [(0, 6), (2, 0), (-1, 0), (0, -1)]:
+        with pytest.raises(ValueError, match=r"There is no heads of head .* blocks 0 to 1, with heads 0 to 5"):
+            heads_at(seen, [head])
+    with pytest.raises(ValueError, match="part is 'colours'; expected one of"):
+        heads_at(seen, [(0, 0)], "colours")
+
+
+def test_runs_of_other_lengths_and_models_are_refused():
+    model = decoder()
+    _, source = pf.look(model, THEIRS[:4])
+    with pytest.raises(ValueError, match=r"shape \(4, 24\) in source and \(5, 24\) here; expected two runs on inputs"):
+        patch(model, OURS, places={"stack.input": ...}, source=source)
+    with pytest.raises(ValueError, match=r"source has no 'stack\.blocks\.7\.output'; expected what pf\.look saw"):
+        patch(model, OURS, places={"stack.blocks.7.output": ...}, source=source)
+    with pytest.raises(ValueError, match="which was not seen; expected a name such as"):
+        silence(model, OURS, places={"stack.blocks.7.output": ...})
+
+
+def test_what_has_no_blocks_has_no_lens():
+    with pytest.raises(ValueError, match="showed no blocks; expected a model with a Stack"):
+        lens(lambda x: pf.see("hidden", x), OURS)
+
+
+def test_measures_refuse_what_they_cannot_divide_or_judge():
+    one = jnp.ones(2)
+    with pytest.raises(ValueError, match=r"before\[0\] is 1.0; expected another number than in source"):
+        effect(one, one, one)
+    with pytest.raises(ValueError, match="period=5 for 5 tokens; expected a text that comes again"):
+        induction_scores(jnp.zeros((5, 5)), 5)
+    rows, labels = jnp.zeros((4, 2)), jnp.asarray([0, 0, 0, 1])
+    with pytest.raises(ValueError, match="num_to_learn=4 of 4 examples; expected some left"):
+        probe_accuracy(rows, labels, 4)
+    with pytest.raises(ValueError, match="labels to learn from are all the same"):
+        probe_accuracy(rows, labels, 3)

@@ -1,0 +1,213 @@
+"""What training takes on many devices: by hand for a tiny decoder, and for published ones."""
+
+import dataclasses
+
+import jax
+import pytest
+from flat import decoder_config
+
+import plainformer as pf
+from plainformer.models import Hardware, plan, this_machine
+from plainformer.models.hardware import HARDWARE
+from plainformer.training import DATA, FULLY_SHARDED, SEQUENCE, TENSOR
+
+TINY = {"d_model": 12, "num_layers": 5, "num_heads": 6, "d_ff": 10, "norm": "rms", "use_bias": False}
+CONFIG = decoder_config(14, 9, **TINY, position_scheme="rotary", activation="relu", tied_embedding=False)
+SIMPLE = Hardware(1e6, 1e6, 1e5, 1e4, 1e3, 2)  # two devices a node
+WEIGHTS = 5 * (4 * 12 * 12 + 2 * 12 * 10 + 2 * 12) + 2 * 14 * 12 + 12
+LLAMA_2 = pf.StackConfig(
+    d_model=8192,
+    num_layers=80,
+    num_heads=64,
+    num_kv_heads=8,
+    d_ff=28672,
+    attention="blockwise",
+    norm="rms",
+    activation="swiglu",
+    use_bias=False,
+    position_scheme="rotary",
+)
+
+
+def test_plan_of_one_device_by_hand():
+    found = plan(CONFIG, {"data": 1}, SIMPLE, batch_size=4, seq_len=7)
+    block = 6 * 12 + 4 * 12 + 2 * 10 + 2 * 6 * 7 + 3 * 6  # stream and norms, heads, network, weights of attention
+    assert (found.num_devices, found.num_parameters, found.num_tokens) == (1, WEIGHTS, 28)
+    assert (found.parameters, found.moments, found.gradients) == (4 * WEIGHTS, 8 * WEIGHTS, 4 * WEIGHTS)
+    assert found.activations == 28 * 4 * (5 * block + 3 * 12 + 2 * 14)
+    assert (found.gathered, found.sent, found.sent_bytes) == (0, (), 0)
+    assert found.memory == found.parameters + found.moments + found.activations
+    assert found.flops == found.model_flops == pf.training_flops(CONFIG, 28, 7)
+    traffic = 5 * found.activations + 11 * found.parameters
+    assert found.seconds == {"arithmetic": found.flops / 1e6, "memory": pytest.approx(traffic / 1e5), "links": 0}
+    assert found.bound == max(found.seconds, key=found.seconds.get)
+    assert found.step_seconds == (max(found.seconds.values()), sum(found.seconds.values()))
+
+
+def test_plan_counts_what_is_sent_by_hand():
+    found = plan(CONFIG, {"data": 4, "model": 2}, SIMPLE, batch_size=8, sharding=FULLY_SHARDED | TENSOR)
+    cut_twice, cut_once = 5 * (4 * 12 * 12 + 2 * 12 * 10) + 2 * 14 * 12, 5 * 2 * 12 + 12
+    assert found.parameters == 4 * (cut_twice // 8 + cut_once // 4)
+    whole, rows = 4 * (cut_twice // 2 + cut_once), 4 * (2 * 9) * 12
+    by_reason = {(each.reason, each.collective.kind): each.sent_bytes for each in found.sent}
+    assert found.gathered == whole
+    assert by_reason == {
+        ("weights", "all-gather"): 3 / 4 * whole,
+        ("gradients", "reduce-scatter"): 3 / 4 * whole,
+        ("attention", "all-reduce"): 5 * 2 * rows,  # on the way forward, and back
+        ("networks", "all-reduce"): 5 * 2 * rows,
+        ("embedding and logits", "all-reduce"): 2 * rows,
+        ("the loss", "all-reduce"): 3 * 4 * (2 * 9),
+    }
+    inside = sum(each.sent_bytes for each in found.sent[2:]) / 1e4
+    assert found.seconds["links"] == pytest.approx(2 * 3 / 4 * whole / 1e3 + inside)  # two devices are a node
+
+
+def test_plan_refuses_blocks_with_a_state():
+    with pytest.raises(ValueError, match=r"pattern has 'delta', of which it is not known what is kept; expected other"):
+        plan(decoder_config(14, 9, **TINY, pattern=("delta", "full")), {"data": 1}, SIMPLE, batch_size=4)
+
+
+def test_plan_of_a_processor_sums_before_it_adds():
+    processor = dataclasses.replace(SIMPLE, joins_sums=False)
+    for table, sums in (({"heads": "x"}, 2), ({"d_ff": "x"}, 1)):
+        gated = decoder_config(14, 9, **TINY, activation="swiglu")
+        found = [
+            plan(gated, {"x": 2}, each, batch_size=8, sharding=table).sent[0].times for each in (SIMPLE, processor)
+        ]
+        assert found == [5 * 2, 5 * (2 + sums)]
+    tied, separate = decoder_config(14, 9, **TINY), decoder_config(14, 9, **TINY, tied_embedding=False)
+    sent = [plan(each, {"data": 4}, processor, batch_size=8).sent_bytes for each in (tied, separate)]
+    joined = [plan(each, {"data": 4}, SIMPLE, batch_size=8).sent_bytes for each in (tied, separate)]
+    assert sent[0] == sent[1] == joined[1] == joined[0] + 2 * 3 / 4 * 4 * 14 * 12
+    assert plan(tied, {"data": 4}, SIMPLE, batch_size=8).num_parameters == pf.count_parameters(made(tied))
+
+
+def made(config):
+    return jax.eval_shape(lambda key: pf.Decoder(config, key=key), jax.random.key(0))
+
+
+def test_plan_of_a_published_model_has_its_number_of_parameters_and_bounds_its_time():
+    config = pf.DecoderConfig(32000, 4096, LLAMA_2, tied_embedding=False)
+    mesh, table = {"data": 256, "model": 8}, FULLY_SHARDED | TENSOR
+    found = plan(config, mesh, "A100", batch_size=1024, sharding=table, precision="bfloat16")
+    assert found.num_parameters == 68_976_648_192  # as the published files hold
+    assert found.parameters + found.moments < 0.01 * 12 * found.num_parameters
+    # 2 trillion tokens took 1,720,320 hours of an A100 (Touvron et al., 2023, table 2): no step is faster than planned.
+    at_least = 2e12 / found.num_tokens * found.step_seconds[0] * found.num_devices / 3600
+    assert 0.5 < at_least / 1_720_320 < 0.55
+    assert "of 80 GB" in str(found)
+    assert "bound by arithmetic" in str(found)
+
+
+def test_plan_takes_a_mesh_and_its_sizes_alike():
+    sizes = {"data": 4, "model": 2}
+    abstract = jax.sharding.AbstractMesh((4, 2), ("data", "model"))
+    real = jax.make_mesh((1, 1), ("data", "model"))
+    assert plan(CONFIG, sizes, "H100", batch_size=8) == plan(CONFIG, abstract, "H100", batch_size=8)
+    assert plan(CONFIG, real, "H100", batch_size=8) == plan(CONFIG, {"data": 1, "model": 1}, "H100", batch_size=8)
+
+
+def test_plan_keeps_less_in_half_the_bytes_and_without_scores():
+    options = {"batch_size": 4, "precision": "bfloat16"}
+    wide, narrow = plan(CONFIG, {"data": 1}, "H100", batch_size=4), plan(CONFIG, {"data": 1}, "H100", **options)
+    assert wide.activations / 2 < narrow.activations < wide.activations
+    assert (narrow.parameters, narrow.gathered) == (wide.parameters, wide.parameters // 2)
+    blockwise = decoder_config(14, 9, **TINY, attention="blockwise", activation="relu", tied_embedding=False)
+    direct = plan(CONFIG, {"data": 1}, "H100", batch_size=4).activations
+    saved = 36 * 4 * 5 * (2 * 6 * 9 + 3 * 6 - 12 - 6)
+    assert direct - plan(blockwise, {"data": 1}, "H100", batch_size=4).activations == saved
+
+
+def test_plan_of_blocks_computed_anew_keeps_what_enters_them_and_one_more():
+    kept, anew = (plan(CONFIG, {"data": 1}, SIMPLE, batch_size=4, rematerialise=anew) for anew in (False, True))
+    block = (kept.activations - 36 * 4 * (3 * 12 + 2 * 14)) // 5
+    assert anew.activations == 36 * 4 * 5 * 12 + block
+    forward = 5 * (4 * 12 * 12 + 12 * 10 + 2 * 12 * 9)  # the product with d_ff rows at the end is not needed again
+    assert anew.flops - kept.flops == 2 * 36 * forward
+    assert anew.model_flops == kept.model_flops
+    by_heads = [plan(CONFIG, {"model": 2}, SIMPLE, batch_size=4, rematerialise=anew).sent[0] for anew in (False, True)]
+    assert [each.times for each in by_heads] == [5 * 2, 5 * 3]
+
+
+@pytest.mark.parametrize(
+    ("mesh", "change", "message"),
+    [
+        ({"data": 3}, {}, "'batch' has size 8, which 3 devices along 'data' cannot .* multiple of 3, such as 9"),
+        ({"model": 4}, {}, "'heads' has size 6, which 4 devices along 'model' cannot .* multiple of 4, such as 8"),
+        ({"data": 4}, {"sharding": TENSOR}, "cuts 'heads' over 'model', and the mesh has 'data'; expected one of"),
+        ({"data": 4}, {"sharding": SEQUENCE}, "cuts 'seq', which is not counted; expected some of batch, d_model"),
+        ({"data": 4}, {"sharding": {"batch": "data", "heads": "data"}}, "'heads' over 'data'; expected another axis"),
+        (
+            {"data": 4, "model": 2},
+            {"sharding": DATA | {"d_model": "model"}},
+            "'d_model' .* expected the axis of 'batch'",
+        ),
+        ({"rows": 4}, {}, "The mesh has an axis 'rows'; expected 'data' and 'model', or a table that says"),
+        ({"data": 2, "rows": 4}, {"sharding": DATA}, "Nothing is cut over the axis 'rows'; expected a table"),
+        ({"data": 0}, {}, "data is 0; expected at least 1"),
+        ({"data": 4}, {"hardware": "H1000"}, "hardware is 'H1000'; expected one of A100, H100"),
+        ({"data": 4}, {"seq_len": 10}, "10 tokens"),
+        (
+            {"data": 256},
+            {"batch_size": 512, "hardware": "TPU v6e", "mesh_more": 2},
+            "512 devices along 'data' are more",
+        ),
+    ],
+)
+def test_plan_refuses(mesh, change, message):
+    change = {"hardware": "A100", "batch_size": 8, **change}
+    mesh = {axis: size * change.pop("mesh_more", 1) for axis, size in mesh.items()}
+    with pytest.raises(ValueError, match=message):
+        plan(CONFIG, mesh, change.pop("hardware"), **change)
+
+
+def test_plan_refuses_key_heads_that_neither_divide_nor_are_divided():
+    config = decoder_config(16, 9, d_model=24, num_heads=12, num_kv_heads=3, num_layers=1)
+    with pytest.raises(ValueError, match=r"4 devices send each other for num_kv_heads=3 .* a multiple of 4 or one of"):
+        plan(config, {"model": 4}, "A100", batch_size=4)
+
+
+@pytest.mark.parametrize("fields", [{"norm_placement": "output"}, {"qk_norm": True, "qk_norm_over": "row"}])
+def test_plan_refuses_norms_of_which_it_does_not_know_what_is_kept(fields):
+    config = decoder_config(14, 9, d_model=12, num_heads=6, num_layers=1, **fields)
+    with pytest.raises(ValueError, match="it is not known what is kept; expected 'pre' or 'post', with 'head'"):
+        plan(config, {"data": 1}, "A100", batch_size=4)
+
+
+def test_plan_refuses_attention_without_scores():
+    config = decoder_config(14, 9, d_model=12, num_heads=6, num_layers=1, attention="linear")
+    experts = pf.blocks.ExpertsConfig(num_experts=3, per_token=2, width=5)
+    with pytest.raises(ValueError, match="There are experts, of which it is not known what devices send"):
+        pf.models.plan(decoder_config(14, 9, experts=experts), {"data": 1}, "A100", batch_size=2)
+    with pytest.raises(ValueError, match="attention is 'linear', of which it is not known"):
+        plan(config, {"data": 1}, "A100", batch_size=4)
+
+
+@pytest.mark.parametrize(
+    ("mesh", "change", "message"),
+    [
+        (8, {}, r"mesh is 8; expected a mesh of devices, or its sizes, such as \{'data': 4"),
+        ({}, {}, r"mesh is \{\}; expected a mesh"),
+        ({"data": 4}, {"sharding": ["batch"]}, r"sharding is \['batch'\]; expected names of axes"),
+    ],
+)
+@pytest.mark.usefixtures("unchecked")
+def test_plan_refuses_another_kind(mesh, change, message):
+    with pytest.raises(TypeError, match=message):
+        plan(CONFIG, mesh, "A100", batch_size=8, **change)
+
+
+def test_hardware_is_as_the_sheets_say_in_one_direction():
+    assert HARDWARE["H100"].link_bandwidth == 900e9 / 2
+    assert HARDWARE["TPU v5p"].link_bandwidth == 4800e9 / 8
+    with pytest.raises(ValueError, match=r"flops is 0\.0; expected finite"):
+        Hardware(0.0, 80e9, 3.35e12, 450e9, 50e9, 8)
+
+
+def test_this_machine_is_measured():
+    found = this_machine(8e9, size=256)
+    assert found.memory == 8e9
+    assert 1e8 < found.flops < 1e14
+    assert found.memory_bandwidth == 2 * found.link_bandwidth > 1e7
+    assert not found.joins_sums

@@ -1,0 +1,313 @@
+"""Models in Hugging Face's form: written and opened again, and everything that is not one, refused by name."""
+
+import json
+import pickle
+import re
+import zipfile
+from collections import OrderedDict
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from safetensors.numpy import load_file, save_file
+
+import plainformer as pf
+from plainformer.pretrained.gptj import Interleaved
+
+KEY = jax.random.key(0)
+SIZES = {"d_model": 12, "num_layers": 2, "num_heads": 3, "d_ff": 10}
+MODERN = {"norm": "rms", "activation": "swiglu", "position_scheme": "rotary", "use_bias": False}
+SCALING = pf.positions.RotaryScaling(factor=8.0, trained_len=16)
+YARN = pf.positions.YarnScaling(factor=4.0, fast_turns=2.0, trained_len=8, truncate=False)
+IDS = jnp.asarray([3, 1, 4, 1, 5, 9, 2])
+
+
+def decoder(tied=True, **fields):
+    return pf.Decoder(pf.DecoderConfig(17, 16, pf.StackConfig(**SIZES | fields), tied), key=KEY)
+
+
+def redrawn(model, seed=0):
+    """Every number drawn: zeros and ones would hide a slip."""
+    arrays, rest = eqx.partition(model, eqx.is_inexact_array)
+    draw = np.random.default_rng(seed)
+    return eqx.combine(jax.tree.map(lambda a: jnp.asarray(0.3 * draw.normal(size=a.shape), a.dtype), arrays), rest)
+
+
+def encoder_config(**fields):
+    stack = pf.StackConfig(**SIZES, norm_placement="post", norm_eps=1e-12)
+    return pf.EncoderConfig(context_len=16, vocab_size=17, stack=stack, embedding_norm=True, **fields)
+
+
+WRITTEN = {
+    "gpt2": decoder(activation="gelu_tanh", norm_eps=1e-3),
+    "gptj": pf.Decoder(
+        pf.DecoderConfig(
+            17,
+            16,
+            pf.StackConfig(**SIZES, parallel=True, position_scheme="rotary", rotary_fraction=0.5),
+            tied_embedding=False,
+            output_bias=True,
+        ),
+        key=KEY,
+    ),
+    "llama": decoder(False, **MODERN, num_kv_heads=1, rope_theta=50.0, rope_scaling=SCALING),
+    "mistral": decoder(**MODERN, window=3, d_k=6, d_v=6, rope_scaling=pf.positions.LinearScaling(factor=2.0)),
+    "qwen2": decoder(**MODERN | {"use_bias": True}, rope_scaling=YARN),
+    "qwen3": decoder(**MODERN, qk_norm=True),
+    "bert": pf.MaskedLanguageModel(encoder_config(num_segments=2), key=KEY),
+    "roberta": pf.Encoder(encoder_config(num_segments=1), key=KEY),
+    "distilbert": pf.MaskedLanguageModel(encoder_config(), key=KEY),
+    "albert": pf.MaskedLanguageModel(encoder_config(num_segments=2, embedding_width=8), key=KEY),
+    "vit": pf.ViT(
+        pf.ViTConfig(image_size=(8, 12), patch_size=4, num_classes=5, stack=pf.StackConfig(**SIZES)), key=KEY
+    ),
+}
+# What these families can hold: biases that are always zero, one norm for two, one block for all.
+ZEROS = {"gptj": ("attention.query.bias", "attention.key.bias", "attention.value.bias", "attention.output.bias")}
+ZEROS["qwen2"] = ("attention.output.bias",)
+
+
+def possible(model_type, model):
+    """A model with numbers drawn, as far as the family lets them be any."""
+    arrays = pf.training.named_arrays(redrawn(model))
+    for name in arrays:
+        if name.endswith(ZEROS.get(model_type, ("none",))):
+            arrays[name] = jnp.zeros_like(arrays[name])
+        if model_type == "gptj" and ".feed_forward_norm." in name:
+            arrays[name] = arrays[name.replace("feed_forward", "attention")]
+        if model_type == "albert" and "blocks.1." in name:
+            arrays[name] = arrays[name.replace("blocks.1.", "blocks.0.")]
+    return pf.training.with_arrays(model, arrays)
+
+
+@pytest.mark.parametrize("model_type", WRITTEN)
+def test_what_is_written_opens_as_it_was(model_type, tmp_path):
+    model = possible(model_type, WRITTEN[model_type])
+    pf.to_hugging_face(tmp_path / "new", model, model_type)
+    again, tokenizer = pf.from_hugging_face(tmp_path / "new")
+    assert tokenizer is None
+    assert type(again) is type(model)
+    found, expected = (pf.training.named_arrays(each) for each in (again, model))
+    assert list(found) == list(expected)
+    for name, array in expected.items():
+        np.testing.assert_array_equal(found[name], array, err_msg=name)
+
+
+@pytest.fixture
+def folder(tmp_path):
+    """A GPT-2."""
+    pf.to_hugging_face(tmp_path, redrawn(decoder()), "gpt2")
+    return tmp_path
+
+
+def change(folder, **fields):
+    path = folder / "config.json"
+    path.write_text(json.dumps(json.loads(path.read_text()) | fields))
+
+
+def refused(folder, kind=ValueError):
+    """What is said of a folder that cannot be opened."""
+    with pytest.raises(kind) as caught:
+        pf.from_hugging_face(folder)
+    return str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("fields", "said"),
+    [
+        ({"model_type": "t5"}, "says model_type 't5'; expected one of gpt2, gptj, llama, mistral"),
+        ({"model_type": None}, "says model_type None; expected one of"),
+        ({"architectures": ["GPT2ForTokenClassification"]}, "it is a GPT2ForTokenClassification; expected GPT2LMHead"),
+        ({"activation_function": "mish"}, "activation_function is 'mish'; expected one of relu, gelu, gelu_new"),
+        ({"scale_attn_weights": False}, "scale_attn_weights is False; expected True, and nothing else"),
+        ({"n_head": 5}, "d_model=12 is not a multiple of num_heads=5"),
+        ({"n_layer": "two"}, "num_layers is 'two'; expected a whole number"),
+        (
+            {"n_layer": 3},
+            "It lacks transformer.h.2.attn.c_attn.bias, transformer.h.2.attn.c_attn.weight, .* and 9 more",
+        ),
+        ({"n_layer": 10**9}, "It has 1,000,000,000 layers, but 28 tensors"),
+        ({"n_layer": 1}, "It has transformer.h.1.attn.c_attn.bias, .*, and the model no place for it"),
+        ({"vocab_size": 18}, r"transformer.wte.weight has shape \(17, 12\), .* make embedding.weight \(18, 12\)"),
+        ({"n_inner": 11}, r"transformer.h.0.mlp.c_fc.weight has shape \(12, 10\), which does not make stack.blocks.0"),
+    ],
+)
+def test_configurations_that_do_not_fit_are_named(folder, fields, said):
+    change(folder, **fields)
+    assert re.search(said, refused(folder)), refused(folder)
+
+
+def test_fields_that_are_missing_are_named(folder):
+    path = folder / "config.json"
+    path.write_text(json.dumps({"model_type": "gpt2", "vocab_size": 17, "n_positions": 16, "n_embd": 12}))
+    assert "has no 'n_layer'; expected one, as of a gpt2" in refused(folder)
+    path.write_text("{")
+    assert "is not valid JSON" in refused(folder)
+    path.unlink()
+    assert "There is no file" in refused(folder, FileNotFoundError)
+
+
+def rewrite(folder, change):
+    """Change the tensors in a file."""
+    tensors = load_file(folder / "model.safetensors")
+    change(tensors)
+    save_file(tensors, folder / "model.safetensors")
+
+
+def test_tensors_that_do_not_fit_are_named(folder):
+    name = "transformer.h.0.ln_1.weight"
+    rewrite(folder, lambda tensors: tensors.update({"transformer.h.0.ln_1.more": tensors.pop(name)}))
+    assert f"It lacks {name}." in refused(folder)
+    rewrite(folder, lambda tensors: tensors.update({name: np.ones(12, np.int32)}))
+    assert "It has transformer.h.0.ln_1.more, and the model no place" in refused(folder)
+    rewrite(folder, lambda tensors: tensors.pop("transformer.h.0.ln_1.more"))
+    assert f"{name} holds int32; expected floats" in refused(folder)
+
+
+def test_names_of_old_files_are_known(tmp_path):
+    """The first files of BERT call scale and bias of a norm gamma and beta; those of GPT-2 begin at the blocks."""
+    ends = {"LayerNorm.weight": "LayerNorm.gamma", "LayerNorm.bias": "LayerNorm.beta"}
+
+    def older(name):
+        for new, old in ends.items():
+            name = name.removesuffix(new) + old if name.endswith(new) else name
+        return name.removeprefix("transformer.")
+
+    for model_type, of in {"bert": WRITTEN["bert"], "gpt2": WRITTEN["gpt2"]}.items():
+        model = redrawn(of)
+        pf.to_hugging_face(tmp_path, model, model_type)
+        path = tmp_path / "model.safetensors"
+        save_file({older(name): tensor for name, tensor in load_file(path).items()}, path)
+        again, _ = pf.from_hugging_face(tmp_path)
+        for name, array in pf.training.named_arrays(model).items():
+            np.testing.assert_array_equal(pf.training.named_arrays(again)[name], array, err_msg=name)
+
+
+def test_tied_tensors_must_be_equal(folder):
+    rewrite(folder, lambda tensors: tensors.update({"lm_head.weight": tensors["transformer.wte.weight"].copy()}))
+    pf.from_hugging_face(folder)
+    rewrite(folder, lambda tensors: tensors["lm_head.weight"].__setitem__(0, 1.0))
+    assert "lm_head.weight differs from transformer.wte.weight" in refused(folder)
+
+
+def test_files_that_are_damaged_or_missing_are_named(folder, tmp_path):
+    path = folder / "model.safetensors"
+    whole = path.read_bytes()
+    path.write_bytes(whole[: len(whole) // 2])
+    assert "model.safetensors is damaged, or no safetensors file" in refused(folder)
+    path.unlink()
+    assert "has no weights; expected model.safetensors" in refused(folder, FileNotFoundError)
+    index = folder / "model.safetensors.index.json"
+    index.write_text("{}")
+    assert "has no weight_map" in refused(folder)
+    index.write_text(json.dumps({"weight_map": {"a": "../a.safetensors"}}))
+    assert "names the file '../a.safetensors'; expected one in the same folder" in refused(folder)
+    index.write_text(json.dumps({"weight_map": {"a": "one.safetensors"}}))
+    assert "There is no file" in refused(folder, FileNotFoundError)
+    (folder / "one.safetensors").write_bytes(whole)
+    assert "do not hold what it says, such as" in refused(folder)
+    with pytest.raises(NotADirectoryError, match=r"is a file; expected the folder"):
+        pf.from_hugging_face(index)
+    with pytest.raises(FileNotFoundError, match=r"There is no folder .*nowhere"):
+        pf.from_hugging_face(tmp_path / "nowhere")
+
+
+class Pickled:
+    """Something that a pickle calls when it is opened."""
+
+    def __init__(self, function, *arguments):
+        self.function, self.arguments = function, arguments
+
+    def __reduce__(self):
+        return self.function, self.arguments
+
+
+def torch_zip(path, content):
+    """A file of PyTorch with this pickle in it."""
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr("archive/data.pkl", pickle.dumps(content))
+
+
+@pytest.mark.parametrize("pack", [torch_zip, lambda path, content: path.write_bytes(pickle.dumps(content))])
+def test_pickle_that_would_do_something_is_refused_and_does_nothing(folder, pack):
+    (folder / "model.safetensors").unlink()
+    done = folder / "done"
+    pack(folder / "pytorch_model.bin", OrderedDict(a=Pickled(exec, f"open({str(done)!r}, 'w').close()")))
+    said = refused(folder)
+    assert "it wants to call builtins.exec; expected nothing but an OrderedDict, a tensor or its storage" in said
+    assert not done.exists()
+
+
+@pytest.mark.parametrize("content", [b"", b"\x80\x02.", b"no pickle", pickle.dumps(7), pickle.dumps({"a": 1})])
+def test_files_that_are_none_of_torch_are_refused(folder, content):
+    (folder / "model.safetensors").unlink()
+    (folder / "pytorch_model.bin").write_bytes(content)
+    assert "pytorch_model.bin cannot be read as a dictionary of tensors" in refused(folder)
+
+
+@pytest.mark.parametrize(
+    ("model_type", "model", "said"),
+    [
+        ("gpt3", decoder(), r"model_type is 'gpt3'; expected one of gpt2"),
+        ("bert", decoder(), r"The model is a Decoder; a bert is a Encoder or a EncoderClassifier or a MaskedLanguageM"),
+        ("gpt2", decoder(**MODERN), r"A gpt2 cannot have stack.norm='rms' \(but 'layer'\), stack.activation='swiglu'"),
+        ("gpt2", decoder(norm_placement="post"), r"A gpt2 cannot have stack.norm_placement='post' \(but 'pre'\)"),
+        ("llama", decoder(**MODERN, window=3), r"A llama cannot have stack.window=3 \(but None\)"),
+        (
+            "qwen2",
+            redrawn(decoder(**MODERN | {"use_bias": True})),
+            r"attention.output.bias: it is not zero, and has no",
+        ),
+        ("albert", redrawn(WRITTEN["albert"]), r"stack.blocks.0.*: they differ, and have one tensor there"),
+        ("gptj", redrawn(WRITTEN["gptj"]), r"This Decoder is no gptj: .*they differ, and have one tensor there"),
+    ],
+)
+def test_models_that_a_family_has_not_are_refused_and_nothing_is_written(model_type, model, said, tmp_path):
+    with pytest.raises(ValueError, match=said):
+        pf.to_hugging_face(tmp_path / "new", model, model_type)
+    assert not (tmp_path / "new").exists()
+
+
+def test_dropout_and_the_way_attention_is_computed_do_not_matter(tmp_path):
+    model = decoder(dropout_rate=0.1, attention="blockwise")
+    pf.to_hugging_face(tmp_path, model, "gpt2")
+    np.testing.assert_allclose(pf.from_hugging_face(tmp_path)[0](IDS), model(IDS), atol=1e-6)
+
+
+def test_compressed_archive_is_refused(folder):
+    (folder / "model.safetensors").unlink()
+    with zipfile.ZipFile(folder / "pytorch_model.bin", "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("archive/data.pkl", pickle.dumps(OrderedDict()))
+    assert "its parts are compressed" in refused(folder)
+
+
+def test_neighbouring_pairs_become_columns_half_a_head_apart():
+    form = Interleaved(width=6, num_turned=4)
+    tensor = jnp.arange(24.0).reshape(12, 2)  # two heads of six rows: PyTorch's matrices stand the other way
+    (found,) = form.read(tensor, [(2, 12)])
+    assert found[0].tolist() == [0, 4, 2, 6, 8, 10, 12, 16, 14, 18, 20, 22]
+    np.testing.assert_array_equal(form.write([found]), tensor)
+
+
+@pytest.mark.equation("eq-pretrained-turned")
+def test_matrices_in_a_file_have_outputs_in_rows(tmp_path):
+    model = possible("albert", WRITTEN["albert"])
+    pf.to_hugging_face(tmp_path, model, "albert")
+    stored = load_file(tmp_path / "model.safetensors")["predictions.dense.weight"]
+    x = np.random.default_rng(1).normal(size=(5, 12))
+    np.testing.assert_allclose(model.head(jnp.asarray(x, jnp.float32)), x @ stored.T + model.head.bias, rtol=1e-4)
+
+
+@pytest.mark.equation("eq-pretrained-narrow")
+def test_narrow_tables_are_normalised_before_they_are_widened():
+    model = redrawn(WRITTEN["albert"])
+    encoder, segments = model.encoder, jnp.asarray([0, 0, 1, 0, 1, 1, 0])
+    tables = [np.asarray(each, np.float64) for each in (encoder.embedding.weight, encoder.stack.scheme.table)]
+    narrow = tables[0][IDS] + tables[1][: len(IDS)] + np.asarray(encoder.segment_embedding.weight)[segments]
+    centred = narrow - narrow.mean(axis=1, keepdims=True)
+    normalised = centred / np.sqrt((centred**2).mean(axis=1, keepdims=True) + encoder.embedding_norm.eps)
+    normalised = normalised * np.asarray(encoder.embedding_norm.scale) + np.asarray(encoder.embedding_norm.bias)
+    expected = normalised @ np.asarray(encoder.embedding_map.weight) + np.asarray(encoder.embedding_map.bias)
+    np.testing.assert_allclose(encoder.embed(IDS, segments=segments), expected, rtol=1e-3, atol=1e-5)

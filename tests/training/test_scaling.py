@@ -1,0 +1,139 @@
+"""A product in parts, bytes around a ring, and when a cut pays: by hand, by loops, and by balancing two times."""
+
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import plainformer as pf
+from drawings.scaling import SEVEN_B, SEVEN_B_CUT, TELLER
+from plainformer.training import scaling
+
+X = np.random.default_rng(18).normal(size=(6, 12)).astype(np.float32)
+WEIGHT = np.random.default_rng(81).normal(size=(12, 9)).astype(np.float32)
+
+
+def cut_in_three(cut):
+    return pf.training.cut_product(jnp.asarray(X), jnp.asarray(WEIGHT), 3, cut)
+
+
+@pytest.mark.equation("eq-scaling-cuts")
+def test_cut_product_gives_the_whole_product_in_three_ways():
+    whole = X.astype(np.float64) @ WEIGHT
+    rows, columns, summands = (cut_in_three(cut) for cut in ("rows", "columns", "summed"))
+    assert [part.shape for part in (rows[0], columns[0], summands[0])] == [(2, 9), (6, 3), (6, 9)]
+    np.testing.assert_allclose(np.concatenate(rows), whole, rtol=1e-4, atol=1e-5)
+    np.testing.assert_allclose(np.concatenate(columns, axis=1), whole, rtol=1e-4, atol=1e-5)
+    np.testing.assert_allclose(sum(summands), whole, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.equation("eq-scaling-cuts")
+def test_cut_product_of_a_device_reads_its_own_part_alone():
+    rows, columns, summands = (cut_in_three(cut)[1] for cut in ("rows", "columns", "summed"))
+    np.testing.assert_allclose(rows, X[2:4] @ WEIGHT, rtol=1e-4, atol=1e-5)
+    np.testing.assert_allclose(columns, X @ WEIGHT[:, 3:6], rtol=1e-4, atol=1e-5)
+    np.testing.assert_allclose(summands, X[:, 4:8] @ WEIGHT[4:8], rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize(("cut", "size", "least"), [("rows", 6, 8), ("columns", 9, 12), ("summed", 12, 15)])
+def test_cut_product_refuses_what_does_not_divide(cut, size, least):
+    devices = 5 if cut == "summed" else 4
+    expected = rf"cut is '{cut}', of size {size}; expected a size that {devices} devices divide, such as {least}"
+    with pytest.raises(ValueError, match=expected):
+        pf.training.cut_product(jnp.asarray(X), jnp.asarray(WEIGHT), devices, cut)
+
+
+def ring(collective, num_devices, num_bytes):
+    """Go around a ring piece by piece; return what a device has sent, when all hold all that they should."""
+    piece, sent = num_bytes / num_devices, 0.0
+    summands = [[{device} for _ in range(num_devices)] for device in range(num_devices)]  # who is in which piece's sum
+    everyone = set(range(num_devices))
+    shifts = {"reduce-scatter": [0], "all-gather": [1], "all-reduce": [0, 1]}[collective]
+    if collective == "all-gather":
+        summands = [[everyone if i == (d + 1) % num_devices else set() for i in everyone] for d in everyone]
+    for shift in shifts:
+        for step in range(num_devices - 1):
+            moving = [(device + shift - step) % num_devices for device in everyone]
+            copies = [set(summands[device][moving[device]]) for device in everyone]
+            for device in everyone:
+                summands[(device + 1) % num_devices][moving[device]] |= copies[device]
+            sent += piece
+    complete = [[summands[d][i] == everyone for i in everyone] for d in everyone]
+    wanted = np.roll(np.eye(num_devices, dtype=bool), 1, axis=1) if collective == "reduce-scatter" else True
+    assert (np.array(complete) == wanted).all()
+    return sent
+
+
+@pytest.mark.equation("eq-scaling-sent")
+@pytest.mark.parametrize("collective", ["all-gather", "reduce-scatter", "all-reduce"])
+@pytest.mark.parametrize("num_devices", [1, 2, 5, 8])
+def test_collective_bytes_are_those_of_a_ring(collective, num_devices):
+    counted = pf.training.collective_bytes(collective, 1680, num_devices)
+    assert counted == pytest.approx(ring(collective, num_devices, 1680), rel=1e-12)
+
+
+@pytest.mark.equation("eq-scaling-state")
+def test_state_bytes_by_hand():
+    assert pf.training.state_bytes(7_000_000_000) == 112e9  # four numbers of four bytes
+    cuts = ("nothing", "moments", "gradients", "weights")
+    assert [pf.training.state_bytes(100, 8, cut) for cut in cuts] == [1600, 900, 550, 200]
+    assert pf.training.state_bytes(100, 5, "weights", bytes_per_number=2) == 160
+
+
+@pytest.mark.equation("eq-scaling-data-pays")
+@pytest.mark.parametrize("num_devices", [2, 8])
+def test_least_tokens_balance_computing_and_sending(num_devices):
+    parameters, flops, link = 1_000_000, 3e12, 5e9
+    tokens = pf.training.least_tokens(num_devices, flops, link, bytes_per_number=4)
+    computing = 6 * parameters * tokens / flops
+    sending = pf.training.collective_bytes("all-reduce", 4 * parameters, num_devices) / link
+    assert computing == pytest.approx(sending, rel=1e-12)
+
+
+@pytest.mark.equation("eq-scaling-tensor-pays")
+@pytest.mark.parametrize(("num_devices", "tokens"), [(2, 100), (8, 3000)])
+def test_least_width_balances_computing_and_sending_whatever_is_read(num_devices, tokens):
+    flops, link = 3e12, 5e9
+    width = pf.training.least_width(num_devices, flops, link, bytes_per_number=4)
+    computing = 6 * 12 * width**2 * tokens / num_devices / flops
+    sending = 4 * 2 * (num_devices - 1) / num_devices * 4 * tokens * width / link
+    assert computing == pytest.approx(sending, rel=1e-12)
+
+
+@pytest.mark.equation("eq-scaling-data-pays")
+@pytest.mark.equation("eq-scaling-tensor-pays")
+def test_nothing_has_to_be_sent_by_one_device():
+    assert scaling.least_tokens(1, 1e15, 1e9) == scaling.least_width(1, 1e15, 1e9) == 0
+
+
+@pytest.mark.equation("eq-scaling-bubble")
+@pytest.mark.parametrize(("stages", "micro"), [(1, 4), (2, 1), (3, 5), (4, 12)])
+def test_bubble_is_what_a_timetable_leaves_empty(stages, micro):
+    timetable = np.zeros((stages, stages + micro - 1), bool)
+    for stage in range(stages):
+        timetable[stage, stage : stage + micro] = True  # a part arrives when the stage before is done with it
+    assert pf.training.bubble(stages, micro) == pytest.approx(1 - timetable.mean(), abs=1e-12)
+
+
+def needs(config, devices, size, **how):
+    plan = pf.plan(config, {"data": devices}, "H100", sharding=pf.training.FULLY_SHARDED, **how)
+    parts = (plan.parameters, plan.gradients, plan.moments, plan.activations)
+    return tuple(round(part / size, 1) for part in parts)
+
+
+def test_drawing_of_memory_has_the_numbers_of_the_plan():
+    stack = pf.StackConfig(
+        d_model=4096,
+        num_layers=32,
+        num_heads=32,
+        d_ff=11008,
+        activation="swiglu",
+        norm="rms",
+        position_scheme="rotary",
+        use_bias=False,
+        attention="blockwise",
+    )
+    large = pf.DecoderConfig(32000, 2048, stack, tied_embedding=False)
+    teller, _ = pf.load_pretrained("stories")
+    assert needs(teller.config, 1, 1e6, batch_size=16, seq_len=64) == TELLER
+    assert needs(large, 1, 1e9, batch_size=1) == SEVEN_B
+    assert needs(large, 8, 1e9, batch_size=8) == SEVEN_B_CUT
