@@ -19,8 +19,6 @@ from pathlib import Path
 from typing import NamedTuple
 
 import jax
-import jax.numpy as jnp
-import numpy as np
 
 import plainformer as pf
 from benchmarks.report import ROOT, Goal, Section, Settings, say, table
@@ -34,7 +32,6 @@ LABEL_SMOOTHING, BEAM_WIDTH = 0.1, 4
 LEARNING_RATES = {"Plainformer": 0.003, "PyTorch": 0.001}  # the better ones by loss on val, after shorter trainings
 BY = {"Plainformer": "benchmarks.multi30k", "PyTorch": "benchmarks.torch_translation"}
 FOUND = ROOT / "build" / "benchmarks" / "multi30k.json"
-NUM_SHOWN, SHOWN_EVERY, ALIGNED = 10, 100, 12  # translations that are kept; the sentence whose weights are
 
 
 class Corpus(NamedTuple):
@@ -57,13 +54,12 @@ class Corpus(NamedTuple):
 
 class Found(NamedTuple):
     """What one training found: CPU seconds, the loss on held-out pairs in nats per token, and the test's translations
-    by each way of writing, with the CPU seconds of writing them; and what one target reads from its source."""
+    by each way of writing, with the CPU seconds of writing them."""
 
     seconds: float
     validation_loss: float
     translations: dict[str, list[list[int]]]
     times: dict[str, float]
-    weights: np.ndarray
 
 
 def read_lines(folder: str | None, part: str, language: str) -> list[str]:
@@ -115,7 +111,7 @@ def train_and_write(corpus: Corpus, num_steps: int, seed: int) -> Found:
 
 
 def write(model: pf.Seq2Seq, corpus: Corpus, seconds: float) -> Found:
-    """What a trained model finds: its loss, its translations, its weights of attention."""
+    """What a trained model finds: its loss, and its translations."""
     held_out = pf.data.consecutive_batches(corpus.arrays(corpus.validation), BATCH_SIZE)
     validation_loss = pf.training.mean_loss(model, pf.translation_loss, held_out)
     writers = {
@@ -128,10 +124,7 @@ def write(model: pf.Seq2Seq, corpus: Corpus, seconds: float) -> Found:
         start = time.process_time()
         translations[name] = [text.tokens[:-1] if text.stopped else text.tokens for text in write_all()]
         times[name] = time.process_time() - start
-    source, written = corpus.sources[ALIGNED], [model.config.start_token, *translations["beam"][ALIGNED]]
-    target = jnp.asarray(written[: model.config.context_len])
-    weights = model.cross_attention_weights(jnp.asarray(source), target)
-    return Found(seconds, validation_loss, translations, times, np.asarray(weights))
+    return Found(seconds, validation_loss, translations, times)
 
 
 def alone(who: str, core: int, *arguments) -> Found:
@@ -166,47 +159,14 @@ def bleu_of(one: Found, corpus: Corpus) -> dict[str, float]:
     }
 
 
-def words_of(ids: list[int], tokenizer: pf.BytePairEncoder) -> tuple[list[str], np.ndarray]:
-    """The words of a text, and for each token the number of its word: a word begins with a space."""
-    texts = [tokenizer.decode([each]) for each in ids]
-    numbers = np.cumsum([text.startswith(" ") for text in texts])
-    return tokenizer.decode(ids).split(" "), numbers
-
-
-def between_words(one: Found, corpus: Corpus) -> dict:
-    """How much each word that was written read from each word of the source: mean of its tokens' weights, summed over
-    the tokens of the source's word; in each block the mean of its heads."""
-    source, source_word = words_of(corpus.sources[ALIGNED], corpus.tokenizer)
-    target, target_word = words_of(one.translations["beam"][ALIGNED], corpus.tokenizer)
-    weights = one.weights.mean(axis=1)[:, : len(target_word)]  # the row that reads token n writes token n + 1
-    summed = np.stack([weights[..., source_word == n].sum(axis=-1) for n in range(len(source))], axis=-1)
-    means = np.stack([summed[:, target_word == n].mean(axis=1) for n in range(len(target))], axis=1)
-    return {"source": source, "target": target, "weights": means.astype(float).round(3).tolist()}
-
-
-def samples(one: Found, corpus: Corpus) -> list[dict[str, str]]:
-    """Some sentences of the test, evenly spaced, with their references and translations."""
-    decode, numbers = corpus.tokenizer.decode, range(0, SHOWN_EVERY * NUM_SHOWN, SHOWN_EVERY)
-    return [
-        {
-            "source": decode(corpus.sources[number]),
-            "reference": corpus.references[number],
-            **{name: decode(texts[number]) for name, texts in one.translations.items()},
-        }
-        for number in numbers
-    ]
-
-
 def record(found: dict[str, list[Found]], scores: dict[str, list[dict]], corpus: Corpus, num_steps: int) -> None:
-    """Write what chapter 10 shows: the figures of all trainings, and the texts and weights of our first."""
+    """Write what chapter 10 shows: the figures of all trainings."""
     result = {
         "steps": num_steps,
         "parameters": pf.count_parameters(pf.Seq2Seq(corpus.config, key=jax.random.key(0))),
         "bleu": {who: {name: [each[name] for each in scores[who]] for name in ("greedy", "beam")} for who in BY},
         "validation_loss": {who: [one.validation_loss for one in found[who]] for who in BY},
         "seconds": {who: [one.seconds for one in found[who]] for who in BY},
-        "samples": samples(found["Plainformer"][0], corpus),
-        "words": between_words(found["Plainformer"][0], corpus),
     }
     FOUND.parent.mkdir(parents=True, exist_ok=True)
     write_text(FOUND, json.dumps(result, ensure_ascii=False) + "\n")

@@ -17,11 +17,11 @@ from benchmarks.timing import in_turn, milliseconds, ratios
 TRAINING = pf.TrainingConfig(num_steps=100_000)
 
 
-def our_training(model, loss_function, batch):
+def our_training(model, loss_function, batch, training=TRAINING):
     """A function without arguments that trains for one step, and the compiled step itself with its first arguments."""
     params, static = eqx.partition(model, eqx.is_inexact_array)
-    opt_state = pf.training.make_optimiser(TRAINING).init(params)
-    train_step = pf.training.make_train_step(loss_function, static, TRAINING)
+    opt_state = pf.training.make_optimiser(training).init(params)
+    train_step = pf.training.make_train_step(loss_function, static, training)
     first, step = (params, opt_state, batch), 0
 
     def run():

@@ -43,7 +43,7 @@ class GPT(nn.Module):
             nn.init.normal_(table.weight, std=0.02)
 
     def forward(self, ids):
-        x = self.embedding(ids) + self.positions(torch.arange(ids.shape[1]))
+        x = self.embedding(ids) + self.positions(torch.arange(ids.shape[1], device=ids.device))
         for block in self.blocks:
             x = block(x)
         return F.linear(self.final_norm(x), self.embedding.weight)

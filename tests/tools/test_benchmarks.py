@@ -212,21 +212,19 @@ def test_multi30k_reads_all_pairs(module, tmp_path, monkeypatch):
 def test_multi30k_writes_with_a_model_as_it_is(module, monkeypatch):
     multi30k = module("multi30k")
     sizes = {"VOCAB_SIZE": 260, "CONTEXT_LEN": 9, "STACK": pf.StackConfig(d_model=12, num_layers=1, num_heads=2)}
-    for name, value in {**sizes, "ALIGNED": 1}.items():
+    for name, value in sizes.items():
         monkeypatch.setattr(multi30k, name, value)
     tokenizer = pf.BytePairEncoder.train("ab ab ab", 260, special=multi30k.SPECIAL)
     source, target = tokenizer.encode("ab"), tokenizer.encode("ba")
     corpus = multi30k.Corpus([], [[(source, target)]], [source, target], ["ba", "ab"], tokenizer)
     found = multi30k.write(pf.Seq2Seq(corpus.config, key=jax.random.key(0)), corpus, 1.0)
     assert found.validation_loss == pytest.approx(np.log(260), rel=0.3)
-    assert found.weights.shape[:2] == (1, 2)
-    assert found.weights.shape[-1] == len(target)
     assert multi30k.bleu_of(found, corpus).keys() == found.times.keys() == {"greedy", "beam"}
 
 
 def test_multi30k_judges_translations_without_the_token_that_ended_them(module, monkeypatch):
     multi30k = module("multi30k")
-    for name, value in {"VOCAB_SIZE": 260, "CONTEXT_LEN": 9, "ALIGNED": 0}.items():
+    for name, value in {"VOCAB_SIZE": 260, "CONTEXT_LEN": 9}.items():
         monkeypatch.setattr(multi30k, name, value)
     monkeypatch.setattr(multi30k, "STACK", pf.StackConfig(d_model=12, num_layers=1, num_heads=2))
     tokenizer = pf.BytePairEncoder.train("ab ab ab", 260, special=multi30k.SPECIAL)
@@ -238,25 +236,11 @@ def test_multi30k_judges_translations_without_the_token_that_ended_them(module, 
     assert multi30k.bleu_of(found, corpus) == pytest.approx({"greedy": 100, "beam": 100})
 
 
-def test_multi30k_joins_weights_word_by_word(module, monkeypatch):
-    multi30k = module("multi30k")
-    monkeypatch.setattr(multi30k, "ALIGNED", 0)
-    tokenizer = pf.BytePairEncoder.train("ab ab ab", 260, special=multi30k.SPECIAL)
-    source, target = tokenizer.encode("ab xab ab"), tokenizer.encode("ab yab")
-    assert [tokenizer.decode([each]) for each in target] == ["ab", " ", "y", "ab"]
-    weights = np.zeros((1, 2, 5, len(source)))  # the last of five rows writes the stop token
-    weights[0, :, [0, 1, 2, 3], [0, 3, 1, 4]] = 1
-    corpus = multi30k.Corpus([], [], [source], ["ab yab"], tokenizer)
-    found = multi30k.between_words(multi30k.Found(1.0, 2.0, {"beam": [target]}, {}, weights), corpus)
-    assert (found["source"], found["target"]) == (["ab", "xab", "ab"], ["ab", "yab"])
-    np.testing.assert_allclose(found["weights"], [[[1, 0, 0], [0, 2 / 3, 1 / 3]]], atol=1e-3)
-
-
 def test_multi30k_goals_by_hand(module):
     multi30k = module("multi30k")
 
     def found(seconds, greedy, beam):
-        return multi30k.Found(seconds, 2.3, {}, {"greedy": greedy, "beam": beam}, np.zeros(0))
+        return multi30k.Found(seconds, 2.3, {}, {"greedy": greedy, "beam": beam})
 
     scores = {"Plainformer": [{"beam": 30.0}, {"beam": 32.0}], "PyTorch": [{"beam": 31.0}, {"beam": 32.5}]}
     ours, theirs = [found(10.0, 1.0, 1.4), found(20.0, 2.0, 2.8)], [found(13.0, 1.0, 1.4), found(26.0, 2.0, 2.8)]

@@ -118,12 +118,15 @@ def test_the_chapter_says_what_was_recorded(recorded):
     assert f"where the triangular ones lose {found[1]}" in text
     assert f"which keeps volumes too, loses {lost[short]['volume_preserving']} of 610" in text
     turns = [np.mean(of_kinds(recorded, run, "distance")["turning"]) for run in (long, short)]
-    assert f"it left them {turns[0]:.2f} away on one sphere, and the short one {turns[1]:.2f}" in text
-    layer = pf.load_pretrained("dynamics")[0].kinds["turning"].layers[0]
-    used = np.maximum(np.abs(layer.weight).max(axis=1), np.abs(layer.readout).max(axis=2)) > 1e-3
-    assert used.shape == (5, 27)
-    assert set(used.sum(axis=1)) == {4}
-    assert "all but 4 of their 27 hidden numbers" in text
+    assert f"they are {turns[0]:.2f} away on one sphere, nearest of all, and after the short one {turns[1]:.2f}" in text
+    assert turns[0] == min(np.mean(each) for each in of_kinds(recorded, long, "distance").values())
+    far = {kind: sum(each) for kind, each in recorded["far"][long].items()}
+    assert (
+        f"the residual layers lose {far['residual']}, all of one model, the triangular ones {far['network']}," in text
+    )
+    assert f"and the transformer that keeps volumes {far['volume_preserving']}." in text
+    assert sorted(recorded["far"][long]["residual"])[:4] == [0] * 4
+    assert not any(number for each in recorded["far"].values() for number in each["turning"])
     most = [one["lost"] for one in recorded["one shape"][long]["ordinary"]]
     assert most[0] == max(most)  # the model of the opening figure
     assert all(lost[run]["turning"] == 0 and drift[run]["turning"] < 5e-6 for run in RUNS)

@@ -4,7 +4,7 @@ import gc
 from types import SimpleNamespace
 
 import pytest
-from book_running import fresh_outputs
+from book_running import fresh_outputs, inputs
 from jupyter_cache import get_cache
 
 CHAPTER = """---
@@ -64,3 +64,60 @@ def test_the_style_of_plots_is_part_of_the_fingerprint(tmp_path):
     (tmp_path / "chapters").mkdir()
     (tmp_path / "chapters" / "matplotlibrc").write_text("font.size: 11")
     assert fresh_outputs.fingerprint(tmp_path) != before
+
+
+USING = """\
+import sys
+
+sys.path.insert(0, "../src")
+from plainformer.seven import seven
+
+print(seven, len(open("../models/record.json").read()), "os" in dir())
+print(file=open("../models/written.json", "w"))
+open("../models/written.json").close()"""
+SEVEN = '"""A number."""\n\nseven = 7\n'
+
+
+@pytest.fixture
+def using(app):
+    """A chapter that uses a module of a package, which has another, and a record."""
+    package, models = app.srcdir / "src/plainformer", app.srcdir / "models"
+    package.mkdir(parents=True)
+    models.mkdir()
+    (package / "__init__.py").touch()
+    (package / "seven.py").write_text(SEVEN)
+    (package / "eight.py").write_text("eight = 8\n")
+    (models / "record.json").write_text("[]")
+    (models / "other.json").write_text("[]")
+    (app.srcdir / "chapters/00_using.md").write_text(CHAPTER.format(USING))
+    assert fresh_outputs.execute(app) == ["chapters/00_using"]
+    assert outputs(app) == ["7 2 False\n"]
+    return app
+
+
+@pytest.mark.filterwarnings("ignore:unclosed:ResourceWarning")
+@pytest.mark.parametrize(
+    ("file", "content", "shown"),
+    [
+        ("src/plainformer/seven.py", "seven = 77\n", "77 2 False\n"),
+        ("models/record.json", "[1, 2]", "7 6 False\n"),
+        ("src/plainformer/seven.py", '# Counted.\n"""Another sentence."""\n\nseven = 7  # and no more\n', ""),
+        ("src/plainformer/eight.py", "eight = 9\n", ""),
+        ("models/other.json", "[1, 2]", ""),
+        ("models/written.json", "[1, 2]", ""),
+    ],
+    ids=["module", "record", "only words of a module", "another module", "another record", "what it writes itself"],
+)
+def test_a_chapter_is_executed_again_when_what_it_used_has_changed(using, file, content, shown):
+    (using.srcdir / file).write_text(content)
+    assert fresh_outputs.execute(using) == (["chapters/00_using"] if shown else [])
+    assert outputs(using) == [shown or "7 2 False\n"]
+    gc.collect()
+
+
+def test_a_chapter_that_starts_another_python_depends_on_the_whole_package(tmp_path):
+    package = tmp_path / "src/plainformer"
+    package.mkdir(parents=True)
+    (package / "seven.py").write_text(SEVEN)
+    (tmp_path / "notes").write_text("process of Python\n")
+    assert list(inputs.used(tmp_path / "notes", tmp_path)) == ["src/plainformer/seven.py"]

@@ -8,7 +8,7 @@ from textwrap import dedent
 
 import pytest
 from book import ROOT
-from book_meaning.listing import computing_part, find
+from book_meaning.listing import WIDTH, computing_part, find, fitted
 from count_listings import computing_lines
 
 MODULE = '''\
@@ -50,6 +50,17 @@ def shown(source: str) -> str:
     """What is shown of the last definition of a module."""
     source = dedent(source).strip()
     return computing_part(source, ast.parse(source).body[-1])
+
+
+def test_wide_lines_are_broken_and_narrow_ones_stay():
+    narrow = "def f(a,  b):\n    return a"
+    assert fitted(narrow) == narrow
+    names = ", ".join(f"argument_{n}" for n in range(9))
+    comment = "# " + "because " * 15
+    broken = fitted(f"def f({names}):\n    {comment}\n    return g({names})").splitlines()
+    assert max(map(len, broken)) <= WIDTH
+    assert ast.unparse(ast.parse("\n".join(broken))) == f"def f({names}):\n    return g({names})"
+    assert " ".join(line.strip(" #") for line in broken if "#" in line) == comment.strip("# ")
 
 
 def test_docstrings_go_and_comments_and_formatting_stay():

@@ -100,6 +100,21 @@ def test_font_has_what_the_pages_show_and_little_else(tmp_path: Path):
     assert file.stat().st_size < 10_000
 
 
+def test_roots_of_every_height_are_as_wide_as_the_plain_one(tmp_path: Path):
+    """The room that a browser keeps behind a root is what the widest has more than the one that is drawn."""
+    file = tmp_path / "math.woff2"
+    write_font([to_mathml(r"\sqrt{2}", True)], file)
+    font = TTFont(file)
+    (signs,) = font["MATH"].table.MathVariants.VertGlyphConstruction
+    tall = [sign.VariantGlyph for sign in signs.MathGlyphVariantRecord]
+    tall += [part.glyph for part in signs.GlyphAssembly.PartRecords]
+    assert len(tall) > 5
+    assert {font["hmtx"][name][0] for name in tall} == {font["hmtx"][font.getBestCmap()[ord("√")]][0]}
+    for name in tall:
+        assert font["glyf"][name].xMin == font["hmtx"][name][1]
+        assert font["glyf"][name].xMax <= 1.1 * font["hmtx"][name][0]
+
+
 def test_font_warns_of_what_it_lacks(tmp_path: Path, caplog):
     write_font(["<math><mi>漢</mi></math>"], tmp_path / "math.woff2")
     assert re.search("has no 漢", caplog.text)

@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 
 import nbformat
+import notebook_builder
 import pytest
 import sync_notebooks
 import yaml
@@ -169,6 +170,11 @@ def test_install_cell_comes_first_and_pins_nothing(notebook):
     install = notebook.cells[0].source
     assert '%pip install --quiet "plainformer @ git+https://github.com/owner/name"' in install
     assert "jax" not in install
+
+
+def test_what_is_installed_as_data_is_what_the_lock_names():
+    pinned = (ROOT / "requirements-data.txt").read_text(encoding="utf-8")
+    assert f"\n{notebook_builder.INSTALL_DATA.split()[-1]} " in pinned
 
 
 def test_no_word_of_a_page_is_lost(book):

@@ -21,8 +21,10 @@ def test_card_and_chapter_say_what_was_recorded():
     early, late = (100 * np.mean([each[half] for each in drawn]) for half in ("early", "late"))
     text = " ".join(CHAPTER.split())
     assert f"possible in {early:.1f} % of the cases, and those in the second half in {late:.1f} %." in text
-    control = 100 * np.mean(recorded()["late, after the program's words"])
-    assert f"Then {control:.1f} % are possible (" in text
+    first, *others = recorded()["halves"]
+    assert f"Then {100 * np.mean(first['after']):.1f} % are possible (" in text
+    after, late = ([f"{100 * np.mean(each[part]):.1f}" for each in others] for part in ("after", "late"))
+    assert f"it is {after[0]} and {after[1]} %, where the second halves had {late[0]} and {late[1]}." in text
 
 
 def test_the_program_itself_makes_sense():

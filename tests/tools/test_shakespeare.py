@@ -3,6 +3,7 @@
 import json
 from pathlib import Path
 
+import language_models
 import numpy as np
 import pytest
 import train_shakespeare
@@ -31,7 +32,7 @@ def test_the_card_says_what_was_recorded(recorded):
 
 def test_the_largest_is_the_stored_one_and_below_every_count(recorded, stored):
     model, tokenizer = stored
-    assert model.config == train_shakespeare.decoder_config(train_shakespeare.SIZES["large"])
+    assert model.config == language_models.decoder_config(train_shakespeare.SIZES["large"], len(tokenizer))
     assert pf.count_parameters(model) == recorded["sizes"]["large"]["parameters"]
     assert len(tokenizer) == train_shakespeare.VOCAB_SIZE
     least = min(loss for losses in recorded["counted"].values() for loss in losses.values())
@@ -44,7 +45,7 @@ def test_the_largest_is_the_stored_one_and_below_every_count(recorded, stored):
 def test_the_stored_model_has_the_recorded_loss_on_the_lines_shown(recorded, stored):
     model, tokenizer = stored
     shown = recorded["real"]
-    found = train_shakespeare.nats_per_character(model, tokenizer.encode(shown), len(shown))
+    found = language_models.nats_per_character(model, tokenizer.encode(shown), len(shown))
     assert found == pytest.approx(recorded["real loss"], abs=0.002)
 
 
@@ -55,9 +56,9 @@ def test_the_stored_model_writes_as_recorded(recorded, stored):
 
 
 def test_overlapping_windows_count_every_token_once_behind_half_a_window():
-    length, half = train_shakespeare.LENGTH, train_shakespeare.LENGTH // 2
+    length, half = language_models.LENGTH, language_models.LENGTH // 2
     for number in (3, length, length + 1, length + half, length + half + 1, 5 * half + 7, 6 * half + 1):
-        inputs, targets, counts = map(np.asarray, train_shakespeare.overlapping_windows(list(range(number))))
+        inputs, targets, counts = map(np.asarray, language_models.overlapping_windows(list(range(number))))
         assert sorted(targets[counts].tolist()) == list(range(1, number))
         np.testing.assert_array_equal(inputs[counts] + 1, targets[counts])
         places = np.broadcast_to(np.arange(length), counts.shape)
@@ -68,9 +69,9 @@ def test_chapters_say_what_was_recorded(recorded):
     text = " ".join((MODELS.parent / "chapters" / "07_decoder.md").read_text(encoding="utf-8").split())
     least = min(loss for losses in recorded["counted"].values() for loss in losses.values())
     ahead = least - recorded["sizes"]["large"]["curve"][-1][1]
-    assert f"{ahead:.2f} nats ahead of the best count" in text
+    assert f"is {ahead:.2f} nats ahead. " in text
     small = recorded["sizes"]["small"]["curve"][-1][1]
     assert least - 0.01 < small < least
-    assert "Even the small one is level with the best count" in text
+    assert "even the small model is level with the best count" in text
     config = json.loads((MODELS / "shakespeare.json").read_text("utf-8"))
     assert (config["stack"]["d_model"], config["stack"]["num_layers"]) == (256, 4)

@@ -58,11 +58,13 @@ def test_stored_machines_are_as_far_above_the_lowest_loss_as_recorded(row, seed)
 
 def test_questions_have_one_answer_and_the_wrong_one_is_wrong():
     kinds = dict(asked.questions())
-    wrong = kinds.pop(asked.WRONG)
+    wrong = {"then another leaves": kinds.pop(asked.WRONG), "with something else": kinds.pop(asked.WRONG_TOO)}
     for kind in kinds.values():
         for story, answer in list(kind.items())[::7]:
             assert pf.data.next_words(story) == {answer: 1.0}, story
-    assert all(kinds["then another leaves"][story] != answer for story, answer in wrong.items())
+    for kind, stories in wrong.items():
+        assert kinds[kind].keys() == stories.keys()
+        assert all(kinds[kind][story] != answer for story, answer in stories.items())
 
 
 @pytest.mark.parametrize("row", real_text.COUNTED)

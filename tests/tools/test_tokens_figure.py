@@ -7,6 +7,7 @@ import pytest
 import tokens_figure
 
 import plainformer as pf
+from plainformer.tokens.merges import byte_alphabet
 
 
 @pytest.fixture(scope="module")
@@ -16,7 +17,7 @@ def stored():
 
 def test_tokens_figure_has_merges_that_the_package_takes(stored):
     """They are those of the Python that the file names; another one's reference differs a little."""
-    tokens = list(pf.tokens.merges.byte_alphabet().values())
+    tokens = list(byte_alphabet().values())
     for left, right in stored["merges"]:
         tokens.append(tokens[left] + tokens[right])
     assert len(set(tokens)) == len(tokens) == tokens_figure.VOCAB_SIZE

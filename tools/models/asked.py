@@ -15,6 +15,7 @@ from growing import VOCABULARY
 PEOPLE, ROOMS = ("Anna", "Ben", "Clara"), ("garden", "kitchen", "hall", "cellar")
 MOVES, LONGEST = (1, 2, 4, 8), 60
 WRONG = "the same: the other's room, which is wrong"
+WRONG_TOO = "the same once more: the other's room"
 
 
 def told(*sentences: str) -> str:
@@ -33,19 +34,24 @@ def walk(number: int, rng: np.random.Generator) -> tuple[str, str]:
 
 @cache
 def questions() -> dict[str, dict[str, str]]:
-    """Stories of each kind with their answers; the third kind has the stories of the second, and a wrong answer."""
+    """Stories of each kind with their answers; two kinds have the stories of the kind before, and a wrong answer."""
     rng = np.random.default_rng(0)
-    names = "carried away", "then another leaves", WRONG, "in the box"
+    names = ("carried away", "not taken", "then another leaves", WRONG, "with something else", WRONG_TOO, "in the box")
     kinds: dict[str, dict[str, str]] = {name: {} for name in names}
-    carried, left, wrong, box = kinds.values()
+    carried, not_taken, left, wrong, laden, wrong_too, box = kinds.values()
     every = itertools.product(itertools.permutations(PEOPLE, 2), itertools.permutations(ROOMS, 2), ("lamp", "ball"))
     for (one, other), (start, aim), thing in every:
         third = rng.choice([room for room in ROOMS if room not in (start, aim)])
         here = [f"{each} is in the {start}" for each in (one, other, f"the {thing}", "the box")]
         takes, goes, where = f"{one} takes the {thing}", f"{one} goes to the {aim}", f"where is the {thing} ?"
         carried[told("it is wet", here[0], here[2], takes, goes, where)] = aim
+        not_taken[told("it is wet", here[0], here[2], goes, where)] = start
         later = told(*here[:3], takes, goes, f"{other} goes to the {third}", where)
         left[later], wrong[later] = aim, third
+        thing_too = "ball" if thing == "lamp" else "lamp"
+        both = (*here[:3], f"the {thing_too} is in the {start}", takes, f"{other} takes the {thing_too}", goes)
+        later = told(*both, f"{other} goes to the {third}", where)
+        laden[later], wrong_too[later] = aim, third
         puts = (f"{one} puts the {thing} in the box", f"{other} takes the box", f"{other} goes to the {aim}")
         box[told(*rng.permutation(here), takes, *puts, where)] = aim  # who is there is told in any order
     return kinds | {f"after {n} move{'s' * (n > 1)}": dict(walk(n, rng) for _ in range(100)) for n in MOVES}

@@ -15,7 +15,8 @@ import plainformer as pf
 from plainformer.data.rigid_body import Trajectories, energy, implicit_midpoint
 from plainformer.models.dynamics import log_volume_change, rollout, window_loss
 
-POINTS, PER_POINT, LOST = 1000, 20, 1.0  # of a rollout; between two of a stored curve; a change that says "lost"
+POINTS, FAR, PER_POINT = 1000, 10_000, 20  # of a rollout, of a long one; between two of a stored curve
+LOST = 1.0  # a change that says "lost"
 SHOWN, SHOWN_POINTS = (10, 76), 300  # the test trajectories of the figure, and how far they are followed
 CLOUD, EDGE, TIMES = 200, 0.02, (1, 10, 30, 100)  # windows in a cloud, its size, and after how many windows it is seen
 OFF = 0.98, 1.02  # lengths at which bodies begin that no one has seen
@@ -131,6 +132,19 @@ def of_several_shapes(name: str) -> dict[str, list[float]]:
     return {kind: [three(window_error(models.one(kind, n), *test)) for n in numbers] for kind in KINDS}
 
 
+def lost_later(name: str) -> dict[str, list[int]]:
+    """Of each model for one body, how many trajectories are lost in `FAR` points."""
+    run, (models, _) = RUNS[name], pf.load_pretrained(name)
+    test = run.tested()
+    starts, start = jnp.asarray(test.states[:, :WINDOW], jnp.float32), test.states[:, WINDOW - 1]
+
+    def lost(model) -> int:
+        length, _ = changes(followed(model, starts, FAR), start, test.kappa)
+        return int((length.max(axis=1) > LOST).sum())
+
+    return {kind: [lost(models.one(kind, n)) for n in range(run.config.num_models)] for kind in KINDS}
+
+
 def of_one_shape(name: str) -> dict[str, list[dict]]:
     """What is measured of the models for one body."""
     run, (models, _) = RUNS[name], pf.load_pretrained(name)
@@ -145,6 +159,7 @@ def results() -> dict:
     return {
         "one shape": {name: of_one_shape(name) for name in RUNS if name not in several},
         "opponents": {name: opponents(RUNS[name].tested()) for name in ("dynamics", "dynamics_lengths")},
+        "far": {name: lost_later(name) for name in ("dynamics", "dynamics_lengths")},
         "ends": {kind: [ends(models.one(kind, n), test) for n in range(5)] for kind in KINDS},
         "volumes": {kind: cloud_volumes(models.one(kind, 0), test) for kind in KINDS},
         "shown": {kind: shown(models.one(kind, 0), test) for kind in ("ordinary", "volume_preserving", "turning")},
@@ -191,6 +206,16 @@ def shapes_table(found: dict) -> str:
     return "\n".join(lines)
 
 
+def far_table(found: dict) -> str:
+    """Lost trajectories after ten times as many points."""
+    lines = ["| | `dynamics` | `dynamics_lengths` |", "|---|---|---|"]
+    for kind, words in WORDS.items():
+        lines.append(
+            f"| {words} | " + " | ".join(", ".join(map(str, each[kind])) for each in found["far"].values()) + " |"
+        )
+    return "\n".join(lines)
+
+
 def card(found: dict) -> str:
     """What was done, and what came out."""
     volumes = "\n".join(f"| {WORDS[kind]} | {' | '.join(map(str, each))} |" for kind, each in found["volumes"].items())
@@ -208,6 +233,10 @@ change of the squared length after every {PER_POINT}th of {POINTS:,} points, and
   of several lengths.
 
 {tables(found)}
+
+- **Farther.** Lost trajectories of each model within {FAR:,} points:
+
+{far_table(found)}
 
 - **Volumes.** A cloud of {CLOUD} windows in and around the sphere, pushed on by the first model of each kind: the
   logarithm, base 10, of the factor by which small volumes have changed after {", ".join(map(str, TIMES))} windows,

@@ -17,6 +17,7 @@ LENGTHS = range(3, 15)  # of a piece, in letters
 TOKEN = re.compile(r"[a-z]+|, | and |-| ")  # English words and what joins them
 JOINTS = (", ", " and ", "-", " ")
 ENOUGH = 3  # pairs in which a piece must stand with its word
+ORDER = 3  # of the model of English, the best of 3 to 5 on the validation pairs
 WIDTH = 30  # how many beginnings are kept
 
 
@@ -57,14 +58,14 @@ def next_places(read: frozenset[int]) -> list[int]:
 
 
 class CountingTranslator:
-    """A table of pieces and a 4-gram model of English numbers."""
+    """A table of pieces and a 3-gram model of English numbers."""
 
     def __init__(self, pairs: Sequence[NumberPair]):
         self.table = piece_table(pairs)
-        texts = [["<start>"] * 3 + TOKEN.findall(pair.target) + ["<end>"] for pair in pairs]
+        texts = [["<start>"] * (ORDER - 1) + TOKEN.findall(pair.target) + ["<end>"] for pair in pairs]
         self.ids = {token: number for number, token in enumerate(sorted({token for text in texts for token in text}))}
         tokens = [self.ids[token] for text in texts for token in text]
-        self.english = pf.training.NgramModel(tokens, 4, len(self.ids), discount=None)
+        self.english = pf.training.NgramModel(tokens, ORDER, len(self.ids), discount=None)
 
     def words(self, source: str) -> list[str]:
         """The words of the longest pieces from left to right; letters that begin none are passed over."""
@@ -77,14 +78,14 @@ class CountingTranslator:
 
     def score(self, tokens: Sequence[str], before: tuple[str, ...]) -> float:
         """The log-probability of tokens after others."""
-        text = [self.ids[token] for token in (*before[-3:], *tokens)]
+        text = [self.ids[token] for token in (*before[1 - ORDER :], *tokens)]
         places = range(len(text) - len(tokens), len(text))
-        return sum(math.log(self.english.probability(text[n], tuple(text[max(n - 3, 0) : n]))) for n in places)
+        return sum(math.log(self.english.probability(text[n], tuple(text[max(n - ORDER + 1, 0) : n]))) for n in places)
 
     def translate(self, source: str) -> str:
         """The most probable order of the words, with what joins them, by a beam."""
         words = self.words(source)
-        start = ("<start>",) * 3
+        start = ("<start>",) * (ORDER - 1)
         beam: list[tuple] = [(0.0, frozenset(), start)]
         for number in range(len(words)):
             longer = [
@@ -96,4 +97,4 @@ class CountingTranslator:
             ]
             beam = sorted(longer, key=lambda each: -each[0])[:WIDTH]
         _, best = max((score + self.score(["<end>"], text), text) for score, _, text in beam)
-        return "".join(best[3:])
+        return "".join(best[ORDER - 1 :])

@@ -25,6 +25,10 @@ CHANGES: dict[str, dict[str, str]] = {
     "no norms": {"return scale * x / jnp.sqrt((x**2).mean(axis=-1, keepdims=True) + 1e-5)": "return scale * x"},
     "no positions": {"return -slopes[:, None, None] * distances": "return 0 * slopes[:, None, None] * distances"},
     "one head": {"num_heads=8": "num_heads=1"},
+    "one head, slope 1/4": {
+        "num_heads=8": "num_heads=1",
+        "slopes = 2.0 ** (-8 * jnp.arange(1, num_heads + 1) / num_heads)": "slopes = jnp.array([0.25])",
+    },
     "no network": {'return jax.nn.gelu(x @ w["up"], approximate=False) @ w["down"]': "return 0 * x"},
     "no attention": {"x = x + multi_head(norm": "x = x + 0 * multi_head(norm"},
     "no skips": {"x = x + multi_head(norm": "x = multi_head(norm", "return x + feed_forward(": "return feed_forward("},
@@ -34,10 +38,13 @@ CHANGES: dict[str, dict[str, str]] = {
 for _name in ("no norms", "no skips"):  # where another rate may suit better
     CHANGES[f"{_name}, a learning rate of 0.001"] = CHANGES[_name] | {RATE: "optax.adam(1e-3)"}
 LONGER, MORE = ", five times the steps", {"stories(400, 65": "stories(8000, 65"}  # and more stories, so that few repeat
-for _name in ("nothing", "no network", "no skips", "one head"):
+for _name in ("nothing", "no network", "no skips", "one head", "one head, slope 1/4"):
     CHANGES[_name + LONGER] = CHANGES[_name] | MORE
 # What the chapter shows.
-SHOWN = ("nothing", "no attention", "one head", "no positions", "no norms", "no skips", "no network")
+SHOWN = (
+    *("nothing", "no attention", "one head", "one head, slope 1/4"),
+    *("no positions", "no norms", "no skips", "no network"),
+)
 
 
 def cells() -> tuple[str, str]:

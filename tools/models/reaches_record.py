@@ -1,16 +1,16 @@
 """Measure how strongly the last output of a model depends on earlier inputs before any training; write it with a card.
 
-Nothing is trained. `reaches.json` holds the numbers of the four kinds of chapter 13, for three seeds.
+Nothing is trained. `reaches.json` holds the numbers of the kinds of model of chapter 13, for three seeds.
 """
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 from records import write_record
-from train_recurrent import KINDS, SEEDS, SYMBOLS, copying, new_model, reach
+from recurrent_runs import COPY, KINDS, SEEDS, SYMBOLS, new_model, reach
 
 LENGTH, SHOWN = 96, (1, 10, 40, 90)  # symbols that are read; steps back on the card
-TASK = copying(80)  # whose models are measured: they read at most this many symbols
+TASK = COPY[80]  # whose models are measured: they read at most this many symbols
 
 
 def symbols() -> jax.Array:
@@ -38,7 +38,7 @@ def card(found: dict) -> str:
     table = "\n".join(lines)
     return f"""# How far gradients reach in chapter 13
 
-How strongly the last logits depend on the input so many steps back, in a decoder and three recurrent networks as they
+How strongly the last logits depend on the input so many steps back, in the models of chapter 13 as they
 start. Nothing was trained. All numbers stand in `reaches.json`.
 
 - **Models.** Those of `recurrent.md` for copying over 80 blanks, with their first weights, seeds 0 to 2.

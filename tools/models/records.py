@@ -1,7 +1,9 @@
 """Where a recorded run goes: its numbers beside the stored models, with a card that says what was done."""
 
 import json
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 MODELS = Path(__file__).resolve().parents[2] / "models"
 
@@ -10,3 +12,12 @@ def write_record(name: str, numbers: dict, card: str) -> None:
     """Write `models/<name>.json`, which `pf.data.load_record` reads, and `models/<name>.md`."""
     (MODELS / f"{name}.json").write_text(json.dumps(numbers, ensure_ascii=False) + "\n", encoding="utf-8")
     (MODELS / f"{name}.md").write_text(card, encoding="utf-8")
+
+
+def kept(path: Path, find: Callable[[], Any]) -> Any:
+    """What was found when this was first asked, kept in a file, so that a run that was stopped goes on."""
+    if not path.exists():
+        found = json.dumps(find())
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(found, encoding="utf-8")
+    return json.loads(path.read_text(encoding="utf-8"))

@@ -16,16 +16,17 @@ WAYS: dict[str, dict] = {
     **{f"top-p {p:g}": {"top_p": p} for p in (0.99, 0.9, 0.5)},
 }
 BEAM = 4
+STORIES = ((NUM_STORIES, 2000), (200, 3000), (200, 4000))  # how many, and the seed
 
 
-def told() -> list[str]:
+def told(number: int = NUM_STORIES, seed: int = 2000) -> list[str]:
     """Stories that no model has learned from, as the program tells them."""
-    return pf.data.stories(NUM_STORIES, BEGUN + WRITTEN, seed=2000)
+    return pf.data.stories(number, BEGUN + WRITTEN, seed=seed)
 
 
-def beginnings(num_words: int = BEGUN) -> list[str]:
+def beginnings(num_words: int = BEGUN, *which: int) -> list[str]:
     """Their beginnings of at most so many words, each up to a full stop."""
-    cut = [" ".join(story.split()[:num_words]) for story in told()]
+    cut = [" ".join(story.split()[:num_words]) for story in told(*which)]
     return [story[: story.rindex(" .") + 2] for story in cut]
 
 
@@ -66,6 +67,16 @@ def searched(model, tokenizer, begun: list[str]) -> list[str]:
     return [f"{start} {best.text}" for start, (best, *_) in zip(begun, found, strict=True)]
 
 
+def halves_of(model, tokenizer, *which: int) -> dict[str, list[float]]:
+    """Shares of possible sentences at temperature 1, for each key: of the first half of what is written, of the second,
+    and of the second after the program's words."""
+    begun, longer, half = beginnings(BEGUN, *which), beginnings(BEGUN + WRITTEN // 2, *which), WRITTEN // 2
+    whole = [judged(begun, written(model, tokenizer, {}, seed, begun)) for seed in KEYS]
+    found = {part: [each[part] for each in whole] for part in ("early", "late")}
+    found["after"] = [judged(longer, written(model, tokenizer, {}, seed, longer, half))["possible"] for seed in KEYS]
+    return found
+
+
 def measured() -> dict:
     """What each way writes, judged once for each key, and the first story of three ways."""
     (model, tokenizer), begun = pf.load_pretrained("stories"), beginnings()
@@ -75,11 +86,10 @@ def measured() -> dict:
         ways[name] = [judged(begun, written(model, tokenizer, way, seed, begun)) for seed in keys]
     ways[f"a beam of {BEAM}"] = [judged(begun, searched(model, tokenizer, begun))]
     ways["the program itself"] = [judged(begun, told())]
-    half, shown = WRITTEN // 2, ("greedy", "temperature 1", "temperature 2")
-    longer = beginnings(BEGUN + half)
-    after = [judged(longer, written(model, tokenizer, {}, seed, longer, half))["possible"] for seed in KEYS]
+    shown = ("greedy", "temperature 1", "temperature 2")
+    halves = [halves_of(model, tokenizer, *which) for which in STORIES]
     examples = {name: written(model, tokenizer, WAYS[name], 0, begun[:1])[0] for name in shown}
-    return {"ways": ways, "late, after the program's words": after, "shown": examples}
+    return {"ways": ways, "halves": halves, "shown": examples}
 
 
 def line_of(name: str, found: list[dict]) -> str:
@@ -92,6 +102,15 @@ def table(ways: dict) -> str:
     """What each way writes, as it stands in card and chapter."""
     head = ["| way | possible sentences | right answers | said before |", "|---|---|---|---|"]
     return "\n".join([*head, *(line_of(name, each) for name, each in ways.items())])
+
+
+def half_lines(halves: list[dict]) -> str:
+    """The table of the halves: a line for each choice of stories."""
+    lines = ["| stories, seed | first half | second half | after the program's words |", "|---|---|---|---|"]
+    for (number, seed), found in zip(STORIES, halves, strict=True):
+        cells = [f"{100 * np.mean(found[part]):.1f} %" for part in ("early", "late", "after")]
+        lines.append(f"| {number}, {seed} | {' | '.join(cells)} |")
+    return "\n".join(lines)
 
 
 def card(found: dict) -> str:
@@ -114,8 +133,11 @@ three of the stories, stand in `sense.json`.
 {table(found["ways"])}
 
 - **Halves.** Possible sentences in the first and in the second half of what was written: {halves}.
-  At temperature 1, {WRITTEN // 2} words after beginnings of {BEGUN + WRITTEN // 2} words by the program:
-  {100 * np.mean(found["late, after the program's words"]):.1f} %.
+  At temperature 1 on other stories, too; the last column has {WRITTEN // 2} words after beginnings of
+  {BEGUN + WRITTEN // 2} words by the program:
+
+{half_lines(found["halves"])}
+
 - **Limits.** One model, trained with one seed. A sentence is judged as if impossible ones before it had not been said.
 - **Licence.** The numbers and texts are under Apache-2.0, as the code.
 """

@@ -95,15 +95,18 @@ def rates_of(setting: Setting, num_steps: int) -> np.ndarray:
     return setting.learning_rate * np.minimum(1, steps / max(setting.warmup_steps, 1)).astype(np.float32)
 
 
-@eqx.filter_jit
-@eqx.filter_vmap(in_axes=(eqx.if_array(0), 0, None))
-def learn(model: NextByte, batches, rates):
+def next_byte_loss(model: NextByte, batch):
+    """Mean loss of the next byte, in nats."""
+    return pf.cross_entropy(model(batch[:, :-1]), batch[:, 1:])
+
+
+def steps_of_adam(model, batches, rates, loss_of):
     """The model after a step of Adam for every batch, and the losses before each."""
     parameters, static = eqx.partition(model, eqx.is_array)
     adam = optax.scale_by_adam()
 
     def loss(parameters, batch):
-        return pf.cross_entropy(eqx.combine(parameters, static)(batch[:, :-1]), batch[:, 1:])
+        return loss_of(eqx.combine(parameters, static), batch)
 
     def step(carry, batch_and_rate):
         parameters, state = carry
@@ -115,6 +118,13 @@ def learn(model: NextByte, batches, rates):
 
     (parameters, _), losses = jax.lax.scan(step, (parameters, adam.init(parameters)), (batches, rates))
     return eqx.combine(parameters, static), losses
+
+
+@eqx.filter_jit
+@eqx.filter_vmap(in_axes=(eqx.if_array(0), 0, None))
+def learn(models: NextByte, batches, rates):
+    """The same for several models, each with batches of its own."""
+    return steps_of_adam(models, batches, rates, next_byte_loss)
 
 
 def trained(
@@ -169,14 +179,6 @@ def fewer_blocks(training: np.ndarray) -> dict[str, list[list[float]]]:
 def spread(losses: list[float]) -> str:
     """Mean and standard deviation of the seeds."""
     return f"{np.mean(losses):.2f} ± {np.std(losses, ddof=1):.2f}"
-
-
-def line_of_chapter(run: dict) -> str:
-    """The line of a setting in the chapter's table."""
-    warmup = f"{run['warmup_steps']} steps" if run["warmup_steps"] else "none"
-    name = f"{run['placement']}-norm" + (", smaller last matrices" if run["is_small"] else "")
-    each = ", ".join(f"{loss:.2f}" for loss in run["validation"])
-    return f"| {name} | {run['learning_rate']:g} | {warmup} | {spread(run['validation'])} | {each} |"
 
 
 def table(runs: list[dict]) -> str:

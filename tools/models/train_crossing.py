@@ -1,10 +1,10 @@
 """Train the vision transformer of chapter 11 that answers a question about one digit of nine; write it with its card.
 
-All that it is compared with is fitted here, too: a convolutional network, support-vector machines, other patch sizes.
+A plain convolutional network and support-vector machines are fitted here, too; others by
+`train_crossing_opponents.py`.
 `C` is chosen on a fold of the training digits, learning rates by hand; test digits are looked at once, for the card.
 """
 
-import dataclasses
 from collections.abc import Callable
 from typing import NamedTuple
 
@@ -25,7 +25,6 @@ CROSSING = pf.ViTConfig(
     stack=pf.StackConfig(d_model=64, num_layers=3, num_heads=4, d_ff=128, position_scheme="sinusoidal_2d"),
 )
 TRAINING = pf.TrainingConfig(num_steps=3000, learning_rate=2e-3, warmup_steps=100, min_lr_ratio=0.01)
-SHORT = dataclasses.replace(TRAINING, num_steps=1000)  # for comparing patch sizes
 BATCH_SIZE, NUM_TEST, SEEDS = 64, 2000, (0, 1, 2)
 NUM_TO_CHOOSE, NUM_FOR_MACHINE = 2000, 6000  # pictures for support-vector machines
 COSTS = (1.0, 10.0, 100.0)  # C of the support-vector machine
@@ -69,9 +68,9 @@ def trained(name: str, model, digits: Digits, seed: int, how: pf.TrainingConfig 
     return pf.fit(model, pf.classification_loss, batches, how, directory=folder, progress=False)
 
 
-def vision_transformer(seed: int, patch_size: int = 8):
+def vision_transformer(seed: int):
     """The vision transformer as it is at the start."""
-    return pf.ViT(dataclasses.replace(CROSSING, patch_size=patch_size), key=jax.random.key(seed))
+    return pf.ViT(CROSSING, key=jax.random.key(seed))
 
 
 def convolutional(seed: int):
@@ -150,7 +149,6 @@ class Results(NamedTuple):
     told: Shares
     pixels: tuple[Shares, float]
     convolution: list[Shares]
-    cuts: dict[int, Shares]
 
 
 def mean_of(shares: list[Shares]) -> Shares:
@@ -173,11 +171,7 @@ def results() -> Results:
     told, pixels = by_structure(training, test), by_pixels(training, test)
     print(f"structure {told}; pixels {pixels[0]}, C = {pixels[1]:g}", flush=True)
     convolution = by_convolution(training, test)
-    cuts = {}
-    for side in (16, 8, 4):
-        model = trained(f"patches-{side}", vision_transformer(0, side), training, 0, SHORT).model
-        cuts[side] = judged(f"patches of {side}", model, test)
-    return Results(shares, losses, found, told, pixels, convolution, cuts)
+    return Results(shares, losses, found, told, pixels, convolution)
 
 
 def table(found: Results) -> str:
@@ -191,12 +185,6 @@ def table(found: Results) -> str:
     rows |= {"told the structure: cell cut out, then a support-vector machine": found.told}
     lines = [f"| {name} | {shares} |" for name, shares in rows.items()]
     return "\n".join(["| | crossings as in training | held-out crossings |", "|---|---|---|", *lines])
-
-
-def cut_line(found: Results) -> str:
-    """What each patch size reaches."""
-    each = "; ".join(f"{side} × {side}: {it.asked:.1%} and {it.held_out:.1%}" for side, it in found.cuts.items())
-    return f"- **Patch size**, {SHORT.num_steps:,} steps, seed 0, crossings as in training and held-out ones: {each}.\n"
 
 
 def card(found: Results) -> str:
@@ -230,9 +218,10 @@ and a row; the answer is the digit where these cross. Use it to study how attent
   right for 93.7 % on a fold of the training digits. After 1,000 steps 0.004 was a little ahead there (79.8 % against
   78.1 %; 0.001: 63.3 %), but over 3,000 steps it stalled at a training loss of 0.5. The support-vector machine on
   pixels learned from {NUM_FOR_MACHINE:,} pictures; C = {found.pixels[1]:g} was the first of equals on the fold. The
-  last one is told where to look: what it gets wrong are digits misread.
-{cut_line(found)}- **Limits.** One layout, digits that fill their cells, patches cut along the cells; no other network
-  was given this task. The digits are by the same writers as those of the training.
+  last one is told where to look: what it gets wrong are digits misread. Convolutional networks with coordinates and
+  with attention are in `crossing_opponents.md`.
+- **Limits.** One layout, digits that fill their cells, patches cut along the cells. The digits are by the same writers
+  as those of the training.
 - **Licence.** The weights are Apache-2.0, as the code; the images are of the UCI repository and come with scikit-learn.
 """
 

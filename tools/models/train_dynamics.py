@@ -138,13 +138,15 @@ def errors_by_rate(kind: str) -> list[float]:
 def rate_of(kind: str, run: Run) -> float:
     """The learning rate with the lowest of these errors; half of it for long or deep trainings, which else lose models.
 
-    Turns lose none, and with half the rate they all end where short trainings have been better; the deep transformer
-    with places is stuck with half of it, and learns with a quarter.
+    Turns need an eighth of it for a long training: with half of it they end where short ones have been better.
+    The deep transformer with places is stuck with half of it, and learns with a quarter.
     """
     best = RATES[int(np.argmin(errors_by_rate(kind)))]
     is_deep = run.config.num_blocks > TrajectoryConfig().num_blocks
-    if kind == "turning" or (run.num_steps <= SHORT and not is_deep):
+    if run.num_steps <= SHORT and (kind == "turning" or not is_deep):
         return best
+    if kind == "turning":
+        return best / 8
     return best / 4 if kind == "placed" and is_deep else best / 2
 
 
@@ -194,10 +196,10 @@ kinds, which differ by their first weights and batches. What they do stands in `
 - **Training.** {SHORT:,} steps of {BATCH_SIZE} windows for those called short and those that are told the shape,
   {LONG:,} for the others; five models of a kind, for several shapes three. Adam, mean squared error. The learning rate
   is the best one of the table, in long and deep trainings half of it, since with the best one of five long trainings of
-  the transformer that keeps volumes was lost; the turns have the best throughout, since with half of it all five ended
-  at a window error of 0.0003, and the deep transformer with places a quarter, since with half of it all three were
-  stuck at 0.025. It falls exponentially to a thousandth. All settings stand in `tools/models/train_dynamics.py`; `make
-  models ONLY=dynamics` trains them again.
+  the transformer that keeps volumes was lost; in long trainings the turns have an eighth, since with half of
+  it or all of it all five ended at a window error of 0.0003, and the deep transformer with places has a quarter, since
+  with half of it all three were stuck at 0.025. It falls exponentially to a thousandth. All settings stand in
+  `tools/models/train_dynamics.py`; `make models ONLY=dynamics` trains them again.
 - **Models and rates.** Parameters of a model for one body, for several shapes, and with the shape told; root mean
   square error of a number of the next window on the validation trajectories of one sphere, after {SHORT:,} steps with
   each learning rate, one seed; and the rate that was taken.

@@ -27,20 +27,12 @@ FRACTION = 0.3
 
 ENCODER = pf.EncoderConfig(
     vocab_size=len(VOCABULARY),
-    context_len=40,
+    context_len=32,
     stack=pf.StackConfig(d_model=96, num_layers=3, num_heads=4, d_ff=192, position_scheme="rotary", dropout_rate=0.1),
     use_class_token=True,
 )
-TRAINING = pf.TrainingConfig(num_steps=4000, learning_rate=3e-3, warmup_steps=100, min_lr_ratio=0.02, weight_decay=0.02)
-BATCH_SIZE = 48
-
-
-def line_of(names: list[list[int]], rng: np.random.Generator) -> list[int]:
-    """Names of one list, drawn at random and put one behind the other until the line is full."""
-    line: list[int] = []
-    while len(line) < ENCODER.context_len:
-        line += names[rng.integers(len(names))]
-    return line[: ENCODER.context_len]
+TRAINING = pf.TrainingConfig(num_steps=6000, learning_rate=3e-3, warmup_steps=100, min_lr_ratio=0.02, weight_decay=0.02)
+BATCH_SIZE = 96
 
 
 def encode(texts: list[str], length: int) -> tuple[jax.Array, jax.Array]:
@@ -56,19 +48,13 @@ def masked(tokens, is_token, seed, step):
     return pf.data.MaskedBatch(corrupted, tokens, is_selected, is_token)
 
 
-def masked_batches(names: list[LabelledName], batch_size: int = BATCH_SIZE, seed: int = 0):
-    """From the number of the step to a batch of lines, each of names from one list, hidden anew each time."""
-    lists: dict[str, list[list[int]]] = {}
-    for name in names:
-        lists.setdefault(name.language, []).append(VOCABULARY.encode(f"{name.text}, "))
-    shares = np.array([len(each) for each in lists.values()]) / len(names)
-    is_token = jnp.ones((batch_size, ENCODER.context_len), bool)
+def masked_batches(names: list[LabelledName], seed: int = 0):
+    """From the number of the step to a batch of names, each by itself, hidden anew each time."""
 
     def batch_at(step):
-        rng = np.random.default_rng([seed, step])
-        chosen = list(lists.values())
-        lines = [line_of(chosen[rng.choice(len(chosen), p=shares)], rng) for _ in range(batch_size)]
-        return masked(jnp.asarray(np.array(lines, np.int32)), is_token, seed, jnp.asarray(step))
+        chosen = np.random.default_rng([seed, step]).integers(len(names), size=BATCH_SIZE)
+        texts = [names[n].text for n in chosen]
+        return masked(*encode(texts, ENCODER.context_len), seed, jnp.asarray(step))
 
     return batch_at
 
@@ -164,11 +150,11 @@ countries, languages, months and weekdays, and nothing else. To tell languages, 
 one, counting does better, as the chapter shows: use it to study how an encoder learns.
 
 - **Data.** The training part of `plainformer.data.name_splits()`, which is from CLDR through Babel:
-  {len(splits.training):,} names, without their languages. A text is a line of {ENCODER.context_len} characters: names
-  drawn from one language's list, one behind the other; the model is not told which list. The names of the things held
-  out, {len(splits.test):,}, are not among them. One token per character: the vocabulary is in the file, too.
+  {len(splits.training):,} names, without their languages. A text is a name, cut after {ENCODER.context_len} characters.
+  The names of the things held out, {len(splits.test):,}, are not among them. One token per character: the vocabulary is
+  in the file, too.
 - **Model.** `encoder.json`, {pf.count_parameters(model):,} parameters.
-- **Training.** {TRAINING.num_steps:,} steps of {BATCH_SIZE} texts, {FRACTION:.0%} of the characters selected,
+- **Training.** {TRAINING.num_steps:,} steps of {BATCH_SIZE} names, {FRACTION:.0%} of the characters selected,
   of these 80 % hidden, 10 % replaced and 10 % left alone, anew in each step; seed 0 for weights, batches and
   dropout; AdamW, learning rate up to {TRAINING.learning_rate:g}. All settings stand in
   `tools/models/train_encoder.py`; `make models` trains it again.

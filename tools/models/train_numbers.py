@@ -100,7 +100,8 @@ It puts German numbers from 1,000 to 99,999 into English, letter by letter: *vie
   AdamW, learning rate up to {TRAINING.learning_rate:g}, weight decay {TRAINING.weight_decay:g}, dropout
   {DROPOUT_RATE:g}. All settings stand in `tools/models/train_numbers.py`; `make models` trains them again.
 - **Result.** Exact match of greedy search; only seed 0 is stored. Beside it a translator that counts: a table of
-  pieces, and a 4-gram model for the order (`tools/models/numbers_by_counting.py`), with its exact match and BLEU.
+  pieces, and a 3-gram model for the order, the best of 3 to 5 (`tools/models/numbers_by_counting.py`), with its
+  exact match and BLEU.
 
 | part | stored, seed 0 | three seeds: mean (from, to) | counting | its BLEU |
 |---|---|---|---|---|

@@ -7,6 +7,7 @@ import dataclasses
 import itertools
 import json
 import sys
+from collections.abc import Callable
 from functools import cache, partial
 from pathlib import Path
 
@@ -27,6 +28,7 @@ BATCH, NUM_TEXTS, SEEDS = 8, 100, (0, 1, 2)
 HEADS, TEXTS, STEPS, RATE = (8, 2), ("reference", "random"), (200, 2000), 0.01
 STRETCHES, FURTHER = ("as it is", "squeezed", "slower hands"), (0, 10, 100, 1000)
 LOOKED_AT, ASKS_FROM = ("sinusoidal", "rotary", "relative"), 100
+BASES = (1000.0, 100.0, 16.0, 8.0, 4.0, 2.0)
 PLACES = [(BACK, 32), (32, 64), (64, 96), (96, 128)]
 
 
@@ -42,7 +44,12 @@ class SqueezedPositions(pf.RotaryPositions):
         return jnp.concatenate([first * cosines - second * sines, first * sines + second * cosines], axis=-1)
 
 
-SCHEMES = {
+def rotary_with(base: float, run: "Run", key) -> pf.RotaryPositions:
+    """Rotary positions with another base."""
+    return pf.RotaryPositions(base=base)
+
+
+SCHEMES: dict[str, Callable[..., pf.PositionScheme]] = {
     "none": lambda run, key: pf.NoPositions(),
     "sinusoidal": lambda run, key: pf.SinusoidalPositions(run.width),
     "learned": lambda run, key: pf.LearnedPositions(LONG, run.width, key=key),
@@ -51,8 +58,7 @@ SCHEMES = {
         run.heads, num_buckets=16, max_distance=SHORT, causal=True, key=key
     ),
     "ALiBi": lambda run, key: pf.AlibiPositions(run.heads),
-    "rotary, base 100": lambda run, key: pf.RotaryPositions(base=100.0),
-    "rotary, base 16": lambda run, key: pf.RotaryPositions(base=16.0),
+    **{f"rotary, base {base:g}": partial(rotary_with, base) for base in BASES},
 }
 
 
@@ -82,12 +88,12 @@ def grid() -> list[Run]:
 def knobs() -> dict[str, list[Run]]:
     """What else was turned, with rotary positions where nothing else is said: five times the steps, other widths."""
     turned = {
-        "base 100, heads of 8": Run("rotary, base 100", 8),
-        "base 100, heads of 32": Run("rotary, base 100", 2),
-        "base 16, heads of 8": Run("rotary, base 16", 8),
-        "base 16, heads of 32": Run("rotary, base 16", 2),
-        "base 16, heads of 8, random letters": Run("rotary, base 16", 8, text="random"),
-        "base 16, heads of 32, random letters": Run("rotary, base 16", 2, text="random"),
+        **{
+            f"base {base:g}, heads of {64 // heads}{end}": Run(f"rotary, base {base:g}", heads, text=text)
+            for (text, end), base, heads in itertools.product(
+                {"reference": "", "random": ", random letters"}.items(), BASES, HEADS
+            )
+        },
         "heads of 16": Run("rotary", 4),
         "one head of 64": Run("rotary", 1),
         "width 32, heads of 8": Run("rotary", 4, 32),
@@ -95,6 +101,8 @@ def knobs() -> dict[str, list[Run]]:
         "width 128, heads of 8": Run("rotary", 16, 128),
         "width 128, heads of 32": Run("rotary", 4, 128),
         "10,000 steps, heads of 8": Run("rotary", 8, steps=10_000),
+        "ALiBi, 10,000 steps, heads of 8": Run("ALiBi", 8, steps=10_000),
+        "ALiBi, 10,000 steps, heads of 8, random letters": Run("ALiBi", 8, text="random", steps=10_000),
         "10,000 steps, heads of 32": Run("rotary", 2, steps=10_000),
         "relative, 10,000 steps, heads of 32": Run("relative", 2, steps=10_000),
         "none, width 128": Run("none", 4, 128),

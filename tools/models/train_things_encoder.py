@@ -99,7 +99,7 @@ def train() -> None:
     """Train with three seeds, write the first and the card."""
     things = pf.data.thing_splits()
     models = [train_encoder(things.training, seed) for seed in SEEDS]
-    pf.save_model(MODELS / "things_encoder.safetensors", models[0], VOCABULARY)
+    pf.save_model(MODELS / "things_encoder.safetensors", models[0], VOCABULARY, stored_in="int8")
     rows = results(models, things, questions(things.test, NUM_QUESTIONS))
     card = f"""# The encoder of one thing in many languages, of chapter 09
 
@@ -111,7 +111,7 @@ name can be guessed from the others by whoever knows which letters correspond.
   many names of one thing as fit into {LENGTH} characters, in random order.
 - **Model.** `things_encoder.json`, {pf.count_parameters(models[0]):,} parameters.
 - **Training.** {TRAINING.num_steps:,} steps of {BATCH_SIZE} lines, {FRACTION:.0%} of the characters selected; seeds 0,
-  1 and 2, of which 0 is stored; AdamW, learning rate up to {TRAINING.learning_rate:g}. All settings stand in
+  1 and 2, of which 0 is stored, in 8 bits; AdamW, learning rate up to {TRAINING.learning_rate:g}. All settings stand in
   `tools/models/train_things_encoder.py`; `make models` trains it again.
 - **Result.** One hidden letter in each of {NUM_QUESTIONS:,} lines of things held out, with four names at least: mean
   surprise, and how often the likeliest letter is the right one. In {NUM_SLIPS} of the names one letter was replaced by

@@ -1,0 +1,154 @@
+"""The table of twelve tasks: its numbers are those of the records and cards, and the verdicts follow from them."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+import train_docstrings
+
+import plainformer as pf
+
+ROOT = Path(__file__).resolve().parents[2]
+record = pf.data.load_record
+
+
+def rows() -> dict[int, list[str]]:
+    """The cells of each row, by its number."""
+    text = (ROOT / "appendix" / "twelve_tasks.md").read_text(encoding="utf-8")
+    lines = [line for line in text.splitlines() if line.startswith("| ") and line[2].isdigit()]
+    cells = [[cell.strip() for cell in line.strip("|").split("|")] for line in lines]
+    return {int(each[0].split(".")[0]): each for each in cells}
+
+
+def on_card(name: str, *values: str) -> list[float]:
+    """Numbers, as they stand on a card."""
+    card = (ROOT / "models" / f"{name}.md").read_text(encoding="utf-8")
+    assert all(value in card for value in values)
+    return [float(value) for value in values]
+
+
+def of_kind(name: str, kind: str) -> list[float]:
+    """The losses on text of three seeds of one kind of network, or on copies."""
+    return [run["judge"] for run in record("recurrent")["runs"][name] if run["kind"] == kind]
+
+
+def windows(kind: str) -> list[float]:
+    return [run["window"] for run in record("drifts")["one shape"]["dynamics_lengths"][kind]]
+
+
+def best_gru() -> list[float]:
+    """A recurrent network on the stories, at the better of two rates: nats above the lowest loss."""
+    by_rate = record("story_gru")["rates"].values()
+    return [each["above"] for each in min(by_rate, key=lambda seeds: seeds[0]["above"])]
+
+
+def least(counted: dict) -> float:
+    return min(loss for losses in counted.values() for loss in losses.values())
+
+
+def tasks() -> dict[int, tuple]:
+    """By row: seeds of the transformer, those of the opponent, how they are written, and whether more is better."""
+    plays, stories, drifts = record("shakespeare_losses"), record("story_labels")["accuracy"], record("drifts")
+    crossing = record("crossing_opponents")["table"]["attention by the mean of the rows, with coordinates"]
+    names, shapes = record("fine_tuning")["accuracy"], drifts["several shapes"]["dynamics_hidden"]
+    staircase, captions = record("staircase"), record("translator")
+    assert staircase["counted"]["6"] > max(best_gru())  # counting is no stronger opponent
+    return {
+        1: ([run["above"] for run in staircase["rows"]["decoder"]], best_gru(), ".4f", False),
+        2: ([plays["sizes"]["large"]["curve"][-1][1]], [least(plays["counted"])], ".3f", False),
+        3: (stories["pre-trained"]["2000"]["accuracy"], stories["pairs of sentences"]["2000"]["accuracy"], ".1f", True),
+        4: ([captions["both"]["test"]["beam"]["cased"]], [captions["counted"]["phrases"]["test"]], ".1f", True),
+        5: (on_card("numbers", "99.6", "99.6", "97.2"), on_card("numbers", "94.8"), ".1f", True),
+        6: (
+            on_card("vision_crossing", "97.90", "98.45", "94.85"),
+            [100 * r["held_out"] for r in crossing],
+            ".1f",
+            True,
+        ),
+        7: (windows("ordinary"), windows("turning"), None, False),
+        8: (shapes["ordinary"], [drifts["perceptron"]], ".4f", False),
+        9: (of_kind("copy 80", "modern"), of_kind("copy 80 long", "gru"), None, False),
+        10: (on_card("things_encoder", "1.005", "1.023", "1.049"), on_card("things_encoder", "1.055"), ".3f", False),
+        11: (names["pre-trained"]["100"], names["n-grams"]["100"], ".1f", True),
+        12: (of_kind("text", "modern"), of_kind("text", "gru"), ".3f", False),
+    }
+
+
+def written(values: list[float], form: str) -> str:
+    return (
+        format(np.mean(values), form)
+        if len(values) == 1
+        else (f"{np.mean(values):{form}} ({min(values):{form}} to {max(values):{form}})")
+    )
+
+
+def spread(number: int) -> float:
+    """The larger spread of a row; for what was trained once, the one that the page names."""
+    if number == 2:
+        return np.ptp(of_kind("text", "modern"))
+    if number == 4:
+        return record("translator")["bootstrap"]["both"]["half"]
+    ours, theirs, *_ = tasks()[number]
+    assert len(ours) > 1
+    return max(np.ptp(ours), np.ptp(theirs))
+
+
+def test_there_are_twelve_and_the_transformer_is_ahead_in_at_least_eight():
+    assert list(rows()) == list(range(1, 13))
+    assert sum(cells[-1] == "ahead" for cells in rows().values()) >= 8
+
+
+@pytest.mark.parametrize("number", range(1, 13))
+def test_the_verdict_follows_from_the_records(number):
+    ours, theirs, _, more = tasks()[number]
+    ahead = (np.mean(ours) - np.mean(theirs)) * (1 if more else -1)
+    verdict = "level" if abs(ahead) <= 2 * spread(number) else "ahead" if ahead > 0 else "behind"
+    assert rows()[number][-1] == verdict
+
+
+@pytest.mark.parametrize("number", range(1, 13))
+def test_the_numbers_are_those_of_the_records(number):
+    ours, theirs, form, _ = tasks()[number]
+    for values, cell in zip((ours, theirs), rows()[number][1:3], strict=True):
+        cell = cell.replace(" %", "")
+        if form:
+            assert cell.startswith(written(values, form))
+        else:  # two digits of each number, in its own size
+            for value in (np.mean(values), min(values), max(values)):
+                assert any(
+                    float(word.strip("(),")) == pytest.approx(value, rel=0.05)
+                    for word in cell.split()
+                    if word.strip("(),").replace(".", "").isdigit()
+                )
+
+
+def test_docstrings_need_a_million_characters():
+    docs = record("docstrings_losses")
+    gaps = {
+        each["characters"]: each["loss"] - train_docstrings.best_count(docs, int(n))
+        for n, each in docs["shares"].items()
+    }
+    assert [gap > 0 for gap in gaps.values()] == [True, False]
+    assert list(gaps) == [150_000, 1_050_000]
+
+
+def test_the_words_below_the_table_are_those_of_the_records():
+    text = " ".join((ROOT / "appendix" / "twelve_tasks.md").read_text(encoding="utf-8").split())
+    luck, runs = record("translator")["bootstrap"], record("recurrent")
+    assert f"small decoders of row 12, {spread(2):.3f} nats" in text
+    assert f"varies by ± {luck['both']['half']:.1f} with" in text
+    assert f"drawn a thousand times, p is {luck['counted']['p']}" in text
+    long, equal = (of_kind(name, "modern") for name in ("long", "equal time"))
+    assert f"after 4,000 steps its loss is {long[0]:.2f}, after {runs['steps']['modern']} it was {equal[0]:.2f}" in text
+    halves = [
+        f"{np.mean([run['choose'] for run in runs['runs']['text'] if run['kind'] == kind]):.2f}"
+        for kind in ("gru", "modern")
+    ]
+    assert f"the GRU is ahead by less, {halves[0]} to {halves[1]}, and after 4,000 steps the two are level at" in text
+    level = {round(run["choose"], 2) for run in runs["runs"]["long"] if run["kind"] in ("gru", "modern")}
+    assert f"level at {level.pop():.2f}." in text
+    assert not level
+    (copied,) = (run["share"] for run in runs["runs"]["copy 80 long"] if run["kind"] == "gru")
+    assert f"copies {100 * copied:.1f} % of the symbols" in text
+    other = record("crossing_opponents")["turned"]["attention by the mean of the rows, with coordinates, rate 0.004"]
+    assert f"takes the opponent to {100 * other['held_out']:.1f} %" in text
