@@ -1,4 +1,4 @@
-"""The notebooks beside the chapters: compared with what the book recorded, executed where it did not."""
+"""The notebooks: compared with what the book recorded, executed where it did not."""
 
 from playback import pytest_collect_file, pytest_report_header
 

@@ -27,11 +27,11 @@ def hide_and_guess() -> Picture:
 
 
 def head_swap() -> Picture:
-    """The same encoder with two heads. While it learns to guess, a head turns the vector at the mask into letters.
-    Afterwards this head is taken off, the mean of all vectors goes into a new one, and it names the language.
+    """The same encoder with two heads. While it learns to guess, a head turns the vector at the mask into words.
+    Afterwards this head is taken off, the mean of all vectors goes into a new one, and it names the class.
     """
     return row(
-        _with_head("learning to guess", "letters", "at the mask"), _with_head("afterwards", "languages", "mean"), gap=70
+        _with_head("learning to guess", "words", "at the mask"), _with_head("afterwards", "classes", "mean"), gap=70
     )
 
 

@@ -49,26 +49,31 @@ def _joined(picture: Picture, *arrows: str) -> Picture:
     return picture
 
 
+def _beside() -> list[Picture]:
+    """What goes beyond the machine, three parts a row."""
+    uses = ("12_efficiency", "costs"), ("13_relations", "relations"), ("14_dynamics", "motion")
+    trained = ("15_pretrained", "opened"), ("16_inside", "inside"), ("17_finetuning", "tuned")
+    sized = ("18_scaling", "devices"), ("19_scaling_laws", "how large")
+    today = ("20_modern", "today"), ("21_serving", "serving"), ("22_recipes", "recipes")
+    return [row(*(_part(*each) for each in parts), gap=14) for parts in (uses, trained, sized, today)]
+
+
 def wide() -> Picture:
-    """The whole machine from left to right: tokens, positions, and a stack of
-    blocks that hold heads that hold attention. Of
-    blocks are made an encoder, a decoder and a vision transformer; encoder and decoder together translate, a decoder
-    alone writes. Beside it, what all of it costs, what it is related to, and motion as one more use.
+    """The whole machine from left to right: tokens, positions, and a stack of blocks that hold heads that hold
+    attention. Of blocks are made an encoder, a decoder and a vision transformer; encoder and decoder together
+    translate, a decoder alone writes. Below it, what all of it costs, what it is related to, and motion as one more
+    use; then models that are trained already: how they are opened, looked into, and tuned; several devices, and how
+    large a model should be; the block of today, how it serves many readers, and how it is
+    trained.
     """
     models = column(
         _part("09_encoder", "encoder", 86), _part("07_decoder", "decoder", 86), _part("11_vision", "vision", 86), gap=8
     )
     uses = column(_part("10_seq2seq", "translation", 106), _part("08_generation", "writing", 106), gap=8)
-    beside = column(
-        _part("12_efficiency", "costs", 96),
-        _part("13_relations", "relations", 96),
-        _part("14_dynamics", "motion", 96),
-        gap=8,
-    )
     front = [_part("00_primer", "primer"), _part("01_tokens", "tokens"), _part("06_positions", "positions")]
     uses = place(uses.width, models.height, [(uses, 0, 0)])
     return _joined(
-        row(*front, _block(), models, uses, beside, gap=14),
+        column(row(*front, _block(), models, uses, gap=14), row(*_beside(), gap=14), gap=12),
         "tokens.right > positions.left",
         "positions.right > depth.left",
         "depth.right > encoder.left",
@@ -81,18 +86,17 @@ def wide() -> Picture:
 
 
 def narrow() -> Picture:
-    """The whole machine from top to bottom: tokens, positions, and a stack of
-    blocks that hold heads that hold attention; below
-    it encoder, decoder and vision transformer, then translating and writing, then costs, relations and motion.
+    """The whole machine from top to bottom: tokens, positions, and a stack of blocks that hold heads that hold
+    attention; below it encoder, decoder and vision transformer, then translating and writing, then costs, relations and
+    motion, then models that are trained already: how they are opened, looked into, and tuned; several devices, and how
+    large a model should be; the block of today, how it serves many readers, and how it is
+    trained.
     """
     front = row(_part("00_primer", "primer"), _part("01_tokens", "tokens"), _part("06_positions", "positions"), gap=18)
     models = row(_part("09_encoder", "encoder"), _part("07_decoder", "decoder"), _part("11_vision", "vision"), gap=14)
     uses = row(_part("10_seq2seq", "translation"), _part("08_generation", "writing"), gap=14)
-    beside = row(
-        _part("12_efficiency", "costs"), _part("13_relations", "relations"), _part("14_dynamics", "motion"), gap=14
-    )
     return _joined(
-        column(front, _block(), models, uses, beside, gap=20),
+        column(front, _block(), models, uses, *_beside(), gap=20),
         "tokens.right > positions.left",
         "positions.bottom > depth.top",
         "depth.bottom > encoder.top",
