@@ -10,20 +10,25 @@ import pytest
 import sync_notebooks
 from book import ROOT, Book
 from book_meaning.equation_claims import implementations, mentions, missing, proofs
-from book_meaning.listing import find
+from book_meaning.equation_sources import equations
+from book_meaning.listing import WIDTH, find
 from chapter_cells import read_cells
 from count_listings import names_listed
 from docutils import nodes
 from raw_markup import raw_markup
 from words_kept import words_lost
+from wrong_calls import public_callables
 
 BOOK = Book()
 CHAPTERS = BOOK.chapters
 PAGES = ["index", *CHAPTERS, *(f"appendix/{file.stem}" for file in sorted((ROOT / "appendix").glob("*.md")))]
+# Two appendices are run like chapters and hold no lesson: mistakes by symptom, and what to type for one's own data.
+LESSONS = [name for name in CHAPTERS if not name.endswith(("_mistakes", "_own_data"))]
 # The primer and the notation are about what the others share: they have no module of their own.
-WITH_MODULE = [name for name in CHAPTERS if not name.endswith(("_primer", "_notation"))]
+WITH_MODULE = [name for name in LESSONS if not name.endswith(("_primer", "_notation"))]
 
 each_chapter = pytest.mark.parametrize("name", CHAPTERS)
+each_lesson = pytest.mark.parametrize("name", LESSONS)
 each_page = pytest.mark.parametrize("name", PAGES)
 
 
@@ -58,7 +63,7 @@ def public_definitions(file: Path) -> set[str]:
 
 def imported_by_the_package() -> set[str]:
     tree = ast.parse((ROOT / "src/plainformer/__init__.py").read_text(encoding="utf-8"))
-    imports = [node for node in tree.body if isinstance(node, ast.ImportFrom)]
+    imports = [node for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)]
     return {alias.asname or alias.name for node in imports for alias in node.names}
 
 
@@ -97,21 +102,56 @@ def test_chapter_shows_the_code_of_its_module(name):
 
 def test_landing_page_lists_every_chapter():
     rows = [row.astext() for row in BOOK.built.trees["index"].findall(nodes.row)]
-    for name in CHAPTERS:
+    for name in LESSONS:
         title = BOOK.built.env.titles[name].astext()
         assert name.endswith("_notation") or [row for row in rows if title in row], f"the landing page lacks {title}"
 
 
 def test_reference_has_every_room_and_hides_no_name_that_is_gone():
     text = (ROOT / "appendix/api.md").read_text(encoding="utf-8")
-    shown = dict(re.findall(r"^```\{room\} (\w+)\n((?::.*\n)*)```$", text, re.MULTILINE))
+    shown = re.findall(r"^```\{room\} (\w+)\n((?::.*\n)*)```$", text, re.MULTILINE)
     rooms = {file.parent.name: file.parent for file in (ROOT / "src/plainformer").glob("*/__init__.py")}
-    assert set(shown) == set(rooms) - {"exercises"}
-    for room, options in shown.items():
+    assert {room for room, _ in shown} == set(rooms) - {"exercises"}
+    for room, options in shown:
         hidden = {name for line in options.splitlines() for name in line.split(": ")[1].split(", ")}
         files = list(rooms[room].glob("*.py"))
         there = {file.stem for file in files}.union(*map(public_definitions, files))
         assert hidden <= there, f"appendix/api.md hides {sorted(hidden - there)}, which {room} has not"
+
+
+def test_reference_has_every_module_of_a_room_once():
+    """Where several groups share a room: all but what is only the package's own."""
+    text = (ROOT / "appendix/api.md").read_text(encoding="utf-8")
+    shared = {"training": {"notices", "run"}, "models": set()}
+    for room, own in shared.items():
+        shown = re.findall(rf"^```\{{room\}} {room}\n:modules: (.*)$", text, re.MULTILINE)
+        modules = [module for group in shown for module in group.split(", ")]
+        there = {file.stem for file in (ROOT / "src/plainformer" / room).glob("[!_]*.py")}
+        assert sorted(modules) == sorted(there - own)
+
+
+def terms_with_links() -> dict[str, list[tuple[str, str]]]:
+    """The page and the heading to which the last line of each entry of the glossary leads."""
+    text = (ROOT / "appendix/glossary.md").read_text(encoding="utf-8").partition("```{glossary}\n")[2]
+    entries = (entry.strip("`\n").split("\n") for entry in text.split("\n\n"))
+    return {term: re.findall(r"^  → \[\]\(\.\./(\S+)\.md#(\S+)\)$", lines[-1]) for term, *lines in entries}
+
+
+def test_every_entry_of_the_glossary_leads_to_a_section_that_is_there():
+    links = terms_with_links()
+    assert len(links) > 200
+    assert not (bare := [term for term, found in links.items() if len(found) != 1]), (
+        f"one link each, at the end: {bare}"
+    )
+    sections = {page: BOOK.built.env.metadata[page]["myst_slugs"] for page in CHAPTERS}
+    lost = [term for term, [(page, slug)] in links.items() if slug not in sections.get(page, {})]
+    assert not lost, f"these lead to no section of a chapter: {lost}"
+
+
+def test_glossary_is_in_the_order_of_the_alphabet():
+    terms = [re.sub(r"[^a-z0-9 ]", "", re.sub("[–-]", " ", term.lower())) for term in terms_with_links()]
+    assert terms == sorted(terms)
+    assert {"loss", "parameter", "jacobian", "lstm", "roll out", "backpropagation", "gradient"} <= set(terms)
 
 
 # --- Notebooks ------------------------------------------------------------------------------------------------
@@ -159,7 +199,7 @@ def test_few_outputs_are_ignored_and_each_of_those_cells_asserts(name):
 # --- Equations, functions, tests ------------------------------------------------------------------------------
 
 
-@each_chapter
+@each_lesson
 def test_equation_labels_begin_with_the_chapters_stem(name):
     stem = "eq-" + stem_of(name).replace("_", "-") + "-"
     labels = [label for label, page in labelled_equations().items() if page == name]
@@ -171,6 +211,17 @@ def test_every_labelled_equation_is_implemented_and_tested():
     implemented, tested = implementations(ROOT), proofs(ROOT)
     lacking = [complaint for label in sorted(labelled_equations()) for complaint in missing(label, implemented, tested)]
     assert not lacking, "; ".join(lacking) + " (or end the label in -definition)"
+
+
+def test_equations_of_the_sheet_have_the_numbers_and_words_of_the_book():
+    """`drawings/sheet.py` reads the sources; here Sphinx has counted."""
+    domain, read = BOOK.built.env.get_domain("math").equations, equations(ROOT)
+    assert list(read) == [label for name in CHAPTERS for label, equation in read.items() if equation.page == name]
+    assert set(read) == set(domain)
+    for name in CHAPTERS:
+        shown = [node for node in BOOK.built.trees[name].findall(nodes.math_block) if node.get("label")]
+        assert [node["label"] for node in shown] == [label for label in read if read[label].page == name]
+        assert [" ".join(node.astext().split()) for node in shown] == [read[node["label"]].tex for node in shown]
 
 
 def test_docstrings_name_equations_that_exist():
@@ -187,7 +238,7 @@ def test_markers_name_equations_that_exist():
 # --- Names ----------------------------------------------------------------------------------------------------
 
 
-@each_chapter
+@each_lesson  # the mistakes are made in functions of the same names
 def test_no_cell_defines_what_the_package_exports(name):
     exported = imported_by_the_package()
     for cell in code_cells(name):
@@ -206,7 +257,56 @@ def test_no_two_modules_define_the_same_public_name():
             homes[name] = file.name
 
 
+def test_every_public_name_stands_as_code_on_a_page_beside_the_reference():
+    pages = [(ROOT / f"{page}.md").read_text(encoding="utf-8") for page in PAGES if page != "appendix/api"]
+    cells = [cell.source for name in CHAPTERS for cell in code_cells(name)]
+    listings = [" ".join(names_listed(ROOT / f"{name}.md")) for name in CHAPTERS]
+    # In `{py:func}` a name is marked, too; in other roles, such as `{cite:t}`, the marks hold none.
+    marks = re.compile(r"(\{[\w:+-]+\})?(?<!`)`([^`\n]+)`(?!`)")
+    marked = [text for page in pages for role, text in marks.findall(page) if not role or role.startswith("{py:")]
+    shown = set(re.findall(r"\w+", "\n".join([*cells, *listings, *marked])))
+    callables = public_callables()
+    # Methods stand with their classes: `pf.Mask.table`, `pf.data.Windows.read`.
+    names = [name for name in callables if not isinstance(callables.get(name.rpartition(".")[0]), type)]
+    nowhere = [name for name in names if name.rpartition(".")[2] not in shown]
+    assert not nowhere, f"no chapter and no appendix says what {', '.join(nowhere)} is for: name it there, or let it go"
+
+
+@each_page
+def test_code_is_as_wide_as_the_column(name):
+    """`chapters/ruff.toml` says the same of the notebooks; this finds what is shown and not run."""
+    text = (ROOT / f"{name}.md").read_text(encoding="utf-8")
+    for block in re.findall(
+        r"^ *`{3,}(?:\{code-cell\}.*|python|ipython3)\n(.*?)^ *`{3,}$", text, re.MULTILINE | re.DOTALL
+    ):
+        code = re.sub(r"\A(?:---\n.*?^---\n|(?::.*\n)+)", "", block, flags=re.MULTILINE | re.DOTALL)
+        wide = [line for line in code.splitlines() if len(line) > WIDTH]
+        assert not wide, f"{name}.md has code of more than {WIDTH} letters in a line: {wide[0]}"
+
+
 # --- Prose ----------------------------------------------------------------------------------------------------
+
+
+@each_lesson
+def test_chapter_opens_with_its_question_and_its_live_figure(name):
+    """Then what the reader will be able to do, and the letters, each folded to one line."""
+    page = next(BOOK.built.trees[name].findall(nodes.section))
+    own = [node for node in page.children if not isinstance(node, nodes.section)]
+    # A figure that stays beside its paragraphs stands with them in a container.
+    inside = [part for node in own for part in (node.children if "beside" in node.get("classes", []) else [node])]
+    kinds = [type(node).__name__ for node in inside]
+    first = kinds.index("figure") if "figure" in kinds else None
+    assert first is not None, f"{name}.md has no figure before its first section"
+    assert any(inside[first].findall(lambda node: type(node).__name__ == "live_figure")), (
+        f"{name}.md: the first figure should be the live one"
+    )
+    assert set(kinds[1:first]) <= {"paragraph", "glossary_link"}, f"{name}.md: {kinds[1:first]} stand before the figure"
+    asked = " ".join(node.astext() for node in inside[1:first])
+    assert "?" in asked, f"{name}.md asks nothing before its first figure: {asked}"
+    folds = [node for node in inside[first:] if node.get("design_component") == "dropdown"]
+    titles = [fold.children[0].astext() for fold in folds]
+    kind = "appendix" if name.endswith("_notation") else "chapter"
+    assert titles == ["What you will be able to do, and what you need", f"Letters of this {kind}"]
 
 
 @each_page
@@ -217,7 +317,7 @@ def test_sphinx_complains_of_nothing(name):
     assert not complaints, "\n".join(complaints)
 
 
-@each_chapter
+@each_lesson
 def test_chapter_has_three_exercises_each_with_a_solution(name):
     exercises = {exercise["label"] for exercise in found(name, "exercise_node", "exercise_enumerable_node")}
     solved = {solution["target_label"] for solution in found(name, "solution_node")}
@@ -240,7 +340,7 @@ def test_every_figure_has_alternative_text_and_a_caption(name):
         )
 
 
-@each_chapter
+@each_lesson
 def test_chapter_has_a_live_figure_with_its_frame(name):
     figures = found(name, "live_figure")
     assert figures, f"{name}.md has no live figure"

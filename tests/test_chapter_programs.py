@@ -29,7 +29,7 @@ def test_the_program_for_captions_learns_to_translate(monkeypatch, capsys):
     assert float(capsys.readouterr().out) > 99.9
 
 
-def test_what_the_chapter_says_of_captions_was_recorded():
+def test_what_the_chapter_says_of_the_short_training_on_captions_was_recorded():
     recorded = json.loads((ROOT / "benchmarks" / "multi30k.json").read_text(encoding="utf-8"))
 
     def shown(bleu):
@@ -38,17 +38,8 @@ def test_what_the_chapter_says_of_captions_was_recorded():
     for who, name in {"Plainformer": "ours", "PyTorch": "`nn.Transformer`"}.items():
         bleu = recorded["bleu"][who]
         assert f"| {name} | {shown(bleu['greedy'])} | {shown(bleu['beam'])} |" in SEQ2SEQ
-    for sample in recorded["samples"]:
-        assert f"| {sample['source']} | {sample['beam']} | {sample['reference']} |" in SEQ2SEQ
     assert f"{recorded['parameters']:,} parameters" in SEQ2SEQ
     assert f"{recorded['steps']:,} steps of 64 pairs" in SEQ2SEQ
-    words = recorded["words"]
-    (stored,) = re.findall(r'seed 0, in hundredths.*?STORED = """\n(.*?)\n"""', SEQ2SEQ, flags=re.DOTALL)
-    table = np.array([row.split() for row in stored.split("\n")], float)
-    np.testing.assert_allclose(table, 100 * np.array(words["weights"][-1]), atol=0.51)
-    assert table.shape == (len(words["target"]), len(words["source"]))
-    assert f'read = "{" ".join(words["source"])}"' in SEQ2SEQ
-    assert f'written = "{" ".join(words["target"])}"' in SEQ2SEQ
     ours, theirs = (np.mean(recorded["bleu"][who]["beam"]) for who in ("Plainformer", "PyTorch"))
     assert ours >= 30
     assert abs(ours - theirs) < 1
@@ -71,11 +62,14 @@ def test_what_chapters_07_and_13_draw_of_10_grams_and_of_names_is_on_the_cards()
 def test_what_chapter_08_says_of_trainings_that_it_does_not_run_is_on_their_cards():
     chapter = (ROOT / "chapters" / "09_encoder.md").read_text(encoding="utf-8")
     card = (ROOT / "models" / "encoder_lines.md").read_text(encoding="utf-8")
+    found = {}
     for kind in ("lines of one language", "lines of all languages", "single names"):
-        rows = re.findall(rf"^\| {kind}, seed \d \| (\S+) \| (\S+)% \| (\S+)% \|$", card, flags=re.MULTILINE)
-        nats, few, many = np.mean(np.array(rows, float), axis=0)
+        rows = re.findall(rf"^\| {kind}, seed \d \| \S+ \| \S+% \| (\S+)% \|$", card, flags=re.MULTILINE)
         assert len(rows) == 3
-        assert f"| {kind} | {nats:.2f} | {few:.1f} % | {many:.1f} % |" in chapter
+        found[kind] = np.mean(np.array(rows, float))
+    one, many, single = found.values()
+    sentence = f"language of {single:.1f} % after single names, of {one:.1f} and {many:.1f} % after lines"
+    assert sentence in " ".join(chapter.split())
     card = (ROOT / "models" / "things_encoder.md").read_text(encoding="utf-8")
     rows = re.findall(r"^\| (.*?) \| (\d\.\d+) \| (\S+)% \|", card, flags=re.MULTILINE)
     seeds = [(nats, share) for name, nats, share in rows if re.fullmatch(r"encoder, seed \d", name)]

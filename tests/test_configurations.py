@@ -40,7 +40,10 @@ def test_every_configuration_names_its_fields_to_whoever_names_none(kind):
     ("call", "expected"),
     [
         (lambda: pf.DecoderConfig(65, 16, d_model=8), "stack=StackConfig(d_model=…)"),
-        (lambda: pf.DecoderConfig(65, 16, n_layer=8), "stack=StackConfig(num_layers=…)"),
+        (
+            lambda: pf.DecoderConfig(65, 16, n_layer=8),
+            "stack=StackConfig(num_layers=…) or stack=StackConfig(experts=ExpertsConfig(dense_layers=…))",
+        ),
         (
             lambda: pf.Seq2SeqConfig(65, 16, 16, 0, 1, d_ff=8),
             "encoder=StackConfig(d_ff=…) or decoder=StackConfig(d_ff=…)",
@@ -48,7 +51,7 @@ def test_every_configuration_names_its_fields_to_whoever_names_none(kind):
         (lambda: pf.ClassifierConfig(num_heads=2), "encoder=EncoderConfig(stack=StackConfig(num_heads=…))"),
         (lambda: pf.StackConfig(dropout=0.1), "dropout_rate=…"),
         (lambda: pf.TrainingConfig(3, lr=0.1), "learning_rate=… or min_lr_ratio=…"),
-        (lambda: pf.TrainingConfig(steps=3), "num_steps=… or warmup_steps=… or accumulation_steps=…"),
+        (lambda: pf.TrainingConfig(steps=3), "num_steps=… or warmup_steps=… or decay_steps=… or accumulation_steps=…"),
         (lambda: pf.TrainingConfig(3, beta1=0.9), "beta_1=… or beta_2=…"),
         (lambda: dataclasses.replace(pf.StackConfig(), heads=2), "num_heads=… or num_kv_heads=…"),
     ],

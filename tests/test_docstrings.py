@@ -55,7 +55,8 @@ def complaints(name: str, text: str) -> str:
 def defined_in(file: str) -> set[str]:
     """The public names that a file of the package defines, or imports to be found there."""
     found = set()
-    for node in ast.parse((ROOT / "src/plainformer" / file).read_text("utf-8")).body:
+    body = ast.parse((ROOT / "src/plainformer" / file).read_text("utf-8")).body
+    for node in [each for part in body for each in (part.body if isinstance(part, ast.If) else [part])]:
         if isinstance(node, ast.FunctionDef | ast.ClassDef):
             found.add(node.name)
         elif isinstance(node, ast.ImportFrom):
@@ -108,6 +109,7 @@ def test_help_names_all_there_is_with_its_first_line():
     folder = Path(pf.__file__).parent
     rooms = {room: f"{room}/__init__.py" if (folder / room).is_dir() else f"{room}.py" for room in contents.ROOMS}
     inside = {f"{room}.{name}" for room, file in rooms.items() for name in defined_in(file) - top}
+    inside = {name for name in inside if not name.rpartition(".")[2].isupper()}  # a dictionary has no docstring
     assert listed.keys() == top | inside
     for name, line in listed.items():
         assert inspect.getdoc(operator.attrgetter(name)(pf)).splitlines()[0] == line

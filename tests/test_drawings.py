@@ -1,11 +1,13 @@
 """The schematics: the files are what the code draws, nothing is cut off, and each stands on a page with its words."""
 
+import hashlib
 import re
 from xml.etree import ElementTree
 
 import pytest
 from book import ROOT
 
+from drawings import sheet
 from drawings.draw import drawn
 from drawings.sketch import Picture, arrow, box, column, row, svg, words
 
@@ -33,7 +35,8 @@ def test_nothing_reaches_over_the_edge(name):
 
 
 def test_each_is_shown_once():
-    pages = "".join(page.read_text("utf-8") for page in (ROOT / "chapters").glob("*.md"))
+    files = [*(ROOT / "chapters").glob("*.md"), *(ROOT / "appendix").glob("*.md")]
+    pages = "".join(page.read_text("utf-8") for page in files)
     shown = re.findall(r"^```{drawing} (\w+)$", pages, re.MULTILINE)
     landing = re.findall(r"drawings/(landing_\w+)\.svg", (ROOT / "index.md").read_text("utf-8"))
     # The map stands on every chapter's page, by `_ext/book_meaning/chapter_map.py`.
@@ -83,3 +86,25 @@ def test_arrow_ends_at_its_place():
 def test_unknown_part_is_named():
     with pytest.raises(KeyError, match="nowhere"):
         arrow(Picture(1, 1), "nowhere.left", "nowhere.right")
+
+
+def test_sheet_is_for_one_page_and_legible_on_paper():
+    """Of A4: 190 mm of width, in which a pixel is three quarters of a point."""
+    root = ElementTree.fromstring(FILES["sheet_page.svg"])
+    width, height = float(root.attrib["width"]), float(root.attrib["height"])
+    assert width <= 190 / 25.4 * 96
+    assert height <= 277 / 25.4 * 96
+    assert min(float(text.attrib["font-size"]) for text in root.findall(f"{SVG}text")) * 0.75 >= 7.5
+
+
+def test_sheet_refuses_code_that_does_not_claim_its_equation():
+    with pytest.raises(LookupError, match="no attend says that it implements eq-blocks-pre-norm"):
+        sheet._row("eq-blocks-pre-norm", "attend", "weights @ values")
+    with pytest.raises(LookupError, match="attend has no line values @ weights"):
+        sheet._row("eq-self-attention-attend", "attend", "values @ weights")
+
+
+def test_printed_sheet_is_the_drawn_one():
+    """`make frames` prints it anew; what was drawn then stands in the file by its checksum."""
+    printed = (ROOT / "assets/sheet.pdf").read_bytes()
+    assert hashlib.sha256(FILES["sheet_page.svg"].encode()).hexdigest().encode() in printed, "run `make frames`"

@@ -78,7 +78,6 @@ def test_every_field_of_a_configuration_is_run_or_refused():
     """A new field of StackConfig must be thought of here: the page computes it, or refuses what it cannot."""
     computed = {"d_model", "num_layers", "num_heads", "num_kv_heads", "d_k", "d_v", "d_ff", "norm", "norm_eps"}
     computed |= {
-        "norm_placement",
         "activation",
         "rope_theta",
         "num_buckets",

@@ -159,7 +159,7 @@ def print_book(included: list[str], target: Path) -> None:
     text = assemble(included)
     if lost := lost_links(text):
         raise LookupError(f"links that lead nowhere: {sorted(lost)[:10]}")
-    whole = SITE / "whole-book.html"
+    whole = SITE / f"whole-book-{os.getpid()}.html"  # two may print at once
     try:
         whole.write_text(text, encoding="utf-8")
         print_page(whole, target)

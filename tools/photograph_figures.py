@@ -40,7 +40,7 @@ class Quiet(http.server.SimpleHTTPRequestHandler):
 def where() -> dict[str, str]:
     """The first page that shows each live figure, with all its parts lit, by the figure's name."""
     found: dict[str, str] = {}
-    for page in sorted(SITE.glob("chapters/*.html")):
+    for page in [*sorted(SITE.glob("chapters/*.html")), SITE / "index.html"]:
         for name in re.findall(r'data-widget="(\w+)"(?![^>]*data-lit)', page.read_text("utf-8")):
             found.setdefault(name, str(page.relative_to(SITE)))
     return found
@@ -50,7 +50,7 @@ def photograph(page: Page, name: str) -> bytes:
     """The figure, and nothing around it."""
     figure = page.locator(f'.live-figure[data-widget="{name}"]')
     figure.scroll_into_view_if_needed()
-    if figure.get_attribute("data-model"):
+    if figure.get_attribute("data-model") and figure.get_attribute("data-recorded") is None:
         figure.locator(".lf-start").click()
     page.wait_for_selector(f'.live-figure-mounted[data-widget="{name}"]')
     page.wait_for_timeout(1000)

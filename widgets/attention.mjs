@@ -1,9 +1,11 @@
 // Attention by hand (chapter 02): queries, keys and values in the plane, each step to the output, and the usual mistakes.
+import { among, flag, number, off, place, setting, tuple } from "./address.mjs";
 import {
   bindTo, capital, checkbox, choice, columnHead, fold, format, frame, gauge, html, largest, matmul, matrixTable, numberTable, picker, rowSums,
   scaled, slider, softmax, stroke, svg, table, title, total as sum, transpose, wideNote,
 } from "./common.mjs";
 import { arrow, convexHull, handle, label, line, nameAt, pair, plane } from "./drag.mjs";
+import { typeset } from "./formula.mjs";
 
 const START = {
   queries: [[-1, 0.8], [0.6, 1.4], [-0.4, -1.6], [1.3, 0.1], [-1.7, 0.4]],
@@ -148,7 +150,7 @@ function verdict({ mistake, many, chosen }, mask, scale, now, right) {
   const [total, hidden] = [format(sum(now.weights)), mask.some((seen) => !seen)];
   const [most, should] = [now, right].map(({ weights }) => Math.max(...weights));
   if (mistake === "scale") {
-    return `Without 1/√d_k the factor is ${format(scale)}, and the largest weight ${format(most)} instead of ${format(should)}.`;
+    return [...typeset("Without $1/√{d_{k}}$ "), `the factor is ${format(scale)}, and the largest weight ${format(most)} instead of ${format(should)}.`];
   }
   if (mistake === "axis") {
     return `Each column of weights sums to 1. The row of ${name} sums to ${total}: the output ${pair(now.output)} is no average of values.`;
@@ -184,7 +186,7 @@ function settings(set, get) {
   const many = choice({ legend: "Queries", options: [["one", "one"], ["five", "five"]],
     onchange: (value) => set({ many: value === "five", mistake: value === "one" && get().mistake === "axis" ? "none" : get().mistake }) });
   const scale = slider({ label: "Score multiplier", min: -4, max: 4, step: 0.25, ticks: [0],
-    show: () => `${format(factor(get()))}${factor(get()) === USUAL ? " = 1/√d_k" : ""}` });
+    show: () => [format(factor(get())), ...typeset(factor(get()) === USUAL ? " = $1/√{d_{k}}$" : "")] });
   const mistake = picker({ label: "Mistake", options: Object.entries(MISTAKES),
     onchange: (value) => set({ mistake: value, many: value === "axis" || get().many }) }); // a column needs several queries
   const which = choice({ legend: "Query", options: TOKENS.map((i) => [i, named("q", i)]) });
@@ -195,7 +197,7 @@ function settings(set, get) {
     many.value = state.many ? "five" : "one";
     which.node.hidden = causal.node.hidden = !state.many;
   }
-  return { nodes: [many.node, ...bound.nodes], show, factor };
+  return { nodes: [many.node, ...bound.nodes], kinds: bound.kinds, show, factor };
 }
 
 /** The numbers of one query, from those of all. */
@@ -237,4 +239,9 @@ export function mount(element) {
       verdict(state, masks[n], scale, now, correct));
   }
   set(START);
+  const onPlane = tuple(number(-LIMIT, LIMIT), number(-LIMIT, LIMIT));
+  const points = ["queries", "keys", "values"].flatMap((kind) => TOKENS.map((i) => [`${kind[0]}${i + 1}`, among(kind, i, onPlane)]));
+  const { position, ...kinds } = knobs.kinds;
+  figure.addressed({ ...kinds, power: setting("position", position), chosen: place(TOKENS.length), many: flag, hidden: off("visible", TOKENS.length), ...Object.fromEntries(points) },
+    { go: (wanted) => set({ ...wanted, many: wanted.many || wanted.mistake === "axis" }) });
 }

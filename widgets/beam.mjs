@@ -112,16 +112,16 @@ class Search {
   }
 }
 
-/** What a search has found, best first, and a sentence about it; `spelt(texts)` are their letters. */
+/** What a search has found, best first, a sentence about it, and whether it goes on; `spelt(texts)` are their letters. */
 function told({ steps, greedy, problem }, { beams, depth }, chosen, spelt) {
-  if (problem) return { state: null, sentence: problem };
-  if (!steps.length) return { state: null, sentence: "The search begins." };
+  if (problem) return { state: null, sentence: problem, isBusy: false };
+  if (!steps.length) return { state: null, sentence: "The search begins.", isBusy: true };
   const texts = bestTexts(steps);
   const said = (one, ways) => `“${spelt(wayTo(ways, { step: ways.length - 1, place: one.place }))}” with ${threeFigures(Math.exp(one.logProb))}`;
   const isDone = greedy.length === depth;
   const other = isDone ? greedy.at(-1)[0] : null;
   const plain = (one) => ({ tokens: one.ids.slice(-steps.length), logProb: one.logProb });
-  return { state: { texts: texts.map(plain), greedy: other && plain(other), chosen, isDone },
+  return { state: { texts: texts.map(plain), greedy: other && plain(other), chosen, isDone }, isBusy: !isDone,
     sentence: `The best that ${beams} beams found after ${steps.length}: ${said(texts[0], steps)}.` +
       (isDone ? ` Greedy: ${said(other, greedy)}.` : "") };
 }
@@ -129,7 +129,7 @@ function told({ steps, greedy, problem }, { beams, depth }, chosen, spelt) {
 /** The tree of a beam search with its controls: `set` changes the settings, `append` writes tokens, `changed` draws. */
 export function beamView(model, { set, append, changed }) {
   const { tokens, unit } = model.tokenizer;
-  let chosen = null;
+  let [chosen, isCurrent] = [null, false];
   const search = new Search(model, changed);
   const sizes = bindTo(set, { beams: slider({ label: "Beams", min: 2, max: 4, ticks: [2, 3, 4] }),
     depth: slider({ label: "Depth", min: 1, max: 8, show: (value) => counted(value, unit) }) });
@@ -138,7 +138,7 @@ export function beamView(model, { set, append, changed }) {
     "aria-label": `The tree of the search; arrow keys go from ${unit} to ${unit}` }, tree);
   const way = html("p", { class: "lf-way" });
   const write = () => append(wayTo(search.steps, bestOf(search.steps)).map(({ token, share }) => ({ token, probability: share })));
-  const take = button("Write the best", () => search.steps.length && write());
+  const take = button("Write the best", () => isCurrent && search.steps.length && write());
   const node = wide(html("div", { class: "lf-controls" }, sizes.nodes, take), holder, way,
     note(`A column for each step: every text of the beam with its likeliest next ${unit}s. Filled: kept, the likeliest as whole texts. Dashed: ` +
       `given up. The wider a line, the likelier the ${unit} after what stands before it. Choose a ${unit} to read its text and probability.`));
@@ -152,7 +152,8 @@ export function beamView(model, { set, append, changed }) {
   const spelt = (texts) => texts.map(({ token }) => visible(tokens[token])).join("");
   function show(settings, ids, isLive) {
     sizes.show(settings);
-    if (!isLive || !ids.length) return;
+    isCurrent = isLive && ids.length > 0; // or else what was found went on from another text
+    if (!isCurrent) return;
     const before = search.name;
     search.find(ids, settings.beams, settings.depth);
     if (search.name !== before) chosen = null;
@@ -163,5 +164,5 @@ export function beamView(model, { set, append, changed }) {
     const product = texts.map(({ share }) => threeFigures(share)).join(" · ");
     way.textContent = texts.length ? `“${spelt(texts)}” has the probability ${threeFigures(Math.exp(texts.at(-1).logProb))} = ${product}` : "";
   }
-  return { node, show, result: (settings) => told(search, settings, chosen, spelt) };
+  return { node, show, kinds: sizes.kinds, result: (settings) => told(search, settings, chosen, spelt) };
 }

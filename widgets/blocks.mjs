@@ -121,7 +121,7 @@ function drawCharts(charts, results, layers, chosen) {
 
 export function mount(element) {
   const data = drawn();
-  const { stage, publish, set, bind } = frame(element, { label: "a stack of layers with and without residuals and norms",
+  const { stage, publish, set, bind, addressed } = frame(element, { label: "a stack of layers with and without residuals and norms",
     start: START, draw: show });
   bind({
     wiring: choice({ legend: "Each layer", options: NAMES.map((name) => [name, WIRINGS[name].label]) }),
@@ -158,4 +158,5 @@ export function mount(element) {
       `the tokens leave with size ${out}, the gradient reaches the input with size ${gradient}.`);
   }
   set(START);
+  addressed();
 }

@@ -1,6 +1,7 @@
 // Byte-pair encoding of a text that the reader types (chapter 01): its merges one by one, learned from the text itself or
 // from the Python reference; other vocabularies beside it; and what other languages pay. `vocabularies.json` is what
 // tools/models/tokens_figure.py learned from the reference.
+import { whole } from "./address.mjs";
 import {
   bar, bindTo, button, checkbox, choice, clamp, factList, format, frame, html, playButton, rowHead, slider, stored, table, textField, title,
   total, wide, wideNote,
@@ -117,12 +118,14 @@ const NOTES = {
 class Encoding {
   constructor(element, stored) {
     Object.assign(this, { stored, state: {} });
-    const { publish, ...places } = frame(element, { label: "byte-pair encoding, one merge at a time",
+    const { publish, addressed, ...places } = frame(element, { label: "byte-pair encoding, one merge at a time",
       reset: () => { this.stop(); this.set(FIRST); } });
     this.publish = publish;
     this.parts = build(places, { set: (change) => this.set(change), step: (by) => this.set({ applied: this.state.applied + by }),
       play: () => this.play() });
     this.set(FIRST);
+    const { kinds: { text, ...others } } = this.parts.bound;
+    addressed({ text, applied: whole(0, MOST), ...(stored && others) }, { now: () => this.state, go: (wanted) => { this.stop(); this.set(wanted); } });
   }
 
   get isDone() { return this.state.applied === this.model.merges.length; }

@@ -59,7 +59,7 @@ export function cacheView({ context_len: contextLen, stack: { num_layers: numLay
   let [read, without] = [0, 0]; // rows that were read since the beginning, and without a cache
   const facts = factList(["held", "read anew", "rows read so far", "without a cache"]);
   const node = wide(facts.node, html("div", { class: "lf-caches" }, blocks.map((block) => block.node)),
-    note(`Above, the keys of a block, below, its values: a column for each token, with room for ${contextLen}; blue is positive, orange negative, ` +
+    note(`Above, the keys of a block, below, its values: a column for each token, with room for ${contextLen}; purple is positive, olive negative, ` +
       "and the deeper, the farther from zero. Framed in red: what the last change of the text made the model read. All else was there."));
   const common = (text) => { let n = 0; while (n < Math.min(text.length, ids.length) && text[n] === ids[n]) n++; return n; };
 

@@ -1,4 +1,4 @@
-// A small line chart: axes with ticks, and curves that are named at their right ends.
+// A small line chart: axes with ticks, and curves that are named at their right ends, or to the left of them.
 import { clamp, ranked, stroke, svg, times, words } from "./common.mjs";
 
 const [WIDTH, HEIGHT] = [346, 260];
@@ -36,7 +36,8 @@ function spread(heights) {
 
 /**
  * An empty chart. `draw` fills it: `x` and `y` are `{ low, high, ticks, show, name }`; a curve is
- * `{ name, colour, dash, strong, points, dots, mark }`, where a point `null` breaks the line and `mark` is a point to ring.
+ * `{ name, colour, dash, strong, points, dots, mark, left }`, where a point `null` breaks the line, `mark` is a point to
+ * ring, and `left` names a curve that ends early where no other one goes on.
  * `here` is a place on the x axis that a line marks, `{ at, name }`.
  */
 export function chart() {
@@ -59,8 +60,9 @@ export function chart() {
       stroke(curve.strong ? "lf-curve lf-strong" : "lf-curve", path(curve.points), { "stroke-dasharray": curve.dash }),
       (curve.dots ? curve.points : []).map((point) => svg("circle", { cx: across(point[0]), cy: down(point[1]), r: 2.8, fill: "currentColor" })),
       curve.mark ? svg("circle", { class: "lf-spot", cx: across(curve.mark[0]), cy: down(curve.mark[1]), r: 5 }) : []));
-    const names = named.map(({ name, colour, strong }, i) => words(name, across(ends[i][0]) + 7, heights[i] + 4,
-      { class: "lf-halo", "text-anchor": null, style: `fill: ${colour}`, "font-weight": strong ? 700 : 400 }));
+    const names = named.map(({ name, colour, strong, left }, i) => words(name, across(ends[i][0]) + (left ? -8 : 7),
+      heights[i] + (left ? -4 : 4),
+      { class: "lf-halo", "text-anchor": left ? "end" : null, style: `fill: ${colour}`, "font-weight": strong ? 700 : 400 }));
     const order = ranked(curves.map(({ strong }) => (strong ? 0 : 1))); // the strong ones above the others
     node.setAttribute("aria-label", label);
     node.replaceChildren(...grid.flat(), ...foot.flat(),

@@ -1,5 +1,6 @@
 // What the live figures share: small linear algebra, elements, controls and heat-mapped tables.
 // Matrices are arrays of rows, as in the book: rows are tokens.
+import { flag, nameOf, number, oneOf, read, text as textKind, whenAddressed, write } from "./address.mjs";
 
 /** What `make(0)`, `make(1)`, … give, so many of them. */
 export const times = (count, make) => Array.from({ length: count }, (_, i) => make(i));
@@ -40,6 +41,9 @@ export function format(value, digits = 2) {
 
 /** A letter for the eye. */
 export const visible = (letter) => ({ " ": "␣", "\n": "↵", "\t": "⇥" })[letter] ?? letter;
+
+/** Words, or a list of words and formulas (formula.mjs), as plain text. */
+export const asText = (words) => [words ?? ""].flat().map((part) => part.getAttribute?.("alttext") ?? part.textContent ?? part).join("");
 
 const SVG = "http://www.w3.org/2000/svg";
 
@@ -135,7 +139,7 @@ export function whenThemeChanges(redraw) {
 /**
  * Turn `element` into an empty live figure: a row of controls, a stage, and a sentence that is read aloud when it
  * changes, beside Reset if there is anything to reset. `publish(state, sentence)` gives the numbers now shown to tests,
- * and to screen readers. Settings begin as `start`, and after each `set(change)` they are shown by `draw(settings)`;
+ * and to screen readers; a sentence may be a list of words and formulas, and so may labels be. Settings begin as `start`, and after each `set(change)` they are shown by `draw(settings)`;
  * `bind({ name: control })` puts controls of single settings into the row, which then go with them.
  */
 export function frame(element, { label, start, draw, reset }) {
@@ -151,12 +155,16 @@ export function frame(element, { label, start, draw, reset }) {
   element.setAttribute("aria-label", `Live figure: ${label}`);
   const foot = html("div", { class: "lf-foot" }, summary, back ? button("Reset", back, { class: "lf-button lf-reset" }) : []);
   element.replaceChildren(controls, stage, foot);
-  let waiting;
+  let [waiting, said] = [];
   function publish(state, sentence) {
     element.dataset.state = JSON.stringify(state);
     clearTimeout(waiting);
     // A drag makes many states a second: read out only the one at which the reader rests.
-    waiting = setTimeout(() => { if (summary.textContent !== sentence) summary.textContent = sentence; }, 150);
+    waiting = setTimeout(() => {
+      if (said === asText(sentence)) return;
+      said = asText(sentence);
+      summary.replaceChildren(...[sentence ?? ""].flat());
+    }, 150);
   }
   function set(change) {
     settings = { ...settings, ...change };
@@ -167,7 +175,42 @@ export function frame(element, { label, start, draw, reset }) {
     bound.push(bindTo(set, named));
     controls.append(...bound.at(-1).nodes);
   }
-  return { controls, stage, publish, set, bind, get settings() { return settings; } };
+  /**
+   * Give the settings an address, which *Copy link* tells and a link sets: those of bound controls, and `more` kinds by
+   * their keys (address.mjs), where null takes one away. To be called once the figure stands as it begins; a figure that
+   * keeps settings of its own says what they are `now`, and has `go(settings)` take them from a link.
+   */
+  function addressed(more = {}, { now = () => settings, go = set } = {}) {
+    const name = nameOf(element);
+    if (!name) return null;
+    const kinds = Object.fromEntries(Object.entries(Object.assign({}, ...bound.map((each) => each.kinds), more)).filter(([, kind]) => kind));
+    const start = { ...now() }; // as it is now: some change theirs in place
+    foot.append(sayingButton("Copy link", () => copyLink(write(name, kinds, start, now())), "lf-link"),
+      sayingButton("Copy picture", async () => (await import("./picture.mjs")).copyPicture(stage, name), "lf-copy"));
+    return whenAddressed((fragment) => {
+      const wanted = read(fragment, name, kinds, start);
+      return wanted && go(wanted);
+    });
+  }
+  return { controls, stage, publish, set, bind, addressed, get settings() { return settings; } };
+}
+
+/** A button that says for a while what its work has come to. */
+function sayingButton(name, work, kind) {
+  let rest;
+  const node = button(name, async () => {
+    node.textContent = await work();
+    clearTimeout(rest);
+    rest = setTimeout(() => { node.textContent = name; }, 3000);
+  }, { class: `lf-button ${kind}` });
+  return node;
+}
+
+/** Put an address into the page's own, and on the clipboard. */
+async function copyLink({ fragment, missing }) {
+  history.replaceState(history.state, "", `#${fragment}`);
+  const copied = await navigator.clipboard?.writeText(location.href).then(() => true, () => false);
+  return `${copied ? "Copied" : "Now in the address bar"}${missing.length ? `, without ${missing.join(", ")}: too long` : ""}`;
 }
 
 /** Controls by the settings that they change, by `set`, unless they do something else; `show(settings)` moves them. */
@@ -176,9 +219,13 @@ export function bindTo(set, named) {
   for (const [name, control] of all) control.onchange ??= (value) => set({ [name]: value });
   return {
     nodes: all.map(([, { node }]) => node),
+    kinds: Object.fromEntries(all.map(([name, { kind }]) => [name, kind])),
     show(settings) { for (const [name, control] of all) control.value = settings[name]; },
   };
 }
+
+/** What is read out in place of a label with formulas. */
+const spoken = (label) => (Array.isArray(label) ? asText(label) : null);
 
 /**
  * A labelled slider, of numbers from `min` to `max` or of a list of `values`; `show(value)` puts the value into words. Set
@@ -187,14 +234,24 @@ export function bindTo(set, named) {
 export function slider({ label, values, min = 0, max = values.length - 1, step = 1, show = String, ticks = [], onchange }) {
   const [id, list] = [uniqueId("slider"), uniqueId("ticks")];
   const output = html("output", { for: id, class: "lf-output" });
-  const input = html("input", { type: "range", id, min, max, step, list: ticks.length ? list : null });
+  const input = html("input", { type: "range", id, min, max, step, list: ticks.length ? list : null, "aria-label": spoken(label) });
   const node = html("div", { class: "lf-slider" }, html("label", { for: id }, label), input, output,
     ticks.length ? html("datalist", { id: list }, ticks.map((value) => html("option", { value }))) : []);
   const now = () => (values ? values[input.value] : Number(input.value));
-  const say = () => { output.textContent = show(now()); input.setAttribute("aria-valuetext", output.textContent); };
-  input.addEventListener("input", () => { say(); self.onchange(now()); });
+  const say = () => {
+    const value = show(now());
+    output.replaceChildren(...[value].flat());
+    input.setAttribute("aria-valuetext", asText(value));
+  };
+  const hear = () => { say(); self.onchange(now()); };
+  input.addEventListener("input", hear);
+  // Where a finger sets out to scroll the page, the slider that it touched goes back.
+  let before;
+  input.addEventListener("pointerdown", () => { before = input.value; });
+  input.addEventListener("pointercancel", () => { if (input.value !== before) { input.value = before; hear(); } });
+  const digits = String(step).split(".")[1]?.length ?? 0;
   const self = {
-    node, input, onchange,
+    node, input, onchange, kind: values ? oneOf(values) : number(min, max, digits),
     set value(value) { input.value = values ? values.indexOf(value) : value; say(); },
     set max(value) { input.max = value; say(); },
   };
@@ -203,9 +260,9 @@ export function slider({ label, values, min = 0, max = values.length - 1, step =
 
 /** A labelled checkbox, drawn as it is everywhere else on the reader's machine. */
 export function checkbox({ label, onchange, hideLabel = false }) {
-  const input = html("input", { type: "checkbox", onchange: () => self.onchange(input.checked), "aria-label": hideLabel ? label : null });
+  const input = html("input", { type: "checkbox", onchange: () => self.onchange(input.checked), "aria-label": hideLabel ? label : spoken(label) });
   const node = hideLabel ? html("label", { class: "lf-hit" }, input) : html("label", { class: "lf-check" }, input, label);
-  const self = { node, onchange, set value(value) { input.checked = value; } };
+  const self = { node, onchange, kind: flag, set value(value) { input.checked = value; } };
   return self;
 }
 
@@ -216,7 +273,7 @@ export function choice({ legend, options, onchange }) {
   const labels = options.map(([, label], i) => html("label", { class: "lf-check" }, inputs[i], label));
   const node = html("fieldset", { class: "lf-choice" }, html("legend", {}, legend), labels);
   const self = {
-    node, labels, onchange,
+    node, labels, onchange, kind: oneOf(options.map(([value]) => value)),
     get value() { return inputs.find((input) => input.checked)?.value; },
     set value(value) { for (const input of inputs) input.checked = input.value === String(value); },
   };
@@ -228,7 +285,7 @@ export function picker({ label, options, onchange }) {
   const id = uniqueId("picker");
   const select = html("select", { id, onchange: () => onchange(select.value) }, options.map(([value, words]) => html("option", { value }, words)));
   const node = html("div", { class: "lf-pick" }, html("label", { for: id }, label), select);
-  return { node, set value(value) { select.value = value; } };
+  return { node, kind: oneOf(options.map(([value]) => value)), set value(value) { select.value = value; } };
 }
 
 /** A labelled line of text, or a `textarea` of several, which is cut where it is longer than can be typed. */
@@ -240,7 +297,7 @@ export function textField({ label, maxlength, tag = "input", onchange }) {
   const name = html("label", { for: id }, label);
   const node = html("div", { class: "lf-field" }, name, input);
   // What is being typed is not written again, so that the cursor stays where it is.
-  const self = { node, name, onchange, set value(value) { if (input.value !== value) input.value = value; } };
+  const self = { node, name, onchange, kind: textKind(maxlength), set value(value) { if (input.value !== value) input.value = value; } };
   return self;
 }
 

@@ -1,4 +1,5 @@
 // What a layer of attention costs, over the length: operations, what it keeps for its gradients, and the cache (chapter 12).
+import { oneOf, setting } from "./address.mjs";
 import { chart, powerOfTen, threeFigures } from "./chart.mjs";
 import { choice, frame, html, note, panel, rowHead, slider, table } from "./common.mjs";
 
@@ -31,7 +32,7 @@ function costs({ length, heads, kvHeads, window }) {
 
 export function mount(element) {
   const start = { length: 4096, heads: 8, kvHeads: 8, window: 512, shown: "operations" };
-  const { stage, publish, set, bind } = frame(element, { label: "what a layer of attention costs", start, draw });
+  const { stage, publish, set, bind, addressed } = frame(element, { label: "what a layer of attention costs", start, draw });
   const places = (label, values) => slider({ label, values, show: (number) => number.toLocaleString("en") });
   bind({ length: places("Tokens", LENGTHS), heads: places("Heads", HEADS), kvHeads: places("KV heads", HEADS), window: places("Window", WINDOWS),
     shown: choice({ legend: "Chart of", options: Object.entries(SHOWN) }) });
@@ -68,4 +69,5 @@ export function mount(element) {
       `${ratio("linear")} times as much as linear attention.`);
   }
   set(start);
+  addressed({ kvHeads: null, "kv-heads": setting("kvHeads", oneOf(HEADS)) });
 }

@@ -1,9 +1,11 @@
 // Where every head of the trained decoder looks (chapter 07), on the reader's own sentence; in a notebook, on weights of
 // the reader's own: `given = { weights: [layer][head][n][m], tokens }`.
-import { clamp, format, frame, html, largest, onArrows, ranked, svg, times, title, visible, whenThemeChanges } from "./common.mjs";
+import { maybe, place, setting } from "./address.mjs";
+import { clamp, format, frame, html, largest, ranked, svg, title, visible, whenThemeChanges } from "./common.mjs";
 import { row } from "./engine/arrays.mjs";
 import { start as startModel } from "./engine/start.mjs";
-import { heatMap, paint, palette } from "./heat.mjs";
+import { gridOfHeads } from "./head_grid.mjs";
+import { heatMap, shownOf } from "./heat.mjs";
 import { strip } from "./letters.mjs";
 import { lastTokens, typing } from "./texts.mjs";
 
@@ -14,39 +16,6 @@ const [WIDE, HIGH] = [1000, 100]; // of the arcs, which are stretched to their p
 
 /** A matrix from an array of rows. */
 const matrixOf = (rows) => ({ rows: rows.length, columns: rows[0].length, data: Float32Array.from(rows.flat()) });
-
-/** All heads as small heat maps, a row for each block; one is chosen by pointer or arrow keys. */
-function gridOfHeads(onchoose) {
-  const node = html("div", { class: "lf-heads", role: "radiogroup", "aria-label": "Block and head" });
-  let [cells, place] = [[], [0, 0]];
-  onArrows(node, (down, right) => {
-    const [layer, head] = [place[0] + down, place[1] + right];
-    const next = cells[layer]?.[head];
-    if (!next) return;
-    onchoose(layer, head);
-    next.focus();
-  });
-  function build(layers, heads) {
-    cells = times(layers, (l) => times(heads, (h) => html("div", { role: "radio", class: "lf-head-map",
-      "aria-label": `block ${l + 1}, head ${h + 1}`, onclick: () => onchoose(l, h) }, html("canvas", { "aria-hidden": "true" }))));
-    const tops = times(heads, (h) => html("span", { "aria-hidden": "true" }, `${h === 0 ? "head " : ""}${h + 1}`));
-    node.style.setProperty("--heads", heads);
-    node.replaceChildren(html("span"), ...tops, ...cells.flatMap((row, l) => [html("span", { "aria-hidden": "true" }, `block ${l + 1}`), ...row]));
-  }
-  /** Paint all heads anew, or only mark the chosen one. */
-  function show(weights, [layer, head], anew) {
-    if (cells.length !== weights.length || cells[0]?.length !== weights[0].length) build(weights.length, weights[0].length);
-    place = [layer, head];
-    const colours = anew && palette(node);
-    cells.forEach((row, l) => row.forEach((cell, h) => {
-      const isChosen = l === layer && h === head;
-      cell.setAttribute("aria-checked", isChosen);
-      cell.tabIndex = isChosen ? 0 : -1;
-      if (anew) paint(cell.firstChild, weights[l][h], 1, colours);
-    }));
-  }
-  return { node, show };
-}
 
 /** Arcs from one token to those that it reads, as thick as the weights, above the tokens in a row. */
 function arcs(onfollow) {
@@ -68,11 +37,11 @@ function arcs(onfollow) {
       : `M${at(token)} ${HIGH}Q${(at(token) + at(m)) / 2} ${HIGH - 24 - (170 * Math.abs(token - m)) / count} ${at(m)} ${HIGH}`);
     lines.replaceChildren(...weights.flatMap((weight, m) => (weight < 0.01 ? []
       : svg("path", { class: "lf-arc", d: path(m), "stroke-width": 1 + 9 * weight, "stroke-opacity": 0.3 + 0.7 * weight }))));
-    const levels = Math.max(1, Math.ceil((9 * count) / (node.clientWidth || 290)));
-    names.style.height = `${13 * levels + 3}px`;
-    names.replaceChildren(...letters.map((letter, n) => {
+    const isShown = shownOf(count, (node.clientWidth || 290) / count, 9, token);
+    names.replaceChildren(...letters.flatMap((letter, n) => {
+      if (!isShown(n)) return [];
       const mark = html("span", { class: n === token ? "lf-chosen" : null }, letter.length > 3 ? `${letter.slice(0, 2)}…` : letter);
-      Object.assign(mark.style, { left: `${(100 * (n + 0.5)) / count}%`, top: `${13 * (n % levels)}px` });
+      mark.style.left = `${(100 * (n + 0.5)) / count}%`;
       return mark;
     }));
   }
@@ -132,9 +101,14 @@ export async function mount(element, given = null) {
     large.draw({ matrix, limit: 1, rows: tokens, columns: tokens, chosen: [token, column], tallest: 340 });
     name.textContent = place;
     readout.textContent = `“${tokens[token]}” reads “${tokens[column]}” with weight ${format(read[column], 3)}.`;
+    if (text.publishes()) return;
     figure.publish({ ...state, layer, head, token, column, letters: tokens, weights: read },
       `${said} ${place}: “${tokens[token]}” reads ${inWords(tokens, token, read)}.`.trim());
   }
   whenThemeChanges(() => draw(true));
   await text.again(first); // with its numbers the figure takes the place of its picture
+  if (!model) return;
+  const letter = maybe(place(MOST));
+  await figure.addressed({ text: text.kind, block: setting("layer", place(now.weights.length)), head: place(now.weights[0].length), token: letter, read: setting("column", letter) },
+    { now: () => state, go: text.type });
 }

@@ -1,4 +1,5 @@
 // Gradient descent on three logits (the primer): the mean surprise at what came, one step after the other.
+import { whole } from "./address.mjs";
 import { chart, ticksBetween } from "./chart.mjs";
 import { button, counted, format, frame, heat, html, note, panel, rowHead, slider, softmax, table } from "./common.mjs";
 
@@ -66,4 +67,5 @@ export function mount(element) {
       `${loss > losses[0] ? ", more than at the start" : loss - SMALLEST < 0.005 ? ", hardly above the smallest there is" : ""}.`);
   }
   set(start);
+  figure.addressed({ rate: rate.kind, steps: whole(0, MOST) });
 }

@@ -78,7 +78,7 @@ export function handle({ name, title, limit, onmove, shaft = true, ...look }) {
 export function plane({ title, limit, handles }, ...drawn) {
   const half = limit * UNIT + 10;
   const ticks = times(Math.floor(limit), (i) => [i + 1, -i - 1]).flat();
-  // On a group inside the drawing browsers ignore touch-action: it stands on the drawing, in the style sheet.
+  // A finger that begins on a point moves it, and anywhere else it scrolls the page. Inside a drawing browsers ignore touch-action.
   const node = svg("svg", { class: "lf-plane", viewBox: `${-half} ${-half} ${2 * half} ${2 * half}`, role: "group", "aria-label": title },
     stroke("lf-axis", `M${-half} 0H${half}M0 ${-half}V${half}`),
     ticks.map((n) => stroke("lf-axis", `M${n * UNIT} -3v6M-3 ${n * UNIT}h6`)), ...drawn, handles.map((each) => each.node));
@@ -87,11 +87,17 @@ export function plane({ title, limit, handles }, ...drawn) {
     const { x, y } = new DOMPoint(event.clientX, event.clientY).matrixTransform(node.getScreenCTM().inverse());
     return [x / UNIT, -y / UNIT];
   };
-  node.addEventListener("pointerdown", (event) => {
-    const [x, y] = at(event);
+  /** The handle that is meant by a place, if one is near. */
+  function handleNear([x, y]) {
     const far = ({ point }) => Math.hypot(point[0] - x, point[1] - y);
     const nearest = handles.reduce((best, each) => (far(each) < far(best) ? each : best));
-    if (held || far(nearest) * UNIT * node.getScreenCTM().a > NEAR) return;
+    return far(nearest) * UNIT * node.getScreenCTM().a > NEAR ? null : nearest;
+  }
+  node.addEventListener("touchstart", (event) => { if (handleNear(at(event.touches[0]))) event.preventDefault(); }, { passive: false });
+  node.addEventListener("pointerdown", (event) => {
+    const [x, y] = at(event);
+    const nearest = handleNear([x, y]);
+    if (held || !nearest) return;
     // It keeps its distance from the pointer, so that taking hold of it does not move it.
     held = { handle: nearest, id: event.pointerId, dx: nearest.point[0] - x, dy: nearest.point[1] - y };
     node.setPointerCapture(event.pointerId);

@@ -1,5 +1,6 @@
 // A rigid body that turns, followed by the implicit midpoint rule and by a trained model, in three dimensions (chapter 14).
 // `dynamics.json` holds the weights of the book's own models; tools/models/dynamics_figure.py writes it.
+import { number } from "./address.mjs";
 import {
   add, capital, choice, clamp, dot, format, frame, html, matmul, note, onArrows, onDrag, panel, rowHead, scaled, slider, stroke,
   svg, table, times, transpose, words,
@@ -114,10 +115,11 @@ function show(picture, { state, first, rule, model }, distance) {
 
 /** A picture that drags and arrow keys turn. */
 function turnable(figure) {
-  const picture = svg("svg", { viewBox: `0 0 ${SIZE} ${SIZE}`, role: "img", tabindex: 0, style: "touch-action: none; cursor: grab" });
+  const picture = svg("svg", { viewBox: `0 0 ${SIZE} ${SIZE}`, role: "img", tabindex: 0, style: "touch-action: pan-y; cursor: grab" });
   const turnBy = (across, down) => {
     const { turn, tilt } = figure.settings;
-    figure.set({ turn: turn + across, tilt: clamp(tilt + down, -1.5, 1.5) });
+    const rounded = (value) => Math.round(100 * value) / 100;
+    figure.set({ turn: rounded(turn + across), tilt: rounded(clamp(tilt + down, -1.5, 1.5)) });
   };
   let held;
   onArrows(picture, (down, right) => turnBy(right / 10, -down / 10));
@@ -167,4 +169,5 @@ export async function mount(element) {
       `${spelt(length(other))}, energy ${spelt(energy(other))} where the rule has ${spelt(energy(end))}, distance ${spelt(distance)}.`);
   }
   set(START);
+  figure.addressed({ turn: number(-1000, 1000), tilt: number(-1.5, 1.5) });
 }

@@ -1,121 +1,157 @@
-// Multi-head attention with every number in sight (chapter 03): what each head looks at, and what each head adds.
-import { add, button, choice, format, frame, html, matmul, matrixTable, note, panel, scaled, softmax, transpose, wide, wideNote } from "./common.mjs";
+// Multi-head attention in a trained decoder, on the reader's own text (chapter 03): what each head looks at, and how the
+// output is made of what the heads return: side by side and projected, or each projected and summed.
+import { maybe, off, place, setting } from "./address.mjs";
+import { button, choice, format, frame, html, largest, mean, times, title, total, wide, whenThemeChanges } from "./common.mjs";
+import { add, linear, map, matrix, range, row, rowsOf, slice } from "./engine/arrays.mjs";
+import { start as startModel } from "./engine/start.mjs";
+import { typeset } from "./formula.mjs";
+import { gridOfHeads } from "./head_grid.mjs";
+import { heatMap, limitOf, paint, palette } from "./heat.mjs";
+import { strip } from "./letters.mjs";
+import { lastTokens, typing } from "./texts.mjs";
 
-// Toy numbers: fitted once so that the three heads look at different places (head 1 between article, noun and verb,
-// head 2 at the token before, head 3 at the token itself), then rounded to one decimal. Values and output: random.
-// A trained model has the same shape: put its numbers here.
-const MODEL = {
-  tokens: ["the", "cat", "saw", "a", "bird"],
-  x: [[0.2, 0.9, 1.5, 0.1, 1.5, -0.8], [1.3, -0.3, -0.2, 1.0, 0.7, 0.6], [-0.7, 0.5, 0.7, 0.0, -1.3, -0.4],
-    [0.0, 1.4, 0.1, -1.1, -0.1, 0.1], [0.6, -0.2, -0.3, 1.5, 0.1, -1.3]],
-  queryWeights: [
-    [[-0.9, 0.4], [-0.9, -0.9], [0.6, -0.7], [-0.5, 0.9], [1.1, 1.0], [-0.2, -0.2]],
-    [[-0.6, 0.4], [0.7, 1.2], [-0.2, 0.0], [0.1, -0.8], [-0.7, 0.1], [0.4, 1.2]],
-    [[0.6, 0.4], [-0.8, -0.2], [0.2, -0.2], [0.4, 0.1], [0.1, -1.0], [0.0, -0.6]]],
-  keyWeights: [
-    [[1.0, 0.0], [0.0, -0.3], [0.4, 0.9], [-0.1, -0.1], [0.3, -0.5], [1.2, 0.6]],
-    [[0.4, -0.9], [-0.5, -0.6], [-0.8, 1.2], [0.4, 0.5], [-0.9, 0.0], [1.5, -0.1]],
-    [[0.2, -0.8], [-0.1, 0.4], [0.0, -0.9], [1.5, 1.1], [0.5, -1.3], [0.6, -0.4]]],
-  valueWeights: [
-    [[1.2, -1.5], [0.3, -0.3], [-0.3, -0.1], [-1.2, -0.1], [-0.5, 2.0], [0.1, -0.2]],
-    [[-0.2, -0.4], [-0.6, -0.2], [0.3, -0.1], [0.6, -0.1], [0.0, 0.9], [0.3, -0.3]],
-    [[-0.1, 0.3], [1.2, -0.2], [-0.1, 0.6], [-0.5, -0.2], [0.5, 0.3], [0.1, 0.4]]],
-  outputWeights: [
-    [[-2.0, 0.7, -0.7, -1.2, 0.2, 0.5], [-0.3, -0.8, 0.0, 0.0, 1.0, 0.5]],
-    [[0.1, 0.8, -0.1, -0.6, 0.4, 0.4], [-0.2, -0.5, 0.2, -1.7, 0.5, 0.3]],
-    [[-1.1, 0.0, -0.7, 0.5, -1.4, -0.6], [0.5, 0.8, -1.5, -0.3, 0.2, -0.4]]],
-};
+const MOST = 40; // tokens that are read
+const TEXT = ". Anna takes the lamp . Anna goes to the garden . where is the lamp ?";
+const LABEL = "the heads of a trained layer, concatenated or summed";
 
-const HEADS = MODEL.queryWeights.map((_, h) => h);
-const FEATURES = MODEL.x[0].map((_, j) => String(j + 1));
-const INNER = HEADS.flatMap((h) => MODEL.outputWeights[h].map((_, j) => `${h + 1}.${j + 1}`));
-const LIMIT = 3; // the colours of all tables but the weights run from -LIMIT to LIMIT
-
-/** The weights and the outputs of one head, before the output matrix. */
-function runHead(h) {
-  const [queries, keys, values] = [MODEL.queryWeights, MODEL.keyWeights, MODEL.valueWeights].map((w) => matmul(MODEL.x, w[h]));
-  const scores = scaled(matmul(queries, transpose(keys)), 1 / Math.sqrt(keys[0].length));
-  const weights = scores.map((row) => softmax(row));
-  return { weights, output: matmul(weights, values) };
+/** What the heads return for all tokens, and both forms of the output; a head that is off returns zeros. */
+function combine(heads, projection, on) {
+  const outputs = heads.map((head, h) => map(head, (value) => (on[h] ? value : 0)));
+  const [{ rows, columns: width }] = heads;
+  const joined = matrix(rows, width * heads.length, Float32Array.from(range(rows).flatMap((n) => outputs.flatMap((head) => [...row(head, n)]))));
+  const parts = outputs.map((head, h) => linear(head, slice(projection, h * width, (h + 1) * width)));
+  return { joined, parts, concatForm: linear(joined, projection), sumForm: parts.reduce(add) };
 }
 
-/** The two forms, with the heads that are switched off set to zero. */
-function combine(heads, on) {
-  const outputs = HEADS.map((h) => scaled(heads[h].output, on[h] ? 1 : 0));
-  const concatenated = MODEL.x.map((_, n) => outputs.flatMap((output) => output[n]));
-  const contributions = HEADS.map((h) => matmul(outputs[h], MODEL.outputWeights[h]));
-  return { concatenated, contributions, concatForm: matmul(concatenated, MODEL.outputWeights.flat()), sumForm: contributions.reduce(add) };
-}
+/** How large a row is: the root of the mean of its squares. */
+const sizeOf = (numbers) => Math.sqrt(mean(numbers.map((value) => value * value)));
 
-const tableBox = ({ table }) => html("div", { class: "lf-table" }, table);
-
-/** One head's heat map, below the button that switches it on and off. */
-function headPanel(h, weights, onswitch) {
-  const power = button("", onswitch);
-  const map = matrixTable({ caption: `Weights of head ${h + 1}`, rows: MODEL.tokens, columns: MODEL.tokens, corner: "query \\ key" });
-  map.update(weights);
-  const node = panel(power, tableBox(map));
-  function show(on, chosen) {
-    power.setAttribute("aria-pressed", on);
-    power.textContent = `Head ${h + 1}: ${on ? "on" : "off"}`;
-    map.table.classList.toggle("lf-off", !on);
-    map.cells.forEach((row, i) => row.forEach((cell) => cell.classList.toggle("lf-chosen", i === chosen)));
-    map.heads.forEach((head, i) => head.classList.toggle("lf-chosen", i === chosen));
+/** A row of numbers as a line of colours, with its name before it and its size behind it. */
+function band(name, heads = 0) {
+  const [canvas, size] = [html("canvas", { "aria-hidden": "true" }), html("span", { class: "lf-band-size" })];
+  const node = html("div", { class: "lf-band" }, html("span", {}, ...typeset(name)),
+    html("div", { class: `lf-line${heads ? " lf-cuts" : ""}`, style: `--heads: ${heads}` }, canvas), size);
+  function show(numbers, limit, colours) {
+    paint(canvas, matrix(1, numbers.length, Float32Array.from(numbers)), limit, colours);
+    size.textContent = format(sizeOf(numbers));
   }
   return { node, show };
 }
 
-/** The tables below the heads, of which `show(state, combined)` fills those that change. */
-function tables() {
-  const common = { limit: LIMIT, columns: FEATURES };
-  const joined = matrixTable({ ...common, caption: "The heads' outputs, side by side (head.component)", rows: [""], columns: INNER });
-  const matrix = matrixTable({ ...common, caption: "W_O: two rows for each head", rows: INNER, digits: 1 });
-  const parts = matrixTable({ ...common, caption: "What each head adds: its output times its own two rows of W_O",
-    rows: HEADS.map((h) => `head ${h + 1}`) });
-  const result = matrixTable({ ...common, caption: "Output", rows: [""] });
-  matrix.update(MODEL.outputWeights.flat());
-  const begins = (j) => j > 0 && INNER[j].endsWith(".1");
-  for (const row of [joined.tops, ...joined.cells]) row.forEach((cell, j) => cell.classList.toggle("lf-block-start", begins(j)));
-  const concatView = html("div", { class: "lf-wide lf-beside" }, tableBox(joined), tableBox(matrix));
-  const sumView = wide(tableBox(parts));
-  function show({ form, chosen }, { concatenated, contributions, concatForm, sumForm }) {
-    const isSum = form === "sum";
-    [concatView.hidden, sumView.hidden] = [isSum, !isSum];
-    joined.heads[0].textContent = result.heads[0].textContent = MODEL.tokens[chosen];
-    joined.update([concatenated[chosen]]);
-    parts.update(contributions.map((rows) => rows[chosen]));
-    result.update([(isSum ? sumForm : concatForm)[chosen]]);
-    result.table.caption.textContent = isSum ? "Output: the sum of the rows above" : "Output: the heads' outputs, side by side, times W_O";
+/** The two forms, one of which is seen: bands of the heads' outputs, the matrix between, and bands of what each head adds. */
+function forms(count) {
+  const [joined, result] = [band("heads", count), band("output")];
+  const parts = times(count, (h) => band(`head ${h + 1}`));
+  const projection = html("canvas", { "aria-hidden": "true" });
+  const concat = html("div", {}, title("The heads' outputs, side by side: each has its own rows of ", ...typeset("$W^{(o)}$")), joined.node,
+    html("div", { class: "lf-band" }, html("span", {}, ...typeset("× $W^{(o)}$")),
+      html("div", { class: "lf-line lf-cuts lf-tall", style: `--heads: ${count}` }, projection), html("span")));
+  const sum = html("div", {}, title(...typeset("What each head adds: $Y_{h} W_{h}^{(o)}$, and how large it is")), parts.map(({ node }) => node));
+  function show({ form, token }, numbers, matrixOf, colours) {
+    const of = (array) => Array.from(row(array, token));
+    [concat.hidden, sum.hidden] = [form !== "concat", form !== "sum"];
+    const limit = limitOf([numbers.sumForm]);
+    joined.show(of(numbers.joined), limitOf([numbers.joined]), colours);
+    parts.forEach((part, h) => part.show(of(numbers.parts[h]), limit, colours));
+    result.show(of(numbers[`${form}Form`]), limit, colours);
+    paint(projection, matrixOf, limitOf([matrixOf]), colours);
   }
-  return { views: [concatView, sumView], result: tableBox(result), show };
+  return { node: wide(concat, sum, result.node), show };
 }
 
-export function mount(element) {
-  const heads = HEADS.map(runHead);
-  const start = { on: HEADS.map(() => true), chosen: 1, form: "concat" };
-  const figure = frame(element, { label: "three attention heads, concatenated or summed", start, draw });
-  figure.bind({ chosen: choice({ legend: "Query token", options: MODEL.tokens.map((token, i) => [i, token]) }),
-    form: choice({ legend: "Form", options: [["concat", "concatenate, then project"], ["sum", "project each head, then sum"]] }) });
+/** A switch for each head of the layer that is looked at. */
+function switches(count, onswitch) {
+  const buttons = times(count, (h) => button(`Head ${h + 1}`, () => onswitch(h), { class: "lf-button lf-small" }));
+  const node = html("div", { class: "lf-examples lf-switches", role: "group", "aria-label": "Heads that are on" }, buttons);
+  return { node, show: (on) => buttons.forEach((each, h) => each.setAttribute("aria-pressed", on[h])) };
+}
 
-  const turned = (which) => figure.settings.on.map((value, i) => (i === which ? !value : value));
-  const panels = HEADS.map((h) => headPanel(h, heads[h].weights, () => figure.set({ on: turned(h) })));
-  const [{ views, result, show }, equal] = [tables(), note()];
-  figure.stage.append(...panels.map(({ node }) => node), ...views, wide(result, equal),
-    wideNote("Toy numbers, no trained model: queries and keys were fitted so that the heads look at different places, " +
-      "values and W_O drawn at random, all rounded to one decimal. Five tokens, d_model = 6, three heads with d_k = d_v = 2, no mask."));
+/** What a model says of a text: weights and outputs of every head, by layer; `projections` are read once. */
+async function readings(model, ids) {
+  const seen = await model.ask("intermediates", "residualStream", ids);
+  const of = (name) => times(model.config.stack.num_layers, (l) => seen[`stack.blocks.${l}.attention.${name}`]);
+  return { weights: of("weights"), outputs: of("heads") };
+}
 
-  function draw(state) {
-    const { on, chosen } = state;
-    const combined = combine(heads, on);
-    const { concatForm, sumForm } = combined;
-    panels.forEach((panel, h) => panel.show(on[h], chosen));
-    show(state, combined);
-    const difference = Math.max(...concatForm.flatMap((row, n) => row.map((value, j) => Math.abs(value - sumForm[n][j]))));
-    equal.textContent = "Largest difference between the two forms, over all tokens: " +
-      `${difference === 0 ? "0" : difference.toExponential(0).replace("-", "−")}.`;
-    figure.publish({ ...MODEL, ...state, ...combined, weights: heads.map(({ weights }) => weights), difference },
-      `Output of “${MODEL.tokens[chosen]}” with ${on.filter(Boolean).length} of ${HEADS.length} heads: ` +
-      `${concatForm[chosen].map((value) => format(value)).join(", ")}. Both forms agree.`);
+/** The parts of the figure on its stage; `act` says what they do. */
+function build({ controls, stage }, text, count, act) {
+  const letters = strip({ label: "Token that asks", onchoose: act.follow });
+  const grid = gridOfHeads((layer, head) => act.set({ layer, head, column: null }), "layer");
+  const form = choice({ legend: "Form", options: [["concat", "concatenate, then project"], ["sum", "project each head, then sum"]],
+    onchange: (value) => act.set({ form: value }) });
+  const power = switches(count, act.turn);
+  const large = heatMap({ label: "Weights of the chosen head: arrow keys go from one to the next", onpick: act.pick, onhover: act.pick });
+  const [name, readout, equal] = [title(), html("output", { class: "lf-note lf-readout" }), html("p", { class: "lf-note lf-wide" })];
+  const both = forms(count);
+  controls.append(text.node, letters.node);
+  stage.append(html("div", { class: "lf-panel lf-heads-panel" }, title("Every head: choose one"), grid.node),
+    html("div", { class: "lf-panel lf-head-panel" }, name, large.node, readout),
+    wide(title("In this layer, on and off"), power.node), wide(form.node), both.node, equal);
+  return { letters, grid, form, power, large, name, readout, equal, both };
+}
+
+/** The figure: its settings, what the model said of the text, and how both are shown. */
+class Heads {
+  constructor(element, model, projections) {
+    const { num_heads: count } = model.config.stack;
+    const start = this.start = { text: TEXT, layer: 1, head: 3, token: null, column: null, on: times(count, () => true), form: "concat" };
+    Object.assign(this, { projections, state: start, now: null });
+    this.figure = frame(element, { label: LABEL, reset: () => this.text.again(start) });
+    this.text = typing(this.figure, { typed: { token: null, column: null }, settings: (change) => (this.state = { ...this.state, ...change }),
+      read: (text) => lastTokens(model, text, MOST), ask: (ids) => readings(model, ids),
+      show: (answer, read) => { this.now = { ...answer, ...read }; this.draw(true); } });
+    this.parts = build(this.figure, this.text, count, {
+      set: (change) => this.set(change), follow: (token) => this.set({ token, column: null }),
+      turn: (which) => this.set({ on: this.state.on.map((value, h) => (h === which ? !value : value)) }),
+      pick: (token, column) => token !== undefined && this.set({ token, column }) });
   }
-  figure.set(start);
+
+  set(change) {
+    this.state = { ...this.state, ...change };
+    this.draw(false);
+  }
+
+  draw(anew) {
+    if (!this.now) return;
+    const { state, parts, now: { weights, outputs, letters } } = this;
+    const token = Math.min(state.token ?? Infinity, letters.length - 1);
+    const { layer, head } = state;
+    const read = Array.from(row(weights[layer][head], token));
+    const column = Math.min(state.column ?? largest(read), read.length - 1);
+    const numbers = combine(outputs[layer], this.projections[layer], state.on);
+    const shown = { ...state, token, column };
+    parts.grid.show(weights, [layer, head], anew);
+    parts.letters.show(letters, token, (m) => read[m]);
+    parts.large.draw({ matrix: weights[layer][head], limit: 1, rows: letters, columns: letters, chosen: [token, column], tallest: 300 });
+    parts.name.textContent = `Layer ${layer + 1}, head ${head + 1}`;
+    parts.readout.textContent = `“${letters[token]}” reads “${letters[column]}” with weight ${format(read[column], 3)}.`;
+    parts.power.show(state.on);
+    parts.form.value = state.form;
+    parts.both.show(shown, numbers, this.projections[layer], palette(this.figure.stage));
+    this.tell(shown, numbers, letters, read);
+  }
+
+  tell(shown, { joined, parts, concatForm, sumForm }, letters, read) {
+    const difference = Math.max(...concatForm.data.map((value, i) => Math.abs(value - sumForm.data[i])));
+    this.parts.equal.textContent = `Largest difference between the two forms, over all tokens: ${difference ? difference.toExponential(0).replace("-", "−") : "0"}.`;
+    if (this.text.publishes()) return;
+    const of = (array) => rowsOf(array)[shown.token];
+    const sizes = parts.map((part) => sizeOf(of(part)));
+    const most = largest(sizes);
+    this.figure.publish({ ...shown, letters, weights: read, joined: of(joined), parts: parts.map(of), concatForm: of(concatForm), sumForm: of(sumForm), difference },
+      `${this.now.said} Layer ${shown.layer + 1}, ${total(shown.on)} of ${shown.on.length} heads on, for “${letters[shown.token]}”: ` +
+      `head ${most + 1} adds most, ${format(sizes[most])}. Both forms agree.`.trim());
+  }
+}
+
+export async function mount(element) {
+  const model = await startModel(element, { label: LABEL });
+  const { num_layers: layers, num_heads: heads } = model.config.stack;
+  const projections = await Promise.all(times(layers, (l) => model.ask("parameter", `stack.blocks.${l}.attention.output.weight`)));
+  const figure = new Heads(element, model, projections);
+  whenThemeChanges(() => figure.draw(true));
+  await figure.text.again(figure.start); // with its numbers the figure takes the place of its picture
+  const word = maybe(place(MOST));
+  await figure.figure.addressed({ text: figure.text.kind, layer: place(layers), head: place(heads), word: setting("token", word), read: setting("column", word),
+    form: figure.parts.form.kind, off: off("on", heads) }, { now: () => figure.state, go: figure.text.type });
 }

@@ -1,4 +1,4 @@
-// Heat maps of whole arrays, a row per token: blue above zero, orange below, on canvases that are stretched to their place.
+// Heat maps of whole arrays, a row per token: purple above zero, as weights are, olive below, on canvases that are stretched to their place.
 import { clamp, html, onArrows } from "./common.mjs";
 
 const hexadecimal = (colour) => [1, 3, 5].map((i) => parseInt(colour.slice(i, i + 2), 16));
@@ -6,7 +6,7 @@ const hexadecimal = (colour) => [1, 3, 5].map((i) => parseInt(colour.slice(i, i 
 /** The figure's colours of now, for zero and for the ends above and below it. */
 export function palette(element) {
   const style = getComputedStyle(element);
-  return ["--lf-paper", "--lf-hue-1", "--lf-hue-2"].map((name) => hexadecimal(style.getPropertyValue(name).trim()));
+  return ["--lf-paper", "--lf-weights", "--lf-norm"].map((name) => hexadecimal(style.getPropertyValue(name).trim()));
 }
 
 /** The value at which colours are full: three times the size of a typical entry, so that a few large ones hide nothing. */
@@ -29,17 +29,24 @@ export function paint(canvas, { rows, columns, data }, limit, [zero, above, belo
   context.putImageData(image, 0, 0);
 }
 
-/** Tokens along a side, on as many levels as they need not to touch; longer ones than a letter stand upright at the top. */
+/** Which of so many names are shown, so that none touches another: every one, every second …, and always the chosen one. */
+export function shownOf(count, pitch, room, chosen) {
+  const every = Math.max(1, Math.ceil(room / pitch));
+  return (n) => n === chosen || (n % every === 0 && Math.abs(n - chosen) >= every);
+}
+
+/** Tokens along a side, as many as there is room for; longer ones than a letter stand upright at the top. */
 function axis(node, tokens, pitch, chosen, side) {
   const cut = tokens.map((token) => (token.length > 9 ? `${token.slice(0, 8)}…` : token));
   const longest = Math.max(1, ...cut.map(({ length }) => length));
   const isLeft = side === "left";
-  const level = isLeft || longest > 1 ? 7 * longest + 4 : 14;
-  const levels = Math.max(1, Math.ceil((isLeft || longest > 1 ? 12 : 9) / pitch));
-  node.style[isLeft ? "width" : "height"] = `${levels * level + 3}px`;
-  node.replaceChildren(...cut.map((token, n) => {
+  const isUpright = isLeft || longest > 1;
+  const isShown = shownOf(cut.length, pitch, isUpright ? 12 : 9, chosen);
+  node.style[isLeft ? "width" : "height"] = `${isUpright ? 7 * longest + 7 : 17}px`;
+  node.replaceChildren(...cut.flatMap((token, n) => {
+    if (!isShown(n)) return [];
     const mark = html("span", { class: `${n === chosen ? "lf-chosen" : ""}${!isLeft && longest > 1 ? " lf-upright" : ""}` }, token);
-    mark.style[isLeft ? "right" : "bottom"] = `${(n % levels) * level + 3}px`;
+    mark.style[isLeft ? "right" : "bottom"] = "3px";
     mark.style[isLeft ? "top" : "left"] = `${(100 * (n + 0.5)) / cut.length}%`;
     return mark;
   }));

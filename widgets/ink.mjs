@@ -9,6 +9,26 @@ const SLENDER = 1.5; // a stretch to the side is at most so many times that in h
 const FLAT = 3; // and in height at most so many times that to the side
 const STEP = 0.5; // between two points of a stroke
 
+/** A place on the paper: the nearest half pixel, so that a stroke can be named. */
+export const onPaper = (x, size) => Math.max(0, Math.min(2 * size - 1, Math.round(2 * x))) / 2;
+
+const SIGNS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"; // as many as half pixels
+const LONGEST = 1500; // signs of all strokes
+/** Strokes in an address: two signs for each place. */
+export const strokesKind = {
+  read(words) {
+    if (words.length > LONGEST || !/^(([\w-]{2})+(\.|$))*$/.test(words)) return undefined;
+    return words.split(".").filter(Boolean).map((stroke) => stroke.match(/../g).map((two) => [...two].map((sign) => SIGNS.indexOf(sign) / 2)));
+  },
+  write(strokes) {
+    const words = strokes.map((stroke) => stroke.flat().map((x) => SIGNS[2 * x]).join("")).join(".");
+    return words.length <= LONGEST ? words : undefined;
+  },
+};
+
+/** The points of strokes. */
+export const pointsOf = (strokes) => strokes.flatMap((stroke) => stroke.flatMap((to, i) => between(stroke[i - 1] ?? to, to)));
+
 /** Points on the way from one point to another, the last one included. */
 export function between([x, y], [toX, toY]) {
   const steps = Math.max(1, Math.ceil(Math.hypot(toX - x, toY - y) / STEP));

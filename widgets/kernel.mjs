@@ -1,4 +1,5 @@
 // Kernel smoothing (chapter 13): data points that can be moved, a query, and the width of the kernel.
+import { among, number, place as placeKind, tuple } from "./address.mjs";
 import {
   choice, clamp, dot, format, frame, html, largest, note, onDrag, rowHead, slider, softmax, stroke, svg, table, times, tint, words,
 } from "./common.mjs";
@@ -97,4 +98,7 @@ export function mount(element) {
       `Point ${most + 1} weighs most, ${format(weights[most])}.`);
   }
   set(START);
+  const onPlane = tuple(number(0, LAST, 1), number(-REACH, REACH, 1));
+  figure.addressed({ chosen: placeKind(START.points.length),
+    ...Object.fromEntries(START.points.map((_, i) => [`point${i + 1}`, among("points", i, onPlane)])) });
 }

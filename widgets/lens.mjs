@@ -1,5 +1,6 @@
 // The residual stream by depth on the reader's own text (chapter 07): what the book's own decoder would say if it
 // stopped after 0, 1, … blocks (the logit lens), how large the stream is, and how much each block adds.
+import { place as placeKind } from "./address.mjs";
 import { bar, format, html, largest, mean, placeAfter, ranked, softmax, times, tint, title, wide, wideNote } from "./common.mjs";
 import { rowsOf } from "./engine/arrays.mjs";
 import { start } from "./engine/start.mjs";
@@ -64,8 +65,9 @@ function letterColumns(depths, choose) {
 /** A bar of which each letter has a part as wide as it is likely; below it, how large the stream is. */
 function depthRow(depth) {
   const parts = times(SHOWN, () => html("span"));
-  const [size, normed] = [bar("var(--lf-hue-2)"), bar()];
+  const [size, normed] = ["stream", "norm"].map((kind) => bar(`var(--lf-${kind})`));
   const words = html("p");
+  const dot = (kind) => html("span", { class: "lf-dot", style: `color: var(--lf-${kind})` });
   const name = depth === 0 ? "the table" : `block ${depth}`;
   const head = title();
   const node = html("div", { class: "lf-depth" }, head, html("div", { class: "lf-tops" }, parts), 
@@ -86,20 +88,14 @@ function depthRow(depth) {
     });
     size.style.width = `${(100 * sizes[place]) / full}%`;
     normed.style.width = `${(100 * norms[place]) / full}%`;
-    words.textContent = `size ${format(sizes[place])}, after the norm ${format(norms[place])}` +
-      (depth ? `; the block added ${format(added[place])}; cosine ${format(cosine[place])}` : "");
+    words.replaceChildren(dot("stream"), `size ${format(sizes[place])} `, dot("norm"), `after the norm ${format(norms[place])}`,
+      depth ? `; the block added ${format(added[place])}; cosine with the row above ${format(cosine[place])}` : " (root mean squares)");
     head.textContent = `${depth}, after ${name}${surprise === null ? "" : `: ${format(surprise)} nats`}`;
     const gained = depth ? { added: added[place], cosine: cosine[place] } : {};
     return { likeliest, shares: likeliest.map((token) => row[token]), size: sizes[place], normed: norms[place], ...gained, surprise };
   }
   return { node, show };
 }
-
-const NOTE = "Below each letter: the letter that the stream would name as the next one, if the model ended after 0, 1, … blocks; " +
-  "the deeper the colour, the surer. Underlined: the one that does come. In the bars, for the chosen letter, each of the likeliest " +
-  "letters has a part as wide as it is likely. Below them, orange, the size of the stream, the root mean square of its numbers; blue, " +
-  "the same after the norm through which the next block, or the output, reads it. The cosine is that with the stream " +
-  "one block earlier; nats: the mean surprise at all letters of the text, if the model ended there.";
 
 export async function mount(element, given = null) {
   const model = await start(element, { label: LABEL, given });
@@ -110,7 +106,10 @@ export async function mount(element, given = null) {
   const columns = letterColumns(depth, (place) => set({ place }));
   const rows = times(depth, depthRow);
   const head = html("p", { class: "lf-title lf-wide" });
-  stage.append(columns.node, head, wide(rows.map(({ node }) => node)), wideNote(NOTE));
+  stage.append(wideNote("Below each letter: the one that the stream would name next, if the model ended after 0, 1, … blocks; " +
+    "the deeper the colour, the surer. Underlined: the one that does come."), columns.node, head,
+  wideNote("In each bar, the likeliest letters have parts as wide as they are likely; nats: the mean surprise at all letters of the text."),
+  wide(rows.map(({ node }) => node)));
 
   function draw(now) {
     const { text: { ids, tokens: letters, note }, known, problem } = reading;
@@ -125,5 +124,5 @@ export async function mount(element, given = null) {
     const next = came === undefined ? "" : `“${visible(tokens[came])}” comes.`;
     return publish({ ...now, place, came: came ?? null, depths }, [`Depths say: ${spoken}.`, next, note].filter(Boolean).join(" "));
   }
-  await begin();
+  await begin(placeKind(model.config.context_len));
 }

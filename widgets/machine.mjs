@@ -1,27 +1,25 @@
 // The whole machine (chapter 07): every array of a decoder between the reader's text and the next token, as the package
 // names them. `machine_boxes.mjs` says what each box is; this module draws, follows and opens them. The page may say which
 // boxes are lit, those that the reader has built so far; the others are grey.
+import { maybe, place, setting } from "./address.mjs";
 import {
   button, choice, format, frame, html, isCalm, largest, note, ranked, stroke, svg, times, title, uniqueId, whenThemeChanges,
 } from "./common.mjs";
 import { row, softmax } from "./engine/arrays.mjs";
 import { start as startModel } from "./engine/start.mjs";
+import { typeset } from "./formula.mjs";
 import { heatMap, limitOf, paint, palette } from "./heat.mjs";
 import { letterBars, strip } from "./letters.mjs";
 import { boxesOf } from "./machine_boxes.mjs";
 import { letterOf, lastTokens, typing } from "./texts.mjs";
 
 const MOST = 64; // tokens that are read: rows of a heat map that can still be told apart
-const BEAT = 850; // milliseconds at each box while it plays
+const BEAT = { box: 450, letter: 28 }; // milliseconds at a box while it plays, and for each letter of its sentence
 const EXPECTED = 5; // tokens among those that may come next
 const START = { token: null, block: 1, open: "weights", head: 0, column: null };
-const TEXTS = { letter: "The function re", word: ". Anna takes the lamp . Anna goes to the garden . where is the lamp ?" };
-
-/** A line in which `_{…}` stands lower and `^{…}` higher. */
-const formula = (words) => words.split(/([_^]\{.*?\})/).map((part) => {
-  const raised = /^[_^]\{(.*)\}$/.exec(part);
-  return raised ? html(part[0] === "_" ? "sub" : "sup", {}, raised[1]) : part;
-});
+const TEXTS = { letter: "The function re", word: ". Anna takes the lamp . Anna goes to the garden . where is the lamp ?",
+  token: "JULIET:\nO Romeo, Romeo! wherefore art" };
+export const LABEL = "every array of the trained decoder, from a text to its next token";
 
 const stemOf = (key) => key.replace(/\d+$/, ""); // norm of norm1 and norm2
 /** A box of the drawing: a button with its array, painted small. */
@@ -112,6 +110,7 @@ function drawing(onopen) {
   /** Put the boxes of a model with one open block in their places. */
   function build(boxes, layers) {
     shown = Object.fromEntries(boxes.map((box) => [box.key, { box, ...boxNode(box, () => onopen(box)) }]));
+    boxes.forEach(({ key }, i) => shown[key].node.style.setProperty("--place", i));
     node.replaceChildren(picture, ...laidOut(boxes, ({ key }) => shown[key].node, layers), here);
   }
 
@@ -163,10 +162,13 @@ function headChoice(onhead) {
   return { node, show };
 }
 
+/** The key of a box in a link, where blocks are counted from 1, as in the drawing. */
+const counted = (key) => key.replace(/^(block)(\d+)$/, (_, word, n) => word + (Number(n) + 1));
+
 /** Where the book explains a box. */
 function linkOf({ link }, config) {
   const [href, section] = typeof link === "function" ? link(config) : link;
-  return html("a", { href: new URL(`../../chapters/${href}`, import.meta.url).href }, section);
+  return html("a", { href: new URL(`../../chapters/${href}`, import.meta.url).href }, ...typeset(section));
 }
 
 const idChip = (letter, id, isChosen) => html("span", { class: `lf-read${isChosen ? " lf-most" : ""}` }, html("b", {}, letter),
@@ -174,7 +176,7 @@ const idChip = (letter, id, isChosen) => html("span", { class: `lf-read${isChose
 
 /** What an open box says: its name, shape, numbers, rule and line of code. */
 function openBox({ steps, onpick, onhead, given }) {
-  const [shape, rule, code, file, link] = ["p", "p", "code", "span", "span"].map((tag) => html(tag));
+  const [told, shape, rule, code, file, link] = ["p", "p", "p", "code", "span", "span"].map((tag) => html(tag));
   const [name, heads] = [title(), headChoice(onhead)];
   const readout = html("output", { class: "lf-note lf-readout" });
   const chips = html("div", { class: "lf-letters", "aria-hidden": "true" });
@@ -182,14 +184,16 @@ function openBox({ steps, onpick, onhead, given }) {
   const map = heatMap({ label: "Numbers of the open box: arrow keys go from one to the next", onpick,
     onhover: (n, j) => { readout.textContent = words(n, j); } });
   shape.classList.add("lf-shape");
-  const node = html("div", { class: "lf-panel lf-open" }, html("div", { class: "lf-open-head" }, name, steps), shape, heads.node, map.node,
-    chips, readout, rule, html("pre", { class: "lf-code" }, code), note(file, link));
+  told.classList.add("lf-told");
+  const node = html("div", { class: "lf-panel lf-open" }, html("div", { class: "lf-open-head" }, name, steps), told, shape, heads.node,
+    map.node, chips, readout, rule, html("pre", { class: "lf-code" }, code), note(file, link));
 
-  function show({ box, config, matrices, state, letters, columns, token }) {
+  function show({ box, sentence, config, matrices, state, letters, columns, token }) {
     const matrix = matrices[Math.min(state.head, matrices.length - 1)];
     name.replaceChildren(html("span", { class: "lf-dot", style: `color: var(--lf-${box.kind})` }), placeOf(box, ", "));
+    told.textContent = sentence;
     shape.textContent = `${tuple(box.axes)} = ${tuple(sizesOf(box, matrices))}`;
-    rule.replaceChildren(...formula(box.rule(config)));
+    rule.replaceChildren(...typeset(box.rule(config)));
     [code.textContent, file.textContent] = [box.code(config), `plainformer/${box.file}`];
     if (!given) link.replaceChildren(" · explained in ", linkOf(box, config));
     heads.show(matrices.length, state.head);
@@ -208,7 +212,7 @@ function openBox({ steps, onpick, onhead, given }) {
     const place = (j) => (columns ? `to “${columns[j]}”` : `column ${j}`);
     words = (n = token, j = column) => `“${letters[n]}”, ${place(j)}: ${format(matrix.data[n * matrix.columns + j], 3)}`;
     map.draw({ matrix, limit, rows: letters, columns: columns === letters ? letters : [], chosen: [token, column],
-      tallest: innerWidth < 768 ? 160 : 320 });
+      tallest: innerWidth < 768 ? 160 : node.closest(".lf-on-stage") ? 208 : 320 });
     readout.textContent = words();
   }
   return { node, show };
@@ -221,36 +225,53 @@ function sizesOf(box, matrices) {
 }
 
 /** The likeliest next tokens as bars, and the button that adds the first to the text. */
-function forecast(onadd, unit) {
+function forecast(onadd) {
   const table = letterBars({ count: EXPECTED, colour: "var(--lf-marked)", barFirst: true });
-  const node = html("div", { class: "lf-forecast" }, table.node, button(`Add the likeliest ${unit}`, onadd));
-  const show = (before, expected, came) =>
+  const add = button("", onadd);
+  const node = html("div", { class: "lf-forecast" }, table.node, add);
+  function show({ before, expected, came, unit }) {
+    add.textContent = `Add the likeliest ${unit}`;
     table.show(`What comes after “${before}”?`, expected, expected.findIndex(([letter]) => letter === came));
+  }
   return { node, show };
 }
 
-/** Where a reader is among the boxes: `step` opens the next, `play` goes on by itself until the last. */
-function walk({ keys, openedKey, open, changed }) {
-  let [timer, begun] = [null, false];
-  function stop() { clearTimeout(timer); timer = null; changed(false); }
+const isInSight = (node) => { const { top, bottom } = node.getBoundingClientRect(); return bottom > 0 && top < innerHeight; };
+
+/**
+ * Where a reader is among the boxes: `step` opens the next, `play` tells of one after the other until the last, from the
+ * first if it had come to the end, and `again` from the first in any case. `pause(key)` says how long it stays at a box.
+ */
+function walk({ keys, openedKey, open, nodeOf, pause, changed }) {
+  let [timer, begun, tells] = [null, false, false];
+  function stop(more = {}) {
+    clearTimeout(timer);
+    timer = null;
+    ({ begun = begun, tells = tells } = more);
+    changed({ plays: false, tells });
+  }
   function step() {
-    const next = begun ? keys().indexOf(openedKey()) + 1 : 0;
+    const next = begun ? (keys().indexOf(openedKey()) + 1) % keys().length : 0;
+    const follows = isInSight(nodeOf(openedKey())); // who has scrolled on is not fetched back
     begun = true;
-    const node = open(keys()[next % keys().length]);
-    node.scrollIntoView({ block: "nearest", behavior: isCalm() ? "auto" : "smooth" });
+    if (next === keys().length - 1) tells = false;
+    open(keys()[next]);
+    if (follows) nodeOf(openedKey()).scrollIntoView({ block: "nearest", behavior: isCalm() ? "auto" : "smooth" });
   }
   function beat() {
     step();
-    if (openedKey() === keys().at(-1)) return stop();
-    timer = setTimeout(beat, BEAT);
+    if (!tells) return stop();
+    timer = setTimeout(beat, pause(openedKey()));
   }
   function play() {
     if (timer) return stop();
     if (openedKey() === keys().at(-1)) begun = false;
-    changed(true);
+    tells = true;
+    changed({ plays: true, tells });
     beat();
   }
-  return { play, step: () => { stop(); step(); }, forget: () => { stop(); begun = false; }, begin: () => { stop(); begun = true; } };
+  return { get tells() { return tells; }, play, again: () => { stop({ begun: false }); play(); }, step: () => { stop(); step(); stop(); },
+    forget: () => stop({ begun: false, tells: false }), begin: () => stop({ begun: true, tells: false }) };
 }
 
 const isShut = ({ key }) => key.startsWith("block");
@@ -266,40 +287,49 @@ function report({ state, read, box, matrices, token, expected, before }) {
 }
 
 /** The parts of the figure, and how they hang together; `act` says what each does. */
-function partsOf({ controls, stage }, text, act, { given, unit }) {
+function partsOf({ controls, stage }, text, act, { given }) {
   const letters = strip({ label: "Token to follow", onchoose: (token) => act.set({ token, column: null }) });
   const machine = drawing(act.choose);
-  const buttons = [button("Step", () => path.step()), button("Play", () => path.play())];
-  const path = walk({ ...act.walk, changed: (plays) => {
+  const buttons = [button("Step", () => path.step()), button("Play", () => path.play()), button("Restart", () => path.again())];
+  const path = walk({ ...act.walk, nodeOf: (key) => machine.shown[key].node, changed: ({ plays, tells }) => {
     buttons[1].textContent = plays ? "Pause" : "Play";
-    machine.node.classList.toggle("lf-plays", plays);
+    stage.classList.toggle("lf-tells", tells);
   } });
-  const inside = openBox({ steps: buttons, given, onpick: (token, column) => act.set({ token, column }),
-    onhead: (head) => act.set({ head, column: null }) });
-  const next = forecast(act.write, unit);
+  const inside = openBox({ steps: html("div", { class: "lf-walk" }, buttons), given,
+    onpick: (token, column) => act.set({ token, column }), onhead: (head) => act.set({ head, column: null }) });
+  const next = forecast(act.write);
   controls.append(text.node, letters.node);
   stage.append(html("div", { class: "lf-panel lf-drawn" }, machine.node, next.node), inside.node);
   return { letters, machine, path, inside, next };
 }
 
 /** The figure of a model: its settings, what the model answered, and what is done with them. */
-class Machine {
-  constructor(element, model, { label, given }) {
-    const { stack, ...rest } = model.config;
-    const { tokenizer } = model;
-    const { unit } = tokenizer;
+export class Machine {
+  constructor(element, model, { label, name = null, given = null, shut = "" }) {
     const lit = (element.closest("[data-lit]")?.dataset.lit ?? "").split(" ").filter(Boolean);
-    const start = { ...START, text: TEXTS[unit], open: lit.at(-1) ?? START.open, block: Math.min(START.block, stack.num_layers - 1) };
-    Object.assign(this, { element, tokenizer, lit, config: { ...rest, ...stack }, state: start, boxes: [] });
-    this.vocabulary = tokenizer.tokens.map((_, id) => letterOf(tokenizer, id));
-    this.figure = frame(element, { label, reset: () => { this.path.forget(); this.text.again(start); } });
+    Object.assign(this, { element, lit, shut, boxes: [] });
+    this.figure = frame(element, { label, reset: () => { this.path.forget(); this.text.again(this.start); } });
     this.text = typing(this.figure, { settings: (change) => (this.state = { ...this.state, ...change }), typed: { token: null },
-      read: (text) => lastTokens(model, text, MOST), ask: (ids) => model.ask("intermediates", "call", ids),
+      read: (text) => lastTokens(this.model, text, MOST), ask: (ids) => this.model.ask("intermediates", "call", ids),
       show: (arrays, text) => this.take(arrays, text) });
     Object.assign(this, partsOf(this.figure, this.text, { write: () => this.write(), choose: (box) => this.choose(box),
       set: (change) => { Object.assign(this.state, change); this.render(); },
-      walk: { keys: () => this.boxes.map(({ key }) => key), openedKey: () => this.state.open, open: (key) => this.open({ open: key }) } }, { given, unit }));
-    this.started = this.text.again(start);
+      walk: { keys: () => this.boxes.map(({ key }) => key), openedKey: () => this.state.open, open: (key) => this.open({ open: key }),
+        pause: (key) => BEAT.box + BEAT.letter * this.sentence(key).length } }, { given }));
+    this.started = this.use(model, name);
+  }
+
+  /** Let a model read its first text; `name` is what the page calls it, where there are several. */
+  use(model, name) {
+    const { stack, ...rest } = model.config;
+    const { tokenizer } = model;
+    Object.assign(this, { model, tokenizer, config: { ...rest, ...stack }, boxes: [], found: null,
+      vocabulary: tokenizer.tokens.map((_, id) => letterOf(tokenizer, id)) });
+    const text = this.element.closest("[data-text]")?.dataset.text ?? TEXTS[tokenizer.unit];
+    this.start = { ...START, text, open: this.lit.at(-1) ?? START.open,
+      block: Math.min(START.block, stack.num_layers - 1), ...(name && { model: name }), ...model.opening };
+    this.path.forget();
+    return this.text.again(this.start);
   }
 
   /** Add the likeliest token that is no special one. */
@@ -320,26 +350,37 @@ class Machine {
 
   choose(box) {
     this.path.begin();
-    this.open(isShut(box) ? { block: box.block, open: "norm1" } : { open: box.key });
+    this.open(isShut(box) && this.knows(box.block) ? { block: box.block, open: "norm1" } : { open: box.key });
   }
+
+  /** Whether the arrays inside a block are there. */
+  knows(block) { return Boolean(this.found?.[`stack.blocks.${block}.attention.queries`]); }
 
   open(change) {
     const old = this.state.block;
     Object.assign(this.state, change, { column: null });
     if (this.state.block === old) this.render();
     else this.draw();
-    return this.machine.shown[this.state.open].node;
+  }
+
+  /** What is said of a box: what it does, in one sentence, and of the last one what came out. */
+  sentence(key) {
+    const { box } = this.machine.shown[key];
+    const words = box.tells(this.tokenizer.unit);
+    if (key === "probabilities") return `${words} “${this.expected[0][0]}”, with ${format(this.expected[0][1], 3)}.`;
+    return isShut(box) && !this.knows(box.block) && !this.path.tells ? `${words} ${this.shut}` : words;
   }
 
   /** Build the drawing anew if another block is open, and paint every array. */
   draw() {
     const { found, state, config, machine } = this;
     if (!found) return;
+    if (!this.knows(state.block)) state.block = this.start.block;
     if (this.boxes.find(({ key }) => key === "queries")?.block !== state.block) {
       this.boxes = boxesOf(config, state.block);
       machine.build(this.boxes, config.num_layers);
     }
-    // Post-norm has no first norm.
+    // Of a block that was given up, and of post-norm, which has no first norm, nothing is there.
     if (!machine.shown[state.open]) state.open = this.boxes.find((box) => box.block === state.block && !isShut(box)).key;
     const colours = palette(this.element);
     for (const { box, show } of Object.values(machine.shown)) show(box.values(found, box.block, config), colours);
@@ -354,20 +395,40 @@ class Machine {
     const matrices = box.values(found, box.block, config);
     const columns = { vocab_size: this.vocabulary, seq: read.letters }[box.axes.at(-1)];
     const chances = row(found.probabilities, token);
-    const expected = ranked(chances).slice(0, EXPECTED).map((id) => [letterOf(tokenizer, id), chances[id]]);
+    const expected = this.expected = ranked(chances).slice(0, EXPECTED).map((id) => [letterOf(tokenizer, id), chances[id]]);
     const before = read.letters.slice(Math.max(0, token - 11), token + 1).join(tokenizer.separator);
+    const sentence = this.sentence(state.open);
     this.letters.show(read.letters, token);
     machine.follow(boxes, state.open, token / read.ids.length, read.ids.length, lit);
-    this.inside.show({ box, config, matrices, state, letters: read.letters, columns, token });
-    this.next.show(before, expected, read.letters[token + 1]);
-    this.figure.publish(...report({ state, read, box, matrices, token, expected, before }));
+    this.inside.show({ box, sentence, config, matrices, state, letters: read.letters, columns, token });
+    this.next.show({ before, expected, came: read.letters[token + 1], unit: tokenizer.unit });
+    if (this.text.publishes()) return;
+    const [told, whole] = report({ state, read, box, matrices, token, expected, before });
+    this.figure.publish(told, this.path.tells ? sentence : whole);
+  }
+
+  /** What a link can say of it: `more` kinds beside those of every machine; `ready(wanted)` comes before it is followed. */
+  addressed(more = {}, ready = () => {}) {
+    const keys = times(this.config.num_layers, (open) => boxesOf(this.config, open).map(({ key }) => key)).flat();
+    const kinds = { ...more, text: this.text.kind, block: place(this.config.num_layers), box: setting("open", { read: (words) => keys.find((key) => counted(key) === words), write: counted }),
+      head: place(MOST), word: setting("token", maybe(place(MOST))) };
+    return this.figure.addressed(kinds, { now: () => this.state, go: async (wanted) => {
+      this.path.begin();
+      await this.text.type({ ...wanted, column: null, ...await ready(wanted) });
+    } });
+  }
+
+  /** Its numbers are there, and what depends on its place on the page follows that. */
+  async shown() {
+    const { node, wire } = this.machine;
+    new ResizeObserver(() => { if (this.found) wire(this.boxes, this.state.open, true); }).observe(node);
+    whenThemeChanges(() => this.draw());
+    await this.started; // with its numbers the figure takes the place of its picture
   }
 }
 
 export async function mount(element, given = null) {
-  const label = "every array of the trained decoder, from a text to its next token";
-  const machine = new Machine(element, await startModel(element, { label, given }), { label, given });
-  new ResizeObserver(() => { if (machine.found) machine.machine.wire(machine.boxes, machine.state.open, true); }).observe(machine.machine.node);
-  whenThemeChanges(() => machine.draw());
-  await machine.started; // with its numbers the figure takes the place of its picture
+  const machine = new Machine(element, await startModel(element, { label: LABEL, given }), { label: LABEL, given });
+  await machine.shown();
+  await machine.addressed();
 }

@@ -1,7 +1,8 @@
 // Hidden letters (chapter 09): what the stored encoder, run in the page, believes that they are, from both sides and
 // from the left alone. From the left means that every letter after the hole is hidden, too.
+import { list, place } from "./address.mjs";
 import {
-  checkbox, format, frame, html, largest, mean, ranked, rowHead, slider, softmax, table, textField, times, total, visible, wideNote,
+  checkbox, format, frame, html, largest, mean, note, ranked, rowHead, slider, softmax, table, textField, times, total, visible, wideNote,
 } from "./common.mjs";
 import { row as rowOf } from "./engine/arrays.mjs";
 import { newest, remembering } from "./engine/client.mjs";
@@ -10,21 +11,16 @@ import { curves, fullBar, headName, letterRow, readBy } from "./letters.mjs";
 import { complaint, examples, firstLetters } from "./texts.mjs";
 
 const [SHOWN, EACH] = [8, 3]; // letters with a row of their own, and how many of them are the likeliest of either view
+const MOST = 64; // letters that a link can name
 const PAUSE = 250; // so long, in milliseconds, the reader must rest before every letter is hidden by itself
-const ENDING = ", "; // in training a name was followed by this, and by another name
-const NAMES = ["Tschechisch", "arabiska", "Mikronezja", "Thailandia", "North Korea", "franska, sven_ka"];
+const NAMES = ["Tschechisch", "arabiska", "Mikronezja", "Thailandia", "North Korea", "Afri_a"];
 const OPENING = { text: NAMES[0], holes: [5], asked: 5, several: false, head: 0 };
 const LABEL = "hidden letters of a name, guessed from both sides and from the left alone";
-const WORDS = "Above each letter: how much it is read from the hole, in hundredths; “class” is the class token. Below: how likely the right " +
-  "letter is if it alone is hidden, hatched from the left alone, blue from both sides. From the left all letters with a dashed edge are " +
-  "hidden, too. ␣ is a space, □ a hole; type _ for a letter that you do not know.";
-
 const quoted = (token) => `“${visible(token)}”`;
 
-/** A name as the model is to read it, with the ending if it is told to put one; `blank` where the reader typed a gap. */
-function lineOf(text, tokenizer, most, hasEnding) {
-  const ending = hasEnding && text && !text.trimEnd().endsWith(",") ? ENDING : "";
-  const line = firstLetters(text, tokenizer, most, { ending, gap: "_" });
+/** A name as the model is to read it; `blank` where the reader typed a gap. */
+function lineOf(text, tokenizer, most) {
+  const line = firstLetters(text, tokenizer, most, "_");
   const blank = line.letters.map((letter, n) => letter === "_" && line.strange[n]);
   return { ...line, blank, strange: line.strange.map((isStrange, n) => isStrange && !blank[n]), known: [] };
 }
@@ -102,7 +98,7 @@ function tilesOf({ line, hidden, asked }, read) {
   return line.letters.map((letter, n) => {
     const isHidden = hidden.includes(n);
     const sign = line.strange[n] ? "<other>" : visible(letter);
-    const kinds = { "lf-gone": n === asked, "lf-hole": isHidden, "lf-unseen": n > asked, "lf-added": n >= line.own };
+    const kinds = { "lf-gone": n === asked, "lf-hole": isHidden, "lf-unseen": n > asked };
     const name = n === asked ? `Letter ${n + 1} is hidden` : isHidden ? `Ask at letter ${n + 1}, which is hidden` : `Hide letter ${n + 1}, ${sign}`;
     return { name, text: isHidden ? "□" : sign, kind: Object.keys(kinds).filter((kind) => kinds[kind]).join(" "), share: read[n],
       bars: line.known[n] ?? [] };
@@ -120,9 +116,9 @@ function sentenceOf({ line, asked, both, left }, { tokens }) {
 }
 
 /** What hiding each letter by itself has shown, in the mean. */
-function lesson({ known, own, letters }) {
+function lesson({ known, letters }) {
   if (known.length < letters.length) return "Hiding each letter by itself …";
-  const asked = known.slice(0, own).filter(Boolean);
+  const asked = known.filter(Boolean);
   if (!asked.length) return "";
   const [left, both] = [0, 1].map((kind) => mean(asked.map((values) => values[kind])));
   const better = asked.filter((values) => values[1] > values[0]).length;
@@ -140,8 +136,11 @@ function build({ controls, stage }, { heads, names, edit, tell, choose, follows 
   const box = html("div", { class: "lf-wide lf-arched" }, token.node, row.node);
   const [said, sides] = [wideNote(), beliefs()];
   const offers = examples({ label: "Names to start from", texts: names, onchoose: (text) => edit(text, OPENING.asked) });
+  field.node.append(note("Type _ for a letter that you do not know."));
   controls.append(field.node, ...(names.length ? [offers] : []), several.node, head.node);
-  stage.append(box, said, sides.node, wideNote(WORDS));
+  stage.append(wideNote("Above each letter: how much it is read from the hole □, in hundredths; “class” is the class token. Dashed: hidden " +
+    "from the left, too."), box,
+  wideNote("Below: how likely the right letter is if it alone is hidden, hatched from the left alone, blue from both sides."), said, sides.node);
   return { field, several, head, row, token, box, said, sides, arcs: curves(box) };
 }
 
@@ -164,22 +163,29 @@ function draw({ row, token, sides, arcs }, answer, { head, hasClass, tokens }) {
 
 /** The figure: its settings, the hole that is asked about, and what is done with them. */
 class Hiding {
-  constructor(element, model, given) {
+  constructor(element, model) {
     const { tokenizer, config: { context_len: most, use_class_token: hasClass, stack: { num_layers: layers, num_heads: numHeads } } } = model;
     const { look, surprise } = asker(model);
     const heads = times(layers * numHeads + 1, (head) => headName(head, numHeads));
     const opening = tokenizer.strangers(OPENING.text).length ? { ...OPENING, text: "" } : OPENING;
     Object.assign(this, { element, tokenizer, hasClass, surprise, state: opening, said: "", lines: new Map(),
-      lineOf: (text) => lineOf(text, tokenizer, most, !given) });
+      lineOf: (text) => lineOf(text, tokenizer, most) });
     const figure = frame(element, { label: LABEL, reset: () => this.tell(opening) });
     const names = NAMES.filter((name) => !tokenizer.strangers(name.replace("_", "")).length); // a reader's vocabulary may lack them
-    this.publish = figure.publish;
+    Object.assign(this, { publish: figure.publish, addressed: figure.addressed });
     this.parts = build(figure, { heads, names, edit: (text, hole) => this.edit(text, hole), choose: (n, withOthers) => this.choose(n, withOthers),
       tell: (change) => this.tell(change), follows: () => !this.state.several });
     this.ask = remembering({ work: look, show: (answer) => this.show(answer), fail: ({ message }) => this.say({ error: message }, message),
       wait: () => this.publish({ ...this.state, busy: true }, this.said) });
     // Should the model stop, the reader's next question says so.
     this.survey = newest((line) => this.hideEach(line), () => {}, () => {});
+  }
+
+  /** Have links set it. */
+  follow() {
+    const { field, several, head } = this.parts;
+    return this.addressed({ text: field.kind, holes: list(place(MOST), MOST), asked: place(MOST), several: several.kind, head: head.kind },
+      { now: () => this.state, go: ({ several: many, ...wanted }) => { this.state.several = many; return this.tell(wanted); } });
   }
 
   /** A text as it is read, which is found out once. */
@@ -209,8 +215,9 @@ class Hiding {
     const question = this.question = questionOf(this.read(state.text), state);
     if (change.text !== undefined) delete element.dataset.survey;
     [field.value, several.value, head.value] = [state.text, state.several, state.head];
-    box.hidden = sides.node.hidden = question.line.letters.length === 0;
-    return box.hidden ? this.say({}, "There is no letter to hide yet: type a name.") : this.ask(question);
+    const isEmpty = question.line.letters.length === 0;
+    for (const node of [box, sides.node]) node.classList.toggle("lf-stale", isEmpty);
+    return isEmpty ? this.say({}, "There is no letter to hide yet: type a name.") : this.ask(question);
   }
 
   show(answer) {
@@ -237,6 +244,7 @@ class Hiding {
 }
 
 export async function mount(element, given = null) {
-  const figure = new Hiding(element, await start(element, { label: LABEL, given }), given);
+  const figure = new Hiding(element, await start(element, { label: LABEL, given }));
   await figure.tell(figure.state);
+  await figure.follow();
 }

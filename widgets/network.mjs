@@ -1,4 +1,5 @@
 // A network with one hidden layer learns "either, but not both" from a random start (the primer).
+import { whole } from "./address.mjs";
 import { chart } from "./chart.mjs";
 import {
   add, button, counted, format, frame, matmul, mean, note, panel, parkMiller, rowSums, scaled, slider, softmax, stroke, svg, times, title, transpose, words,
@@ -117,4 +118,5 @@ export function mount(element) {
       `${off ? `; ${counted(off, "unit")} cut off for all four` : ""}.`);
   }
   figure.set(start);
+  figure.addressed({ steps: whole(0, MOST) });
 }

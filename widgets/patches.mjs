@@ -1,5 +1,6 @@
 // A digit that the reader draws, read by a vision transformer (chapter 11): what it says, where its class token looks,
 // and what it says without some of the patches. ink.mjs makes of strokes such images as scikit-learn's digits are.
+import { flag, list, maybe, oneOf, place as placeKind } from "./address.mjs";
 import {
   bar, button, checkbox, choice, clamp, columnHead, format, frame, html, largest, matmul, mean as meanOf, note, onArrows, onDrag, panel,
   rowHead, softmax, stored, table, times, title, transpose, whenThemeChanges,
@@ -7,7 +8,7 @@ import {
 import { rowsOf } from "./engine/arrays.mjs";
 import { newest } from "./engine/client.mjs";
 import { start } from "./engine/start.mjs";
-import { BLOCK, between, bitmapOf, blank, counted, fitted, stamp } from "./ink.mjs";
+import { BLOCK, bitmapOf, blank, counted, fitted, onPaper, pointsOf, stamp, strokesKind } from "./ink.mjs";
 
 const LABEL = "draw a digit, and see what a vision transformer makes of its patches";
 const FULL = BLOCK ** 2; // a pixel of the image that is all ink,
@@ -61,23 +62,23 @@ function draggable(node, ondown, ondrag) {
   });
 }
 
-/** Paper to draw on; `ondraw(points, pen)` hears of what is drawn, and where the pen is that the keys move. */
+/** Paper to draw on; `ondraw(way, pen)` hears of where ink was drawn, and where the pen is that the keys move. */
 function paper({ height, width }, ondraw) {
   const { node: canvas, paint } = squares(height, width, "lf-sheet");
   const nib = html("span", { class: "lf-nib" });
   const node = html("div", { class: "lf-paper", tabindex: 0, role: "application", style: `aspect-ratio: ${width} / ${height}`,
     "aria-label": "Paper: draw on it. The arrow keys move the pen, the space bar puts it down or lifts it." }, canvas, nib);
   let [last, pen] = [];
-  const follow = (shares) => shares.map(([x, y]) => [x * width, y * height]).flatMap((to) => {
-    const points = between(last ?? to, to);
-    last = to;
-    return points;
-  });
-  draggable(canvas, (share) => { last = null; ondraw(follow([share]), pen); }, (shares) => ondraw(follow(shares), pen));
+  const follow = (shares) => {
+    const places = shares.map(([x, y]) => [onPaper(x * width, width), onPaper(y * height, height)]);
+    ondraw(last ? [last, ...places] : places, pen);
+    last = places.at(-1);
+  };
+  draggable(canvas, (share) => { last = null; follow([share]); }, follow);
   function move(down, right, isDown) {
     const step = Math.ceil(Math.max(height, width) / 32);
     const [x, y] = [clamp(pen.x + right * step, 0, width), clamp(pen.y + down * step, 0, height)];
-    ondraw(isDown ? between([pen.x, pen.y], [x, y]) : [], { x, y, down: isDown });
+    ondraw(isDown ? [[pen.x, pen.y], [x, y]].map(([i, j]) => [onPaper(i, width), onPaper(j, height)]) : [], { x, y, down: isDown });
   }
   onArrows(node, (down, right) => move(down, right, pen.down));
   node.addEventListener("keydown", (event) => {
@@ -140,7 +141,7 @@ function pictures({ legend, options, onchange, size, style }) {
 /** What the model says: a bar for each answer, and a tick where it was with all patches. */
 function answers(count) {
   const rows = times(count, (answer) => {
-    const [shown, tick] = [bar(), html("span", { class: "lf-tick" })];
+    const [shown, tick] = [bar("var(--lf-marked)"), html("span", { class: "lf-tick" })];
     const [head, now, whole] = [rowHead(String(answer)), html("td"), html("td")];
     const drawn = html("td", { class: "lf-bar-cell" }, html("span", { class: "lf-track" }, shown, tick));
     return { head, bar: shown, tick, now, whole, node: html("tr", {}, head, drawn, now, whole) };
@@ -171,38 +172,46 @@ const viewsOf = ({ num_layers: layers, num_heads: heads }) => [
   ["rollout", "roll-out through all blocks"]];
 
 /** The parts of the figure, on the stage; `set(change)` changes its state. */
-function build({ controls, stage }, config, { grid, full, digits, views, isDigits }, { set, ondraw, onhide, onlook }) {
+function build({ controls, stage }, config, { grid, full, digits, views }, { set, ondraw, onhide, onlook }) {
   const sheet = paper(full, ondraw);
   const image = patchwork(config.image_size, grid, { onhide, onlook });
   const says = answers(config.num_classes);
   const map = pictures({ legend: "Where it looks, by block and head", options: views, size: grid, style: "lf-washed",
     onchange: (view) => set({ view }) });
   const samples = pictures({ legend: "Test digits", options: digits.map(({ number, label }, i) => [i, `test digit ${number}, a ${label}`, label]),
-    size: config.image_size, onchange: (i) => set({ example: Number(i), base: bitmapOf(digits[i].pixels), points: [], hidden: [] }) });
+    size: config.image_size, onchange: (i) => set({ ...paperOf(digits, Number(i)), hidden: [] }) });
   const fit = checkbox({ label: "prepared like the data set", onchange: (on) => set({ fit: on }) });
   const all = button("Show all patches", () => set({ hidden: [] }));
-  const clear = button("Clear", () => set({ example: null, base: null, points: [], hidden: [] }));
+  const clear = button("Clear", () => set({ ...paperOf(digits, null), hidden: [] }));
   const narrow = (words, ...parts) => html("div", { class: "lf-panel lf-narrow" }, title(words), parts);
-  const [looked, ...notes] = ["",
-    "Small maps: a row for each block, a column for each head, then their mean; last, roll-out. The one you choose lies over " +
-    "the image. Red ticks: what the model says with all patches.", isDigits
-    ? "Strokes are stretched to 20 of 32 columns and all 32 rows, made as thick as " +
-    "is usual in the data set, and counted in blocks of 4 × 4 pixels, as its digits were." : ""].map((words) => note(words));
+  const looked = note("");
+  const how = note("Strokes are stretched to 20 of 32 columns and all 32 rows, made as thick as is usual in the data set, and counted in " +
+    "blocks of 4 × 4 pixels, as its digits were.");
   samples.radio.node.hidden = !digits.length;
   map.radio.node.classList.add("lf-maps");
   map.radio.node.style.gridTemplateColumns = `repeat(${config.stack.num_heads + 1}, minmax(1.8rem, 3.2rem))`;
   controls.append(samples.radio.node);
   const under = html("div", { class: "lf-controls" }, clear, fit.node);
-  stage.append(narrow("Draw here", sheet.node, under), narrow("It reads this: tap to hide", image.node, looked, all),
-    html("div", { class: "lf-panel lf-narrow lf-says" }, says.node), panel(map.radio.node), panel(notes));
-  return { sheet, image, says, map, samples, fit, all, looked };
+  stage.append(narrow("Draw here", sheet.node, under, how), narrow("It reads this: tap to hide", image.node, looked, all),
+    html("div", { class: "lf-panel lf-narrow lf-says" }, says.node, note("Red ticks: what the model says with all patches.")),
+    panel(note("A row for each block, a column for each head, then their mean; last, roll-out. The one you choose lies over the image."), map.radio.node));
+  return { sheet, image, says, map, samples, fit, how, all, looked };
+}
+
+/** Paper with a test digit on it, or with nothing. */
+const paperOf = (digits, n) => ({ example: n, paper: n, base: n === null ? null : bitmapOf(digits[n].pixels), strokes: [] });
+
+/** A way that is drawn, from its first place on: it goes on from the last stroke, or is a new one. */
+function longer(strokes, way) {
+  if (!way.length) return strokes;
+  const last = strokes.at(-1);
+  return last?.at(-1).join() === way[0].join() ? [...strokes.slice(0, -1), [...last, ...way.slice(1)]] : [...strokes, way];
 }
 
 /** What the figure begins with: the first test digit, or, where there is none, a drawn 3. */
 function beginning({ full: { height, width }, digits, views, isDigits }) {
-  const three = THREE.map(([x, y]) => [(x * width) / 100, (y * height) / 100]);
-  const ink = digits.length ? { example: 0, base: bitmapOf(digits[0].pixels), points: [] }
-    : { example: null, base: null, points: three.slice(1).flatMap((point, i) => between(three[i], point)) };
+  const three = THREE.map(([x, y]) => [onPaper((x * width) / 100, width), onPaper((y * height) / 100, height)]);
+  const ink = digits.length ? paperOf(digits, 0) : { ...paperOf(digits, null), strokes: [three] };
   return { ...ink, hidden: [], view: views.at(-2)[0], fit: isDigits, pen: { x: width / 2, y: height / 2, down: false } };
 }
 
@@ -223,10 +232,10 @@ class Reading {
     Object.assign(this, { config, known, looked: null, said: "", state: beginning(known) });
     this.skip = config.pooling === "class" ? 1 : 0;
     this.answered = new Map(); // what was seen before, such as what Reset leads back to, is there at once
-    const { publish, ...places } = frame(element, { label: LABEL, reset: () => this.set(beginning(known)) });
-    this.publish = publish;
+    const { publish, addressed, ...places } = frame(element, { label: LABEL, reset: () => this.set(beginning(known)) });
+    Object.assign(this, { publish, addressed });
     this.parts = build(places, config, known, { set: (change) => this.set(change),
-      ondraw: (points, pen) => this.set({ pen, ...(points.length && { points: [...this.state.points, ...points], example: null }) }),
+      ondraw: (way, pen) => this.set({ pen, ...(way.length && { strokes: longer(this.state.strokes, way), example: null }) }),
       onhide: (n, hides) => this.hide(n, hides),
       onlook: (n) => { this.looked = n; if (this.shown) this.tell(); } });
     this.read = newest(async (...images) => {
@@ -236,6 +245,16 @@ class Reading {
         this.answered.set(image.join(), readings(await model.ask("intermediates", "call", inked), config));
       }
     }, () => this.set({}), ({ message }) => publish({ error: message }, message));
+  }
+
+  /** Have links set it. */
+  follow() {
+    const { digits, grid: [down, across], views } = this.known;
+    const patch = placeKind(down * across);
+    const paper = { ...maybe(placeKind(digits.length)), of: (settings) => settings.paper, into: (n) => paperOf(digits, n) };
+    const drawn = { ...strokesKind, of: (settings) => settings.strokes, into: (strokes) => ({ strokes, example: null }) };
+    return this.addressed({ digit: paper, drawn, hidden: list(patch, down * across), view: oneOf(views.map(([view]) => view)), fit: flag },
+      { now: () => this.state, go: (wanted) => this.set(wanted) });
   }
 
   hide(n, hides) {
@@ -252,14 +271,15 @@ class Reading {
     const state = this.state = { ...this.state, ...change };
     const { parts, known: { full, grid, digits }, config: { patch_size: [tall, wide] } } = this;
     const bare = blank(full.height, full.width, state.base?.bits.slice());
-    stamp(bare, state.points, PEN * Math.min(full.height, full.width));
-    const pixels = counted(state.fit && !state.base ? fitted(state.points) : bare);
+    const points = pointsOf(state.strokes);
+    stamp(bare, points, PEN * Math.min(full.height, full.width));
+    const pixels = counted(state.fit && !state.base ? fitted(points) : bare);
     const isHidden = (i, j) => state.hidden.includes(Math.floor(i / tall) * grid[1] + Math.floor(j / wide));
     const now = pixels.map((row, i) => row.map((count, j) => (isHidden(i, j) ? 0 : count)));
     parts.sheet.show(bare.bits, state.pen);
     parts.image.hide(state.hidden);
     const [whole, seen] = [pixels, now].map((each) => this.answered.get(each.join()));
-    const { points, base, ...rest } = state;
+    const { strokes, base, paper, ...rest } = state;
     const inputs = { ...rest, number: digits[state.example]?.number, label: digits[state.example]?.label, pixels };
     if (whole && seen) return this.show(inputs, now, whole, seen);
     this.publish({ ...inputs, busy: true }, this.said);
@@ -273,11 +293,11 @@ class Reading {
   }
 
   show(inputs, now, whole, seen) {
-    const { state, skip, known: { isDigits, digits, views }, parts: { image, says, map, samples, fit, all } } = this;
+    const { state, skip, known: { isDigits, digits, views }, parts: { image, says, map, samples, fit, how, all } } = this;
     const name = (n) => this.nameOf(n);
     const shown = this.shown = seen.rows[state.view].slice(skip);
     [fit.value, map.radio.value, samples.radio.value] = [state.fit, state.view, state.example];
-    fit.node.hidden = !isDigits || Boolean(state.base); // the test digits are prepared
+    how.hidden = fit.node.hidden = !isDigits || Boolean(state.base); // the test digits are prepared
     all.setAttribute("aria-disabled", !state.hidden.length);
     image.show(now, shown, (n) => `Patch in ${name(n)}, attention ${format(shown[n])}${state.hidden.includes(n) ? ", hidden" : ""}`);
     samples.paint(digits.map(({ pixels }) => pixels.flat().map((count) => count / FULL)));
@@ -300,4 +320,5 @@ export async function mount(element, given = null) {
   const figure = new Reading(element, model, known, given);
   whenThemeChanges(() => figure.set({}));
   await figure.set({});
+  await figure.follow();
 }

@@ -1,4 +1,5 @@
 // Four ways to tell attention where the tokens stand (chapter 06): the reader's sentence, a query at n, a key at m.
+import { place, setting, whole } from "./address.mjs";
 import {
   bindTo, capital, choice, clamp, dot, format, frame, html, note, panel, playButton, slider, stroke, svg, textField, times, title, uniqueId, wideNote,
 } from "./common.mjs";
@@ -212,7 +213,7 @@ function settings(set, get) {
   }
   text.node.append(unit.node);
   const nodes = [text.node, scheme.node, html("div", { class: "lf-run" }, first.node, player.node), offset.node, base.node];
-  return { nodes, show, player };
+  return { nodes, show, player, kinds: bound.kinds };
 }
 
 /** Draw what the scheme gives to every offset, and mark the present one. */
@@ -275,4 +276,6 @@ export function mount(element) {
       sentence(scheme, text, at, now, knobs.player.isRunning));
   }
   set(START);
+  figure.addressed({ ...knobs.kinds, chosen: place(LAST + 1), offset: setting("wanted", whole(-LAST, LAST)) },
+    { go: (wanted) => { knobs.player.run(false); set(wanted); } });
 }

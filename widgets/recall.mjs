@@ -1,16 +1,19 @@
 // A head learns to look things up (chapter 02): the page trains the model, and shows what changes while it does.
+import { list, oneOf, setting, whole } from "./address.mjs";
 import { chart, ticksBetween } from "./chart.mjs";
 import {
   bindTo, button, checkbox, clamp, counted, format, frame, heat, html, isCalm, largest, note, onArrows, panel, rowHead, slider, stroke, svg, table,
   times, title, uniqueId, wideNote, words,
 } from "./common.mjs";
 import { newLearner } from "./engine/client.mjs";
+import { typeset } from "./formula.mjs";
 
 const LETTERS = [..."ABCDEFGHIJKLMNOP"];
 const RATES = [0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1];
 const WIDTHS = [1, 2, 3, 4, 8, 16, 32];
 const STOPS = [250, 2000]; // the chapter's run, and that of its last exercise
 const TESTS = 2000; // fresh examples
+const TURNS = 40; // other learning rates on the way, of which a link tells
 const percent = (share) => `${format(100 * share, 1)} %`;
 const nextFrame = () => new Promise((resolve) => requestAnimationFrame(resolve));
 
@@ -123,7 +126,7 @@ function sentence({ step, target, accuracies, ready, dK }) {
   const [attention, equal, bet] = accuracies.map(percent);
   if (!ready) return "A new model is drawn.";
   if (step < target) return "The head learns. Its numbers are read out when it rests.";
-  if (step === 0) return `Nothing is learned yet: with d_k = ${dK} attention has ${attention} of 2,000 fresh examples right, equal weights ${equal}.`;
+  if (step === 0) return [...typeset(`Nothing is learned yet: with $d_{k} = ${dK}$ `), `attention has ${attention} of 2,000 fresh examples right, equal weights ${equal}.`];
   return `After ${counted(step, "step")} attention has ${attention} of 2,000 fresh examples right, equal weights ${equal}; ` +
     `a bet on the commonest number gets ${bet} on average.`;
 }
@@ -133,11 +136,13 @@ function learning(show, fail) {
   const id = uniqueId("recall");
   const firsts = new Map(); // the first look at each new model: a Reset need not wait for it
   let [learner, step, count, isBusy] = [null, 0, 0, false];
-  const goal = { target: 0, rate: 0 };
+  const goal = { target: 0, rate: 0, past: [] }; // `past`: until which step it is to learn at which other rate
+  let past = []; // until which step it learned at which rate
   /** A new model, which knows nothing; tells at once if it was seen before. */
   function renew(options) {
     const [mine, key] = [++count, JSON.stringify(options)];
-    [learner, step, goal.target] = [null, 0, 0];
+    [learner, step, past] = [null, 0, []];
+    Object.assign(goal, { target: 0, past: [] });
     const make = async () => {
       const made = await newLearner(id, { ...options, tests: TESTS });
       const first = firsts.get(key) ?? await made.ask("look", true);
@@ -157,17 +162,26 @@ function learning(show, fail) {
     isBusy = true;
     let before = performance.now();
     while (learner && step < goal.target) {
-      const [mine, { target, rate }, now] = [count, goal, performance.now()];
-      const next = Math.min(target, lookAfter(step, now - before), testAfter(step));
+      const [mine, { target }, now] = [count, goal, performance.now()];
+      const [turn, rate] = goal.past.find(([until]) => until > step) ?? [target, goal.rate];
+      const next = Math.min(target, turn, lookAfter(step, now - before), testAfter(step));
       before = now;
       const asked = learner.ask("advance", next - step, rate, next === target || next === testAfter(step));
       const look = await asked.catch((error) => { goal.target = step; fail(error); });
-      if (look && mine === count) { step = next; show(look); }
+      if (look && mine === count) {
+        step = next;
+        past = [...past.filter((each, i) => i < past.length - 1 || each[1] !== rate), [step, rate]];
+        show(look);
+      }
       await nextFrame();
     }
     isBusy = false;
   }
-  return { renew, aim(target, rate) { Object.assign(goal, { target, rate }); run(); } };
+  function aim(target, rate, past = goal.past) {
+    Object.assign(goal, { target, rate, past });
+    run();
+  }
+  return { renew, aim, get past() { return past; } };
 }
 
 /** The buttons and sliders: `on.aim(step)`, `on.rate(value)`, and `on.renew({ dK: 3 })` for what begins anew; `on.now()` is where it is. */
@@ -179,15 +193,15 @@ function settings(on) {
     on.aim(target > step ? testAfter(step) : STOPS.find((stop) => stop > step));
   });
   const rate = slider({ label: "Learning rate", values: RATES, onchange: (value) => on.rate(value) });
-  const bound = bindTo(on.renew, { scaled: checkbox({ label: "scores divided by √d_k" }), rate,
-    dK: slider({ label: "Width of keys d_k", values: WIDTHS }), seed: slider({ label: "Seed", max: 9 }) });
+  const bound = bindTo(on.renew, { scaled: checkbox({ label: typeset("scores divided by $√{d_{k}}$") }), rate,
+    dK: slider({ label: typeset("Width of keys $d_{k}$"), values: WIDTHS }), seed: slider({ label: "Seed", max: 9 }) });
   function update({ step, target, ...state }) {
     const stop = STOPS.find((each) => each > step);
     train.textContent = target > step ? "Pause" : step === 0 ? `Train ${stop} steps` : stop ? `Go on to ${stop}` : "Trained";
     for (const each of [train, one]) each.setAttribute("aria-disabled", !stop);
     bound.show(state);
   }
-  return { nodes: [train, one, ...bound.nodes], update };
+  return { nodes: [train, one, ...bound.nodes], kinds: bound.kinds, update };
 }
 
 /** The charts, the examples and the names, on the stage; `show(seen, look)` fills them. */
@@ -206,7 +220,7 @@ function pictures(stage) {
 export async function mount(element) {
   const start = { seed: 0, dK: 32, scaled: true, rate: 0.005, target: 0, ready: true, error: null };
   let [state, look] = [start, null];
-  const { controls, stage, publish } = frame(element, { label: "a head learns to look things up", reset: () => renew(start) });
+  const { controls, stage, publish, addressed } = frame(element, { label: "a head learns to look things up", reset: () => renew(start) });
   const fill = pictures(stage);
   const model = learning(show, (error) => {
     if (!look) throw error; // then the picture stays
@@ -223,10 +237,10 @@ export async function mount(element) {
     if (!isKnown) { state.ready = false; if (look) render(); }
     return made;
   }
-  function aim(target) {
+  function aim(target, past) {
     if (!(target <= STOPS[1])) return;
     state = { ...state, target };
-    model.aim(target, state.rate);
+    model.aim(target, state.rate, past);
     render();
   }
   function show(seen) {
@@ -236,9 +250,23 @@ export async function mount(element) {
     render(Boolean(seen.losses));
   }
   function render(isNews = true) {
-    const shown = { ...state, ...look, found: matched(look) };
+    const shown = { ...state, ...look, found: matched(look), busy: !state.ready || look.step < state.target };
     buttons.update(shown);
     if (isNews) publish(shown, state.error ?? sentence(shown));
   }
   await renew(start);
+  const { dK, ...kinds } = buttons.kinds;
+  await addressed({ ...kinds, width: setting("dK", dK), steps: whole(0, STOPS[1]), turns: list(whole(1, STOPS[1]), TURNS), rates: list(oneOf(RATES), TURNS) },
+    { now, go });
+
+  /** The settings, the steps that were taken, and where on the way the rate was another than now. */
+  function now() {
+    const past = model.past.at(-1)?.[1] === state.rate ? model.past.slice(0, -1) : model.past;
+    return { ...state, steps: look.step, turns: past.map(([until]) => until), rates: past.map(([, rate]) => rate) };
+  }
+  async function go({ steps, turns, rates, ...wanted }) {
+    const made = renew(wanted);
+    if (turns.length === rates.length) aim(steps, turns.map((until, i) => [until, rates[i]])); // it begins once the model is made
+    await made;
+  }
 }

@@ -1,7 +1,8 @@
 // Training runs of chapter 05, replayed: twelve blocks, pre- and post-norm, with and without warm-up. `runs.json` holds the
 // losses that were recorded (models/blocks.json); tools/models/runs_figure.py writes it.
+import { oneOf } from "./address.mjs";
 import { chart } from "./chart.mjs";
-import { button, checkbox, choice, format, frame, isCalm, mean, note, slider, stored, wide } from "./common.mjs";
+import { button, checkbox, choice, format, frame, isCalm, mean, note, slider, stored, times, wide } from "./common.mjs";
 
 const LENGTH = 8000; // milliseconds that a whole run takes
 const KINDS = [
@@ -95,4 +96,5 @@ export async function mount(element) {
       sentence(shown, state));
   }
   set(START);
+  figure.addressed({ step: oneOf(times(STEPS / 10, (i) => 10 * (i + 1))) });
 }

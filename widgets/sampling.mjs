@@ -1,9 +1,10 @@
-// Writing with the book's own model (chapter 08): the next letter's distribution as temperature, top-k and top-p make it,
-// letter by letter or at full speed; the tree of a beam search; and what the key–value caches hold meanwhile.
+// Writing with the book's own model (chapters 08 and 21): the next letter's distribution as temperature, top-k, top-p and
+// min-p make it, letter by letter or at full speed; the tree of a beam search; and what the key–value caches hold meanwhile.
+import { list, setting, whole } from "./address.mjs";
 import { beamView } from "./beam.mjs";
 import { cacheView } from "./caches.mjs";
 import {
-  bar, bindTo, button, checkbox, choice, columnHead, format, frame, html, note, ranked, rowHead, slider, times, tint, total, wide,
+  bar, bindTo, button, checkbox, choice, columnHead, format, frame, html, note, ranked, rowHead, slider, times, tint, total, wide, wideNote,
 } from "./common.mjs";
 import { start } from "./engine/start.mjs";
 import { ownText, visible } from "./texts.mjs";
@@ -15,6 +16,7 @@ const TEXTS = { letter: ["You can ", "The object is a", "A string is ", "The for
 const textsFor = ({ unit }) => TEXTS[unit] ?? TEXTS.letter;
 const SHOWN = 12; // tokens with a row of their own, the likeliest
 const WIDEST = [0.25, 0.5, 1]; // what a full bar may stand for
+const NAMED = 400; // tokens that a link can name
 const LONGEST = 800; // letters of the text that are shown
 const DEEPEST = 6; // nats at which a letter has the full colour
 
@@ -26,6 +28,7 @@ function settingsOf(size, set) {
       show: (value) => `${format(value)}${value === 0 ? ", greedy" : value === 1 ? ", unchanged" : ""}` }),
     topK: slider({ label: "Top-k", values: widths, show: (k) => (k === size ? `all ${size}` : String(k)) }),
     topP: slider({ label: "Top-p", min: 0.05, max: 1, step: 0.05, show: (value) => (value === 1 ? "1, all" : format(value)) }),
+    minP: slider({ label: "Min-p", max: 0.5, step: 0.05, show: (value) => (value === 0 ? "0, all" : format(value)) }),
   });
   const greedy = checkbox({ label: "greedy: always the likeliest", onchange: (on) => set({ temperature: on ? 0 : 1 }) });
   function show(settings) {
@@ -33,7 +36,7 @@ function settingsOf(size, set) {
     greedy.value = settings.temperature === 0;
   }
   const [temperature, ...cuts] = bound.nodes;
-  return { node: html("div", { class: "lf-controls" }, temperature, greedy.node, cuts), show };
+  return { node: html("div", { class: "lf-controls" }, temperature, greedy.node, cuts), kinds: bound.kinds, show };
 }
 
 /** A row of the table of letters: the letter, which can be pressed, two numbers, and a bar. */
@@ -100,8 +103,7 @@ function page() {
 }
 
 const noteFor = (unit) => `Press a ${unit} to write it yourself. Solid bars: what a ${unit} is drawn from (“now”). Hatched: what is removed. ` +
-  "Thin line: the model's own probability. ␣ is a space, ↵ a line break, ◦ any sign that the model does not know. In the text, " +
-  `the deeper a ${unit}'s colour, the less likely it was.`;
+  "Thin line: the model's own probability. ␣ is a space, ↵ a line break, ◦ any sign that the model does not know.";
 
 /** What is said of the distribution, and of the last letter written. */
 function sentence({ settings: { written }, rate, running }, { kept, probabilities }, order, { tokens, unit }) {
@@ -126,7 +128,7 @@ function report({ read, settings: { view } }, knows) {
 
 /** Controls and panels, and how to show them; `hands` are what the controls do. */
 function build(element, model, { caches, beam }, { set, begin, reset, write, one, toggle, again }) {
-  const { controls, stage, publish } = frame(element, { label: LABEL, reset });
+  const { controls, stage, publish, addressed } = frame(element, { label: LABEL, reset });
   const { tokens, unit } = model.tokenizer;
   const prompt = ownText({ label: "Prompt", texts: textsFor(model.tokenizer), choose: (text) => begin({ prompt: text }) });
   const [run, seed] = [button("Run", toggle), button("", again)];
@@ -137,7 +139,7 @@ function build(element, model, { caches, beam }, { set, begin, reset, write, one
   const panels = { letter, beam: beam.node, cache: caches.node };
   controls.append(...prompt.nodes);
   const buttons = [button("Write one", one), run, button("Clear", () => begin({})), seed];
-  stage.append(text.node, html("div", { class: "lf-row lf-wide" }, buttons), wide(view.node), ...Object.values(panels));
+  stage.append(text.node, wideNote(`The deeper a ${unit}'s colour, the less likely it was.`), html("div", { class: "lf-row lf-wide" }, buttons), wide(view.node), ...Object.values(panels));
 
   function show({ settings, running, isKnown, read: { ids, cut } }, shaped, order, anew) {
     prompt.value = settings.prompt;
@@ -145,19 +147,20 @@ function build(element, model, { caches, beam }, { set, begin, reset, write, one
     run.textContent = running ? "Stop" : "Run";
     seed.textContent = `Another seed (now ${settings.seed})`;
     for (const [name, node] of Object.entries(panels)) node.hidden = name !== settings.view;
+    for (const node of [text.node, ...Object.values(panels)]) node.classList.toggle("lf-stale", ids.length === 0);
     text.show(settings, tokens, cut, settings.view === "cache" ? anew : Infinity);
     sliders.show(settings);
     if (shaped && settings.view === "letter") table.show(shaped, order);
     if (settings.view === "beam") beam.show(settings, ids, isKnown && !running);
     if (settings.view === "cache") caches.show();
   }
-  return { show, publish };
+  return { show, publish, addressed, kinds: { prompt: prompt.kind, view: view.kind, ...sliders.kinds, ...beam.kinds } };
 }
 
 export async function mount(element, given = null) {
   const model = await start(element, { label: LABEL, given });
   const { tokens } = model.tokenizer;
-  const initial = { prompt: textsFor(model.tokenizer)[0], temperature: 1, topK: tokens.length, topP: 0.9, seed: 1, view: "letter", beams: 2, depth: 8 };
+  const initial = { prompt: textsFor(model.tokenizer)[0], temperature: 1, topK: tokens.length, topP: 0.9, minP: 0, seed: 1, view: "letter", beams: 2, depth: 8 };
   let isWaiting = false;
   /** Draw, at once or, while the model writes, when the browser has time for it. */
   function changed() {
@@ -186,9 +189,14 @@ export async function mount(element, given = null) {
     const held = settings.view === "cache" ? caches.result() : null;
     const said = problem || report(writing, shaped && { letter: sentence(writing, shaped, order, model.tokenizer), beam: searched?.sentence, held });
     figure.publish({ ...settings, ...found, ...shaped, running, rate, cut: read.cut, read: read.ids,
-      busy: !problem && !isKnown && read.ids.length > 0, isKnown,
+      busy: !problem && (isKnown ? Boolean(searched?.isBusy) && !running : read.ids.length > 0), isKnown,
       beam: searched?.state ?? null, caches: held, shown: order?.slice(0, SHOWN) }, [said, read.note].filter(Boolean).join(" "));
   }
   render();
   await writing.started;
+  const written = list(whole(0, tokens.length - 1), NAMED);
+  const { topK, topP, minP, ...kinds } = figure.kinds;
+  figure.addressed({ ...kinds, "top-k": setting("topK", topK), "top-p": setting("topP", topP), "min-p": setting("minP", minP), seed: whole(1, 9999),
+    written: { ...written, of: (settings) => settings.written.map(({ token }) => token), into: (ids) => ({ written: ids }) } },
+  { now: () => writing.settings, go: doing(({ written: ids, ...settings }) => writing.begin(settings, ids)) });
 }

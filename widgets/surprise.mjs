@@ -1,5 +1,6 @@
 // How much each letter of the reader's own text surprises the book's own decoder (chapter 07), and what it had expected.
-import { format, html, mean, ranked, slider, softmax, tint, wideNote } from "./common.mjs";
+import { place as placeKind } from "./address.mjs";
+import { format, html, mean, ranked, slider, softmax, tint, note, wideNote } from "./common.mjs";
 import { rowsOf } from "./engine/arrays.mjs";
 import { start } from "./engine/start.mjs";
 import { letterBars } from "./letters.mjs";
@@ -38,21 +39,19 @@ function colouredLetters(choose) {
   return { node, show };
 }
 
-const NOTE = "The deeper the colour of a letter, the more it surprised the model, which had read what stands before it. " +
-  "The first letter is given. In the table: " +
-  "what the model found likeliest at the framed place; what did come is bold and red. ␣ is a space, ◦ any sign that the model does not know.";
-
 export async function mount(element, given = null) {
   const model = await start(element, { label: LABEL, given });
   const { tokens } = model.tokenizer;
   const { controls, stage, publish, set, reading, begin } = readingFigure(element, model,
-    { label: LABEL, texts: TEXTS, start: START, method: "extend", digest: judge, draw });
+    { label: LABEL, texts: TEXTS, start: START, method: "extend", least: 2, digest: judge, draw });
   const place = slider({ label: "Letter", min: 1, max: 2, show: (value) => `${value + 1} of ${reading.text.ids.length}`,
     onchange: (value) => set({ place: value }) });
   const coloured = colouredLetters((n) => set({ place: n }));
   const table = letterBars({ count: SHOWN, heads: ["letter", "probability", ""] });
   controls.append(place.node);
-  stage.append(coloured.node, html("div", { class: "lf-wide lf-table" }, table.node), wideNote(NOTE));
+  stage.append(wideNote("The deeper the colour of a letter, the more it surprised the model, which had read what stands before it. " +
+    "␣ is a space, ◦ any sign that it does not know."), coloured.node,
+  html("div", { class: "lf-wide lf-table" }, table.node, note("Bold and red: what did come at the framed place.")));
 
   function draw(now) {
     const { text: { ids, tokens: letters, note }, known, problem } = reading;
@@ -71,5 +70,5 @@ export async function mount(element, given = null) {
       `“${visible(tokens[came])}” came: a surprise of ${format(surprises[n - 1])} nats. ` +
       `The mean over this text is ${format(mean(surprises))}. ${note}`.trim());
   }
-  await begin();
+  await begin(placeKind(model.config.context_len, 2));
 }

@@ -1,4 +1,5 @@
 // A reader's own text: fields to type it into, texts to begin with, and what a model reads of it.
+import { setting } from "./address.mjs";
 import { button, frame, html, textField, visible as plainly } from "./common.mjs";
 import { newest } from "./engine/client.mjs";
 
@@ -12,14 +13,14 @@ export function examples({ label, texts, name = String, onchoose }) {
  * A text as a model is to read it: at most so many letters, their ids, and which of them are `strange` to its vocabulary.
  * If that has no token for strange ones, as a reader's own may not, they are left out, except a `gap` that will be hidden.
  */
-export function firstLetters(text, tokenizer, most, { ending = "", gap = "" } = {}) {
+export function firstLetters(text, tokenizer, most, gap = "") {
   const isRead = (letter) => tokenizer.unknown !== null || letter === gap || tokenizer.ids.has(letter);
   const all = [...text.normalize("NFC")];
   const typed = all.filter(isRead);
-  const letters = [...typed, ...ending].slice(0, most);
+  const letters = typed.slice(0, most);
   const strange = letters.map((letter) => !tokenizer.ids.has(letter));
   const left = all.filter((letter) => !isRead(letter));
-  return { text, letters, strange, left, own: Math.min(typed.length, most), cut: typed.length > most,
+  return { text, letters, strange, left, cut: typed.length > most,
     ids: letters.map((letter) => tokenizer.encode(letter)[0]) };
 }
 
@@ -60,31 +61,46 @@ export function letterOf(tokenizer, id) {
 /**
  * A field whose text a model reads: `read(text)` says what of it, and what `ask(ids)` answers goes to `show(answer, read)`.
  * `type(change)` puts other settings, with a text, in place of those of the figure, by `settings(change)`; `again(first)`
- * goes back to the first, whose answer is remembered.
+ * goes back to the first, whose answer is remembered. As long as a text is not answered, or is empty, `publishes()` says so in
+ * place of the numbers that are still seen, and tells that it did.
  */
 export function typing({ stage, publish }, { settings, typed, read, ask, show }) {
-  let first = null;
+  let [first, waiting] = [null, null];
   const field = textField({ label: "Your text", tag: "textarea", onchange: (text) => type({ text, ...typed }) });
   const compute = newest(({ ids }) => ask(ids), (answer, text) => {
     if (text.text !== settings().text) return; // meanwhile it was reset
     first ??= [answer, text];
-    show(answer, text);
-  }, ({ message }) => publish({ ...settings(), error: message }, message));
+    answered(answer, text);
+  }, ({ message }) => {
+    waiting = { busy: false, said: message };
+    publish({ ...settings(), error: message }, message);
+  });
   function type(change) {
     const state = settings(change);
     field.value = state.text;
     const text = { ...read(state.text), text: state.text };
     const isEmpty = text.ids.length === 0;
     stage.classList.toggle("lf-stale", isEmpty);
-    publish({ ...state, busy: !isEmpty }, text.said);
+    // Without a text the figure keeps its height, whatever it says.
+    stage.parentElement.style.minHeight = isEmpty ? `${stage.parentElement.offsetHeight}px` : "";
+    waiting = { busy: !isEmpty, said: text.said };
+    publishes();
     return isEmpty ? null : compute(text);
+  }
+  function answered(...answer) {
+    waiting = null;
+    show(...answer);
+  }
+  function publishes() {
+    if (waiting) publish({ ...settings(), busy: waiting.busy }, waiting.said);
+    return waiting !== null;
   }
   function again(start) {
     const asked = type(start);
-    if (first) show(...first);
+    if (first?.[1].text === start.text) answered(...first);
     return asked;
   }
-  return { node: field.node, type, again };
+  return { node: field.node, kind: field.kind, type, again, publishes };
 }
 
 /** A token for the eye; â—¦ stands for every sign that the vocabulary has not. */
@@ -115,7 +131,7 @@ const shorten = (text) => (text.length > 26 ? `${text.slice(0, 24).trimEnd()} â€
 export function ownText({ label, texts, choose }) {
   const field = textField({ label, onchange: choose });
   return {
-    nodes: [field.node, examples({ label: "Texts to begin with", texts, name: shorten, onchoose: choose })],
+    kind: field.kind, nodes: [field.node, examples({ label: "Texts to begin with", texts, name: shorten, onchoose: choose })],
     set value(text) { field.value = text; },
   };
 }
@@ -151,7 +167,7 @@ function reader(model, { method, digest }, changed) {
 }
 
 /** A figure in which a model reads a text, and `draw(settings)` shows what it says; `begin()` has it read the first. */
-export function readingFigure(element, model, { label, texts, start, draw, ...asked }) {
+export function readingFigure(element, model, { label, texts, start, draw, least = 1, ...asked }) {
   const reading = reader(model, asked, () => figure.set({}));
   function choose(text, again) {
     const answered = reading.read(text, again);
@@ -161,8 +177,18 @@ export function readingFigure(element, model, { label, texts, start, draw, ...as
   const field = ownText({ label: "Text", texts, choose: (text) => choose(text) });
   const figure = frame(element, { label, start, reset: () => choose(start.text, true), draw: (settings) => {
     field.value = settings.text;
+    figure.stage.classList.toggle("lf-stale", reading.text.ids.length < least);
     draw({ ...settings, ...reading.state });
   } });
   figure.controls.append(...field.nodes);
-  return { ...figure, reading, begin: () => choose(start.text, true) };
+  /** Have it read the first text, or that of a link; `place` is the kind of the letter that is looked at. */
+  async function begin(place) {
+    await choose(start.text, true);
+    await figure.addressed({ text: field.kind, letter: setting("place", place) }, { go: (wanted) => {
+      const answered = reading.read(wanted.text, wanted.text === start.text);
+      figure.set(wanted);
+      return answered;
+    } });
+  }
+  return { ...figure, reading, begin };
 }

@@ -1,6 +1,7 @@
 // An encoder–decoder at work (chapter 10): what is typed, what the stored model writes for it, letter by letter, and
 // which letters it reads for each. The page may name a second model; it is fetched once the reader asks for it.
-import { button, choice, format, frame, html, largest, ranked, slider, softmax, textField, visible, wide, wideNote } from "./common.mjs";
+import { oneOf, place, setting, whole } from "./address.mjs";
+import { button, choice, clamp, format, frame, html, largest, ranked, slider, softmax, textField, visible, wide, wideNote } from "./common.mjs";
 import { row as rowOf } from "./engine/arrays.mjs";
 import { loadModel, remembering } from "./engine/client.mjs";
 import { megabytes, modelsOf, start } from "./engine/start.mjs";
@@ -8,6 +9,7 @@ import { curves, fullBar, headName, letterBars, letterRow, readBy } from "./lett
 import { complaint, examples, firstLetters } from "./texts.mjs";
 
 const LIKELIEST = 5; // letters of a step with a row of their own
+const MOST = 200; // steps that a link can name
 const STOP = "■";
 // What the stored models are for: texts to start from, with what is right, and the step to begin with.
 const TASKS = {
@@ -20,10 +22,6 @@ const TASKS = {
     ["einhundertsiebentausendsiebzehn", "one hundred and seven thousand and seventeen"], ["zwölf", "twelve"]] },
 };
 const LABEL = "a text is translated letter by letter, and what is read for each letter";
-const WORDS = "Above: what is read; the number and the colour of a letter say how much it is read at this step, in hundredths. " +
-  "Below: what is written; the bar in a letter is the probability that the model gave it. The curves lead from the red letter to what " +
-  "is read for it, the thicker the more; grey ones belong to the letters before. ␣ is a space, ■ the stop token.";
-
 const taskOf = (name) => TASKS[name] ?? { name, label: "Text", step: 0, texts: [[""]] };
 const beginning = (name) => ({ task: name, text: taskOf(name).texts[0][0], step: taskOf(name).step, head: 0 });
 const spelt = (signs) => signs.map((sign) => (sign === "␣" ? " " : sign)).join("");
@@ -62,7 +60,7 @@ function likeliest() {
 function writer({ at, last, go, onrun }) {
   let timer = null;
   const run = button("Write it", () => (timer ? pause() : begin()));
-  const step = button("Next letter", () => { pause(); go(Math.min(last(), at() + 1)); });
+  const step = button("Next letter", () => { pause(); if (last() >= 0) go(Math.min(last(), at() + 1)); });
   function show(isRunning) {
     run.textContent = isRunning ? "Pause" : "Write it";
     onrun(isRunning);
@@ -97,7 +95,9 @@ function build({ controls, stage }, { models, act, writing }) {
   const [judged, next] = [html("p", { class: "lf-wide" }), likeliest()];
   if (models.length > 1) controls.append(task.node, bar);
   controls.append(field.node, offers, ...writing.buttons, step.node, head.node);
-  stage.append(box, judged, next.node, wideNote(WORDS));
+  stage.append(wideNote("What is read: number and colour of a letter say how much, at this step, in hundredths. ␣ is a space."), box,
+    wideNote("What is written: the bar in a letter is its probability. Curves lead from the red letter to what is read for it, " +
+      "grey ones from the letters before. ■ is the stop token."), judged, next.node);
   return { task, bar, field, offers, step, head, source, written, box, judged, next, links: curves(box, { across: true }) };
 }
 
@@ -138,8 +138,8 @@ class Translating {
     this.writing = writer({ at: () => this.state.step, last: () => (this.answer?.written.length ?? 0) - 1,
       go: (step) => this.tell({ step }),
       onrun: (isRunning) => this.parts.box.classList.toggle("lf-running", isRunning) });
-    const { publish, ...places } = frame(element, { label: LABEL, reset: () => this.stopAnd(beginning(models[0].name)) });
-    this.publish = publish;
+    const { publish, addressed, ...places } = frame(element, { label: LABEL, reset: () => this.stopAnd(beginning(models[0].name)) });
+    Object.assign(this, { publish, addressed });
     this.parts = build(places, { models, writing: this.writing, act: {
       edit: this.edit = (text) => this.stopAnd({ text }),
       go: (step) => this.stopAnd({ step }),
@@ -176,6 +176,17 @@ class Translating {
     }
   }
 
+  /** Have links set it, for which another model may have to come first. */
+  follow() {
+    const kinds = { model: setting("task", oneOf(this.models.map(({ name }) => name))), text: this.parts.field.kind, step: place(MOST), head: whole(0, MOST) };
+    return this.addressed(kinds, { now: () => this.state, go: async (wanted) => {
+      this.writing.pause();
+      this.parts.task.value = wanted.task;
+      if (!this.loaded.has(wanted.task)) await this.switchTo(wanted.task);
+      if (this.loaded.has(wanted.task)) await this.tell(wanted);
+    } });
+  }
+
   tell(change) {
     this.state = { ...this.state, ...change };
     const { task, text } = this.state;
@@ -184,9 +195,11 @@ class Translating {
       this.question = { text, model, source: firstLetters(text, model.tokenizer, model.config.source_len), key: `${task}\n${text}` };
       this.answer = null;
     }
+    const { num_layers: layers, num_heads: heads } = model.config.decoder;
+    this.state.head = clamp(this.state.head, 0, layers * heads);
     this.set(model.config.decoder);
     const { letters } = this.question.source;
-    for (const node of [this.parts.box, this.parts.judged, this.parts.next.node]) node.hidden = letters.length === 0;
+    for (const node of [this.parts.box, this.parts.judged, this.parts.next.node]) node.classList.toggle("lf-stale", letters.length === 0);
     if (letters.length === 0) return this.say({}, "There is nothing to translate yet: type a text.");
     return this.ask(this.question);
   }
@@ -225,5 +238,7 @@ class Translating {
 
 export async function mount(element, given = null) {
   const models = given ? [{ name: "own" }] : modelsOf(element);
-  await new Translating(element, models, await start(element, { label: LABEL, given }), given).tell({});
+  const figure = new Translating(element, models, await start(element, { label: LABEL, given }), given);
+  await figure.tell({});
+  await figure.follow();
 }

@@ -9,7 +9,7 @@ const SETTLED = 5; // tokens after which a rate can be told
 const descending = (numbers) => [...numbers].sort((a, b) => b - a);
 
 /** What the package computes in `next_token_probabilities`; also what the temperature alone makes, and who stays. */
-function distribution(logits, { temperature, topK, topP }) {
+function distribution(logits, { temperature, topK, topP, minP }) {
   const largest = Math.max(...logits);
   if (temperature === 0) {
     const kept = logits.map((logit) => logit === largest);
@@ -24,7 +24,8 @@ function distribution(logits, { temperature, topK, topP }) {
   let needed = 0;
   while (needed < ranked.length && before < topP) before += ranked[needed++];
   const least = descending(scaled)[needed - 1];
-  kept = kept.map((stays, token) => stays && scaled[token] >= least);
+  const share = Math.log(minP); // of the likeliest, whose scaled logit is 0
+  kept = kept.map((stays, token) => stays && scaled[token] >= least && scaled[token] >= share);
   return { tempered: softmax(scaled), kept, probabilities: softmax(scaled, kept) };
 }
 
@@ -52,6 +53,7 @@ export class Writing {
       this.found = { ids, logits: answer.logits, known: answer.known };
       this.first ??= this.found;
       if (this.running) this.goOn();
+      else if (this.waiting.length) this.write(this.waiting.shift());
       changed();
     }, (error) => {
       Object.assign(this, { running: false, problem: error.message });
@@ -64,12 +66,15 @@ export class Writing {
   /** Back to the beginning, with empty caches; what the model says there is remembered. */
   reset() {
     this.model.ask("forget").catch(() => {}); // what goes wrong is said with the answer that follows
-    this.change({ ...this.initial, written: [] });
+    this.begin(this.initial);
     this.found = this.first;
   }
 
-  /** Another text, or another seed: what was written goes. */
-  begin(settings) { this.change({ ...this.settings, written: [], ...settings }); }
+  /** Another text, or another seed: what was written goes, and these tokens are written, one after the other. */
+  begin(settings, tokens = []) {
+    this.waiting = [...tokens];
+    this.change({ ...this.settings, ...settings, written: [] });
+  }
   append(tokens) { this.change({ ...this.settings, written: [...this.settings.written, ...tokens] }); }
 
   change(settings, running = false) {

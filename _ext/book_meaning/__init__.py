@@ -1,4 +1,4 @@
-"""What the pages mean: equations and their claims, listings, terms, schematics, live figures, citations, addresses.
+"""What the pages mean: equations and their claims, listings, terms, schematics, live figures, outputs and more.
 
 The site and the notebooks are made from pages that this extension has read.
 """
@@ -15,10 +15,14 @@ def setup(app: Sphinx) -> dict:
         docstrings,
         drawing,
         equation_index,
+        figure_links,
         glossary_links,
         listing,
         live_figure,
+        outputs,
         registers,
+        shared_picture,
+        translations,
     )
 
     parts = [
@@ -27,10 +31,14 @@ def setup(app: Sphinx) -> dict:
         citations,
         drawing,
         equation_index,
+        figure_links,
         glossary_links,
         listing,
         live_figure,
+        outputs,
         registers,
+        shared_picture,
+        translations,
     ]
     if "autodoc-process-docstring" in app.events.events:  # where there is a reference of the package
         parts.append(docstrings)

@@ -4,14 +4,17 @@
     ```
 
 shows these definitions one below the other, and below them a link to the full source of each. A name may be as short
-as is unique, a method's with its class: `attend`, `layers.dropout`. Answers to exercises are no candidates.
+as is unique, a method's with its class: `attend`, `layers.dropout`. Answers to exercises are no candidates. Lines that
+are wider than the column of the page are broken for it.
 """
 
 import ast
 import copy
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
-from textwrap import dedent
+from textwrap import dedent, wrap
 from typing import NamedTuple
 
 from docutils import nodes
@@ -23,6 +26,7 @@ from .equation_claims import Place
 
 Definition = ast.FunctionDef | ast.ClassDef
 CHECKING_DECORATORS = {"checked", "jaxtyped"}
+WIDTH = 88  # letters of code that a page holds on a desktop
 
 
 class Listing(NamedTuple):
@@ -54,7 +58,7 @@ class ListingDirective(SphinxDirective):
             listings = [find(root, name) for name in self.arguments[0].split()]
         except LookupError as error:
             raise self.error(f"listing: {error.args[0]}") from error
-        code = "\n\n\n".join(listing.code for listing in listings)
+        code = fitted("\n\n\n".join(listing.code for listing in listings))
         block = nodes.literal_block(code, code, language="python")
         links = nodes.paragraph(classes=["listing-source"])
         for listing in listings:
@@ -64,6 +68,21 @@ class ListingDirective(SphinxDirective):
             links += [nodes.Text("; " if links.children else ""), nodes.reference("", title, refuri=address)]
         self.set_source_info(block)
         return [block, links]
+
+
+def fitted(code: str) -> str:
+    """Break lines that are too wide: ruff breaks those of code, and a comment goes on in a line of its own."""
+    if max(map(len, code.splitlines())) <= WIDTH:
+        return code
+    command = [sys.executable, "-m", "ruff", "format", "--isolated", f"--line-length={WIDTH}", "-"]
+    code = subprocess.run(command, input=code, capture_output=True, text=True, check=True).stdout
+    lines = []
+    for line in code.splitlines():
+        text = line.lstrip()
+        sign = " " * (len(line) - len(text)) + "# "
+        is_wide = len(line) > WIDTH and text.startswith("# ")
+        lines += wrap(text[2:], WIDTH, initial_indent=sign, subsequent_indent=sign) if is_wide else [line]
+    return "\n".join(lines)
 
 
 # --- Finding a definition ---------------------------------------------------------------------------------------

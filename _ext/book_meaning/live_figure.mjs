@@ -1,5 +1,6 @@
 // Draw each live figure of this page when the reader comes near it. Until then, and if its module fails, the
 // fallback that the page was written with stays in sight.
+import { whenAddressed } from "./address.mjs";
 
 async function bring(figure) {
   const stage = document.createElement("div");
@@ -14,6 +15,7 @@ async function bring(figure) {
     await mount(stage);
   } catch (error) {
     stage.remove();
+    figure.classList.add("live-figure-failed");
     throw error;
   }
   // The fallback's words remain for screen readers; the style sheet hides them from sight.
@@ -28,14 +30,37 @@ function begin(figure, { isTrusted, detail }) {
 }
 
 const near = new IntersectionObserver(
-  (entries) => {
-    for (const { isIntersecting, target } of entries) {
-      if (!isIntersecting) continue;
-      near.unobserve(target);
-      bring(target).catch((error) => console.error(`live figure ${target.dataset.widget}:`, error));
-    }
-  },
+  (entries) => entries.filter(({ isIntersecting }) => isIntersecting).forEach(({ target }) => bringOnce(target)),
   { rootMargin: "600px" },
 );
+const brought = new Set();
+
+function bringOnce(figure) {
+  near.unobserve(figure);
+  if (brought.has(figure)) return;
+  brought.add(figure);
+  bring(figure).catch((error) => console.error(`live figure ${figure.dataset.widget}:`, error));
+}
+
+/** Have a look at a figure, unless half of it, or half a screen, is seen already. */
+function lookAt(figure) {
+  const { top, bottom, height } = figure.getBoundingClientRect();
+  const seen = Math.min(bottom, innerHeight) - Math.max(top, 0);
+  if (seen < Math.min(height, innerHeight) / 2) figure.scrollIntoView();
+}
+
+/** A fragment that sets a figure (address.mjs) brings it at once. Sections on the way may yet turn out higher or lower. */
+function follow(fragment) {
+  const name = /^#([\w-]+)\?/.exec(fragment)?.[1];
+  const figure = document.getElementById(name)?.querySelector(".live-figure");
+  if (!figure) return;
+  bringOnce(figure);
+  const watch = new ResizeObserver(() => lookAt(figure));
+  watch.observe(document.body);
+  const leave = () => watch.disconnect(); // who scrolls is not fetched back
+  for (const act of ["wheel", "touchmove", "pointerdown", "keydown"]) addEventListener(act, leave, { once: true, passive: true });
+  setTimeout(leave, 5000);
+}
 
 document.querySelectorAll(".live-figure").forEach((figure) => near.observe(figure));
+whenAddressed(follow);

@@ -5,21 +5,29 @@
     :alt: what a sighted reader sees, in words
     :model: decoder
     :lit: ids embedding
+    :text: . Anna is in the hall . where is Anna ?
 
     The caption, then perhaps further paragraphs.
     ```
 
-`:lit:` names the parts of the machine that the reader has built so far; the last of them is open.
+`:lit:` names the parts of the machine that the reader has built so far; the last of them is open. `:text:` is
+what it begins with, the question of its chapter.
 `:model:` names the stored model that the figure runs, if it runs one; the reader fetches it with the first use. Further
 names, each after a blank, are models that it can be switched to.
 
 The page shows its static frame, `widgets/attention.png`, or the words of `:alt:` if `make frames` has not made one
 yet, until `widgets/attention.mjs` has been loaded and its `mount(element)` has drawn the figure. Without JavaScript,
 in print, or when the page is opened from a folder instead of a server, the frame stays.
+
+Beside a module may lie what its figure draws before a model is fetched, `widgets/stage.safetensors`. Its page fetches
+both at once, and shows no frame meanwhile.
 """
 
 import hashlib
+import re
 import shutil
+from collections.abc import Iterator
+from html import escape
 from pathlib import Path
 from typing import ClassVar
 
@@ -28,6 +36,8 @@ from docutils.parsers.rst import directives
 from sphinx.application import Sphinx
 from sphinx.util import logging
 from sphinx.util.docutils import SphinxDirective
+
+from book_meaning.packaged_models import copy_packaged, file_of_model
 
 LOGGER = logging.getLogger(__name__)
 STYLES = "widgets.css"
@@ -46,6 +56,7 @@ class LiveFigure(SphinxDirective):
         "lit": directives.unchanged_required,
         "model": directives.unchanged_required,
         "name": directives.unchanged,
+        "text": directives.unchanged_required,
     }
 
     def run(self) -> list[nodes.Node]:
@@ -82,16 +93,17 @@ class LiveFigure(SphinxDirective):
         """
         names, sizes, versions = self.options.get("model", "").split(), [], []
         for name in names:
-            file = Path(self.env.srcdir) / "models" / f"{name}.safetensors"
+            file = file_of_model(Path(self.env.srcdir), name)
             if not file.is_file():
                 raise self.error(f"live-figure: there is no models/{file.name}.")
-            self.env.note_dependency(f"models/{file.name}")
+            self.env.note_dependency(str(file.relative_to(self.env.srcdir)))
             sizes.append(str(file.stat().st_size))
             versions.append(hashlib.sha256(file.read_bytes()).hexdigest()[:8])
         told = {"model": names, "bytes": sizes, "version": versions}
-        if "lit" in self.options:
-            told["lit"] = self.options["lit"].split()
-        return "".join(f' data-{key}="{" ".join(each)}"' for key, each in told.items()) if names else ""
+        if recorded(Path(self.env.srcdir), self.arguments[0]).is_file():
+            told["recorded"] = []
+        told |= {key: self.options[key].split() for key in ("lit", "text") if key in self.options}
+        return "".join(f' data-{key}="{escape(" ".join(each))}"' for key, each in told.items()) if names else ""
 
 
 def visit_html(self, node: live_figure) -> None:
@@ -109,10 +121,44 @@ def visit_plain(self, node: live_figure) -> None:
     """Other writers need nothing around the fallback."""
 
 
+IMPORTED = re.compile(r'^(?:import|} from).*"(\.[^"]+)"', re.M)
+
+
+def recorded(source: Path, stem: str) -> Path:
+    """What a figure draws before its model is fetched, if there is such a file."""
+    return source / "widgets" / f"{stem}.safetensors"
+
+
+def modules(file: Path) -> Iterator[Path]:
+    """A module and all that it imports, each once."""
+    seen: set[Path] = set()
+    waiting = [file]
+    while waiting:
+        if (module := waiting.pop()) not in seen:
+            seen.add(module)
+            yield module
+            waiting += [(module.parent / name).resolve() for name in IMPORTED.findall(module.read_text("utf-8"))]
+
+
+def fetched_at_once(app: Sphinx, doctree: nodes.document, address) -> str:
+    """Links that have the browser fetch what a recorded figure begins with, before it has read the first module."""
+    widgets = (Path(app.srcdir) / "widgets").resolve()
+    links = []
+    for stem in {figure["stem"] for figure in doctree.findall(live_figure)}:
+        if (numbers := recorded(Path(app.srcdir), stem)).is_file():
+            where = address(f"_static/widgets/{numbers.name}", 1)
+            links.append(f'<link rel="preload" href="{where}" as="fetch" crossorigin="anonymous" />')
+            for module in modules(widgets / f"{stem}.mjs"):
+                where = address(f"_static/widgets/{module.relative_to(widgets).as_posix()}", 1)
+                links.append(f'<link rel="modulepreload" href="{where}" />')
+    return "".join(f"{link}\n" for link in links)
+
+
 def add_loader(app: Sphinx, pagename: str, templatename: str, context: dict, doctree) -> None:
     """Load the loader and the widgets' styles on those pages only that have a live figure."""
     if doctree is not None and next(doctree.findall(live_figure), None) is not None:
         app.add_js_file("widgets/live_figure.mjs", type="module")
+        context["metatags"] = context.get("metatags", "") + fetched_at_once(app, doctree, context["pathto"])
         if (Path(app.srcdir) / "widgets" / STYLES).is_file():
             app.add_css_file(f"widgets/{STYLES}")
 
@@ -126,6 +172,7 @@ def copy_widgets(app: Sphinx) -> None:
         shutil.rmtree(static / folder, ignore_errors=True)
         if (source / folder).is_dir():
             shutil.copytree(source / folder, static / folder, ignore=shutil.ignore_patterns(unwanted))
+    copy_packaged(source, static / "models")
     (static / "widgets").mkdir(parents=True, exist_ok=True)
     shutil.copy(LOADER, static / "widgets")
 

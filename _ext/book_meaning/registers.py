@@ -1,4 +1,4 @@
-"""Two lists that make themselves: the chapters with what each builds, and the modules of a room of the package.
+"""Lists that make themselves: the chapters with what each builds, the modules of a room of the package, all its names.
 
     ```{chapter-table}
     ```
@@ -8,11 +8,17 @@
     :without-modules: lists
     ```
 
+    ```{name-index}
+    ```
+
 A chapter says in its front matter what a reader will have built by its end (`builds: …`). The reference shows every
-module of a room, but for names and modules that are the package's own.
+module of a room, or those of `:modules:` in their order, but for names and modules that are the package's own. The
+index has every name that stands above it on its page, by the alphabet.
 """
 
 import abc
+import ast
+import itertools
 from collections.abc import Iterator
 from pathlib import Path
 from typing import ClassVar
@@ -55,17 +61,51 @@ class ChapterTable(Written):
 
 class Room(Written):
     required_arguments = 1
-    option_spec: ClassVar[dict] = {"without": directives.unchanged, "without-modules": directives.unchanged}
+    option_spec: ClassVar[dict] = dict.fromkeys(["modules", "without", "without-modules"], directives.unchanged)
 
     def lines(self) -> Iterator[str]:
         name = self.arguments[0]
-        hidden = self.options.get("without-modules", "").replace(" ", "").split(",")
+        there = [file.stem for file in sorted((Path(self.env.srcdir) / "src" / PACKAGE / name).glob("[!_]*.py"))]
+        hidden = self.options.get("without-modules", "").split(", ")
+        chosen = self.options["modules"].split(", ") if "modules" in self.options else there
         yield "```{eval-rst}"
-        for file in sorted((Path(self.env.srcdir) / "src" / PACKAGE / name).glob("*.py")):
-            if file.stem != "__init__" and file.stem not in hidden:
-                yield f".. automodule:: {PACKAGE}.{name}.{file.stem}"
+        for module in chosen:
+            if module not in hidden:
+                yield f".. automodule:: {PACKAGE}.{name}.{module}"
                 yield f"   :exclude-members: {self.options.get('without', '')}"
         yield "```"
+
+
+class NameIndex(Written):
+    def lines(self) -> Iterator[str]:
+        places = called(Path(self.env.srcdir) / "src" / PACKAGE)
+        objects = self.env.get_domain("py").objects
+        above = {name for name, found in objects.items() if found.docname == self.env.docname and not found.aliased}
+        modules = {name for name in above if objects[name].objtype == "module"}
+        names = [name for name in above - modules if name.rpartition(".")[0] in modules]
+        by_letter = itertools.groupby(sorted(names, key=last), key=lambda name: last(name)[0][0])
+        for letter, found in by_letter:
+            links = (
+                f"{{py:obj}}`{places.get(name.rpartition('.')[2], name.rpartition('.')[2])} <{name}>`" for name in found
+            )
+            yield from (f"**{letter.upper()}** {' · '.join(links)}", "")
+
+
+def last(name: str) -> tuple[str, str]:
+    """What a name is sorted by: its last part, whatever its capitals."""
+    short = name.rpartition(".")[2]
+    return short.strip("_").lower(), short
+
+
+def called(package: Path) -> dict[str, str]:
+    """How what the package and its rooms export is called: `pf.attend`, `pf.data.windows`."""
+    places = {}
+    for file in (*sorted(package.glob("*/__init__.py")), package / "__init__.py"):
+        room = "pf." if file.parent == package else f"pf.{file.parent.name}."
+        for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.ImportFrom):
+                places.update({alias.name: room + alias.name for alias in node.names})
+    return places
 
 
 def front_matter(page: Path) -> dict:
@@ -77,3 +117,4 @@ def front_matter(page: Path) -> dict:
 def connect(app: Sphinx) -> None:
     app.add_directive("chapter-table", ChapterTable)
     app.add_directive("room", Room)
+    app.add_directive("name-index", NameIndex)

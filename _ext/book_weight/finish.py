@@ -12,7 +12,8 @@ from pathlib import Path
 from sphinx.application import Sphinx
 from sphinx.util import logging
 
-from . import light_pages
+from . import browser_python, light_pages
+from .exercise_rows import with_rows
 from .icons import THEME, write_icons
 from .mathematics import SUBSET, write_font
 from .search_index import copy_scripts, write_index
@@ -31,13 +32,18 @@ def finish(app: Sphinx, exception: Exception | None) -> None:
     written = {file: file.read_text("utf-8") for file in sorted(site.rglob("*.html")) if static not in file.parents}
 
     copy_scripts(site)
+    # A service worker answers for what lies beside and below it.
+    shutil.copy(Path(app.srcdir) / "_static" / "offline.mjs", site)
     copy_sheets(app)
     scripts = [file.read_text("utf-8") for file in static.rglob("*js") if file.suffix in {".js", ".mjs"}]
     sheets = common_sheets(written.values())
     digest = write_sheet(sheets, names(written.values(), scripts), static)
     options = (static / OPTIONS).read_text(encoding="utf-8")
+    python = browser_python.packed(Path(app.srcdir), site)
     for file, page in written.items():
-        if (changed := through(changes(file, options, sheets, digest), page)) != page:
+        notebook = Path(app.srcdir) / file.relative_to(site).with_suffix(".ipynb")
+        steps = [*changes(file, options, sheets, digest), partial(with_rows, notebook=notebook, python=python)]
+        if (changed := through(steps, page)) != page:
             file.write_text(changed, encoding="utf-8")
 
     write_font(written.values(), site / SUBSET)

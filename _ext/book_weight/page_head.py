@@ -36,3 +36,4 @@ def connect(app: Sphinx) -> None:
     app.add_config_value("book_title", app.config.project, "html")
     app.connect("html-page-context", complete, priority=900)  # after what writes the description
     app.add_js_file("reading.mjs", type="module")
+    app.add_js_file("remembered.mjs", type="module")

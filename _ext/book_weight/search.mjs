@@ -1,9 +1,12 @@
 // The search: sections, glossary terms and entries of the reference, as one types. It weighs a word by how rare it is,
-// and counts it most in a title; knows what else a thing is called; and finds nothing that is not in `search.json`.
+// and counts it most in a title; knows what else a thing is called, and what a word with one wrong letter was to be; and
+// finds nothing that is not in `search.json`. First comes what has the query as its title, then the section that a term of
+// the glossary leads to, then the entry of the reference, then all the rest.
 
 // Other names of one thing. British spelling, plurals and hyphens are seen to below.
 const NAMES = [
   ["kv", "k v", "key value"],
+  ["kv cache", "key value cache", "cache"],
   ["rope", "rotary"],
   ["bpe", "byte pair encoding", "byte pair"],
   ["ln", "layernorm", "layer norm", "layer normalisation"],
@@ -25,9 +28,28 @@ const NAMES = [
   ["rnn", "recurrent network", "recurrent networks"],
   ["skip connection", "residual", "residual connection"],
   ["colour", "color"],
+  ["warm up", "warmup"],
+  ["learning rate schedule", "learning rate warmup", "learning rate decay"],
+  ["flashattention", "flash attention"],
+  ["backpropagation", "backprop", "back propagation"],
+  ["parameter", "parameter count", "number parameters"],
+  ["lora", "low rank adaptation"],
+  ["expert", "mixture experts", "moe"],
+  ["direct preference optimisation", "dpo"],
+  ["supervised fine tuning", "sft"],
+  ["kullback leibler divergence", "kl divergence", "kl"],
+  ["fine tuning", "finetuning"],
+  ["pre training", "pretraining"],
+  ["pre norm", "prenorm"],
+  ["post norm", "postnorm"],
+  ["roll out", "rollout"],
+  ["tied embedding", "weight tying"],
 ].map((names) => names.map((name) => name.split(" ")));
 
-const IDLE = new Set("a an and are as at be by do does for from how in is it its of on or that the this to what when which why with".split(" "));
+const NAMED = new Set(NAMES.flat(2).map(stem)); // words that need not stand in the book
+const IDLE = new Set("a an and are as at be by do does for from how in is it its of on pf that the this to what when which why with".split(" "));
+const NUMBER = /^[\dA-Z]+(\.\d+)*\.\s/; // of a section
+const tells = (word) => !IDLE.has(word);
 const ROOT = document.documentElement.dataset.content_root ?? "./";
 const SHOWN = { dialog: 8, page: 40 };
 
@@ -61,12 +83,35 @@ export function readings(words) {
   return found;
 }
 
+// Whether one letter too many, too few, another, or two neighbours the wrong way round make one word of the other.
+export function near(one, other) {
+  let [start, end] = [0, 0];
+  while (start < one.length && one[start] === other[start]) start += 1;
+  const most = Math.min(one.length, other.length) - start;
+  while (end < most && one.at(-1 - end) === other.at(-1 - end)) end += 1;
+  const [from, to] = [one.slice(start, one.length - end), other.slice(start, other.length - end)];
+  return Math.max(from.length, to.length) === 1 || (from.length === 2 && from === to[1] + to[0] && to.length === 2);
+}
+
+// A word that the book has not, and that has at least four letters: the commonest word that is near it.
+function mended({ spread, words }, word, unfinished) {
+  if (word.length < 4 || spread.has(word) || NAMED.has(word)) return word;
+  if (unfinished && words.some((other) => other.startsWith(word))) return word;
+  const close = words.filter((other) => Math.abs(other.length - word.length) < 2 && near(word, other));
+  return close.reduce((best, other) => (spread.get(other) > (spread.get(best) ?? 0) ? other : best), word);
+}
+
 // --- The index ------------------------------------------------------------------------------------------------
 
+const FIRST = 1e4; // more than any score
 // How much a section on a page is worth beside an entry of the glossary, and of the reference.
-const WORTH = [[/glossary/, 0.8], [/api/, 0.55], [/bibliography|equations/, 0.5]];
+const WORTH = [[/glossary/, 0.8], [/api/, 0.55], [/bibliography|equations|engine/, 0.5]];
 
 export function prepare(pages) {
+  const explained = new Map(); // by the address of a section: the terms of the glossary that lead to it
+  for (const [, title, , where] of pages.flatMap(([, , entries]) => entries)) {
+    if (where) explained.set(where, [...(explained.get(where) ?? []), split(title).join(" ")]);
+  }
   const sections = pages.flatMap(([address, page, entries]) =>
     entries.map(([anchor, title, text], place) => ({
       address: place || /glossary|api/.test(address) ? `${address}#${anchor}` : address,
@@ -77,7 +122,10 @@ export function prepare(pages) {
       above: new Set(split(page)),
       counts: count(split(text)),
       run: ` ${split(`${title} ${text}`).join(" ")} `,
-      name: ` ${split(title).join(" ")} `,
+      name: ` ${split(title.replace(NUMBER, "")).join(" ")} `,
+      gist: split(title.replace(NUMBER, "")).filter(tells).join(" "),
+      explains: explained.get(`${address}#${anchor}`) ?? [],
+      named: /api/.test(address),
       worth: WORTH.find(([name]) => name.test(address))?.[1] ?? 1,
     })),
   );
@@ -95,8 +143,9 @@ function count(words) {
 }
 
 export function search(index, query) {
-  const asked = split(query);
-  const telling = asked.filter((word) => !IDLE.has(word));
+  const typed = split(query);
+  const asked = typed.map((word, i) => mended(index, word, i === typed.length - 1));
+  const telling = asked.filter(tells);
   const best = new Map();
   readings(telling.length ? telling : asked).forEach((words, reading) => {
     for (const [section, score] of ranked(index, words)) {
@@ -104,7 +153,8 @@ export function search(index, query) {
       if (value > (best.get(section)?.value ?? 0)) best.set(section, { section, value, words });
     }
   });
-  return [...best.values()].sort((a, b) => b.value - a.value);
+  const found = [...best.values()].sort((a, b) => b.value - a.value);
+  return { found, meant: asked.some((word, i) => word !== typed[i]) ? asked.join(" ") : "" };
 }
 
 function ranked({ sections, spread, words: known }, words) {
@@ -128,11 +178,13 @@ function ranked({ sections, spread, words: known }, words) {
       score += value;
       met += value > 0;
     });
-    if (!met) return [];
+    const explains = section.explains.includes(words.join(" "));
+    if (!met && !explains) return [];
     if (section.name.includes(phrase)) score *= 1.6;
     else if (words.length > 1 && section.run.includes(phrase)) score *= 1.5;
-    if (section.name === phrase) score *= 1.3;
-    return [[section, score * section.worth * (met / words.length) ** 2]];
+    const titled = section.gist === words.join(" ");
+    const rank = titled && !section.named ? 3 : explains ? 2 : titled ? 1 : 0;
+    return [[section, rank * FIRST + score * section.worth * (met / words.length) ** 2]];
   });
 }
 
@@ -159,10 +211,12 @@ function item(result) {
 }
 
 function show(box, index, query, most) {
-  const found = query.trim() ? search(index, query) : [];
+  const { found, meant } = query.trim() ? search(index, query) : { found: [], meant: "" };
   const number = found.length === 1 ? "1 section" : `${found.length} sections`;
   const first = found.length > most ? `${number}, the first ${most}:` : found.length ? `${number}:` : "";
-  box.querySelector("[role=status]").textContent = query.trim() ? first || "Nothing was found." : "";
+  const status = box.querySelector("[role=status]");
+  status.textContent = query.trim() ? first || "Nothing was found." : "";
+  if (meant) status.prepend("Showing results for ", Object.assign(document.createElement("em"), { textContent: meant }), ". ");
   box.querySelector("ul").innerHTML = found.slice(0, most).map(item).join("");
 }
 

@@ -57,7 +57,18 @@ def entries(document: nodes.document) -> Iterator[Entry]:
 def terms(glossary: addnodes.glossary) -> Iterator[Entry]:
     for item in glossary.findall(nodes.definition_list_item):
         term = next(iter(item.findall(nodes.term)))
-        yield term["ids"][0], words(term), " ".join(map(words, item.findall(nodes.definition)))
+        yield term["ids"][0], words(term), " ".join(map(words, item.findall(nodes.definition))).rstrip(" →")
+
+
+def explained(app: Sphinx, document: nodes.document) -> dict[str, str]:
+    """The address of the section to which the entry of each term leads."""
+    found = {}
+    for item in document.findall(nodes.definition_list_item):
+        for link in item.findall(lambda node: isinstance(node, addnodes.pending_xref) and node["reftype"] == "myst"):
+            _, anchor, _ = app.env.metadata[link["reftarget"]]["myst_slugs"][link["reftargetid"]]
+            term = next(iter(item.findall(nodes.term)))
+            found[term["ids"][0]] = f"{app.builder.get_target_uri(link['reftarget'])}#{anchor}"
+    return found
 
 
 def described(entry: addnodes.desc) -> Iterator[Entry]:
@@ -139,9 +150,11 @@ def write_index(app: Sphinx) -> None:
     for docname in sorted(app.env.found_docs):
         numbers = app.env.toc_secnumbers.get(docname, {})
         title = numbered(numbers.get(""), words(app.env.titles[docname]))
+        document = name_sections(app.env.get_doctree(docname), labels)
+        explaining = explained(app, document)
         found = [
-            (anchor, numbered(numbers.get(f"#{anchor}"), heading), text)
-            for anchor, heading, text in entries(name_sections(app.env.get_doctree(docname), labels))
+            (anchor, numbered(numbers.get(f"#{anchor}"), heading), text, *filter(None, [explaining.get(anchor)]))
+            for anchor, heading, text in entries(document)
         ]
         pages.append((app.builder.get_target_uri(docname), title, found))
     text = json.dumps(pages, ensure_ascii=False, separators=(",", ":"))

@@ -1,5 +1,6 @@
 """The built site, served on this machine alone, and a headless Chromium that looks at it."""
 
+import contextlib
 import functools
 import gzip
 import http.server
@@ -29,7 +30,7 @@ WIDE, PHONE = {"width": 1400, "height": 900}, {"width": 390, "height": 844}
 
 def pytest_generate_tests(metafunc):
     """Run a test that asks for `path` once for each page of the built site, unless it names the pages itself."""
-    named = any(mark.args[0] == "path" for mark in metafunc.definition.iter_markers("parametrize"))
+    named = any("path" in mark.args[0] for mark in metafunc.definition.iter_markers("parametrize"))
     if "path" in metafunc.fixturenames and not named:
         metafunc.parametrize("path", pages(), scope="session")
 
@@ -78,9 +79,9 @@ class Handler(http.server.SimpleHTTPRequestHandler):
         pass
 
 
-@pytest.fixture(scope="session")
-def site():
-    """The address of the built site on a free port of this machine, ending in a slash."""
+@contextlib.contextmanager
+def served():
+    """The address of the built site on a free port of this machine, ending in a slash, and its server."""
     if not (SITE / "index.html").is_file():
         pytest.fail(f"There is no built site at {SITE}: run `make book` first.", pytrace=False)
     published = re.search(r'<link rel="canonical" href="([^"]+)"', (SITE / "index.html").read_text("utf-8"))
@@ -89,9 +90,27 @@ def site():
     with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
         thread = threading.Thread(target=server.serve_forever, daemon=True)
         thread.start()
-        yield f"http://127.0.0.1:{server.server_port}{prefix}"
+        yield f"http://127.0.0.1:{server.server_port}{prefix}", server
         server.shutdown()
         thread.join()
+
+
+@pytest.fixture(scope="session")
+def site():
+    with served() as (address, _):
+        yield address
+
+
+@pytest.fixture
+def site_to_cut():
+    """A site of the test's own, and a function that cuts the network between it and its readers."""
+    with served() as (address, server):
+
+        def cut():
+            server.shutdown()
+            server.server_close()
+
+        yield address, cut
 
 
 @pytest.fixture(scope="session")
@@ -182,7 +201,10 @@ class Visit:
         self.page.evaluate(
             "mode => { for (const key of ['mode', 'theme']) document.documentElement.dataset[key] = mode }", mode
         )
-        self.page.wait_for_timeout(200)  # the theme fades some of its colours
+        # The theme fades some of its colours. In a section that waits to be laid out, a fade would never end by itself.
+        self.page.evaluate("""() => new Promise(requestAnimationFrame).then(() =>
+            document.getAnimations().filter((each) => each instanceof CSSTransition)
+                .forEach((each) => each.finish()))""")
 
     def close(self):
         self.context.close()

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import plainformer as pf
+from plainformer.pretrained import SmilesTokenizer, packaged_folder
 
 RANDOM = np.random.default_rng(0)
 RUNS = 20
@@ -84,6 +85,18 @@ def test_reader_of_one_text(ask, stored, name, method):
     python = {"call": "__call__", "residualStream": "residual_stream", "attentionWeights": "attention_weights"}[method]
     for text, found in zip(texts, ask(name, method, [[text] for text in texts]), strict=True):
         close(found, jnp.stack([*getattr(model, python)(jnp.asarray(text))]), f"{name} {method} of {len(text)} tokens")
+
+
+@pytest.mark.parametrize("method", ["call", "attentionWeights"])
+def test_a_packages_model_with_one_block_for_all(ask, method):
+    """Narrow tables that are widened, a norm of the embeddings, segments, and twelve times one block."""
+    folder = packaged_folder("rxnmapper")
+    model, _ = pf.from_hugging_face(folder, tokenizer=False)
+    texts = [SmilesTokenizer.in_folder(folder).encode(text) for text in ("CC(=O)O.OCC>>CC(=O)OCC", "Oc1ccccc1>>C")]
+    python = {"call": "__call__", "attentionWeights": "attention_weights"}[method]
+    for text, found in zip(texts, ask("chemist", method, [[text] for text in texts]), strict=True):
+        ids = jnp.asarray(text)
+        close(found, jnp.stack([*getattr(model, python)(ids, None, jnp.zeros_like(ids))]), method)
 
 
 @pytest.mark.parametrize("name", TRANSLATORS)

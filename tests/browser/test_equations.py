@@ -11,7 +11,7 @@ from tests.browser.conftest import Visit
 # As in conftest.py: another build can be named.
 SITE = Path(os.environ.get("SITE", Path(__file__).parents[2] / "_build" / "html"))
 INDEX = "appendix/equations.html"
-CHAPTERS = sorted(f"chapters/{file.name}" for file in (SITE / "chapters").glob("*.html"))
+CHAPTERS = sorted(f"chapters/{file.name}" for file in (SITE / "chapters").glob("[0-9A]*.html"))
 each_chapter = pytest.mark.parametrize("chapter", CHAPTERS or ["chapters/none.html"])
 
 
@@ -84,3 +84,22 @@ def test_link_lies_on_nothing(visited):
         visited.page.set_viewport_size({"width": width, "height": 900})
         visited.page.wait_for_timeout(100)
         assert links.evaluate_all(OVERLAPS) == [], width
+
+
+def test_reference_names_each_public_name_once(browser, site):
+    """What the package and its rooms export stands in the index at its end, with a link to its entry."""
+    visit = Visit(browser, site, "appendix/api.html")
+    links = visit.page.locator("#all-names a.reference").evaluate_all(
+        "all => all.map((a) => [a.innerText, a.hash.slice(1), !!document.getElementById(a.hash.slice(1))])"
+    )
+    visit.close()
+    assert all(there for _, _, there in links)
+    targets = [target for _, target, _ in links]
+    assert len(set(targets)) == len(targets)
+    shown = {name.rpartition(".")[2] for name, *_ in links if name.startswith("pf.")}
+    source = Path(__file__).parents[2] / "src/plainformer"
+    public = set()
+    for file in (source / "__init__.py", *source.glob("*/__init__.py")):
+        found = re.findall(r"(\w+) as (\w+)", file.read_text("utf-8"))
+        public |= {name for name, same in found if name == same} - {"data", "plots", "training"}
+    assert public - shown == set()

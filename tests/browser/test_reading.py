@@ -9,6 +9,7 @@ import pytest
 # As in conftest.py: another build can be named.
 SITE = Path(os.environ.get("SITE", Path(__file__).parents[2] / "_build" / "html"))
 PHONE, WIDE = {"width": 390, "height": 844}, {"width": 1400, "height": 900}
+DESKTOP = {"width": 1280, "height": 800}
 CHAPTERS = sorted(f"chapters/{file.name}" for file in (SITE / "chapters").glob("[0-9]*.html"))
 each_chapter = pytest.mark.parametrize("path", CHAPTERS or ["chapters/none.html"], scope="session")
 ONE = CHAPTERS[2] if len(CHAPTERS) > 2 else "chapters/none.html"
@@ -39,10 +40,24 @@ def tag(page: str, name: str) -> str:
 
 def test_shared_links_have_a_picture_and_a_description(path):
     if path not in ("404.html", "search.html", "genindex.html"):
-        picture = SITE / "_static" / Path(tag(path, "og:image")).name
-        assert picture.read_bytes()[16:24] == (1200).to_bytes(4, "big") + (630).to_bytes(4, "big")
+        folder, name = tag(path, "og:image").split("/")[-2:]
+        size = [int(tag(path, f"og:image:{side}")).to_bytes(4, "big") for side in ("width", "height")]
+        assert (SITE / folder / name).read_bytes()[16:24] == b"".join(size)
+        assert len(tag(path, "og:image:alt")) > 50
         assert len(tag(path, "og:description")) > 50
         assert "\\" not in tag(path, "description")
+
+
+@pytest.mark.parametrize(
+    ("path", "picture"),
+    [
+        ("index.html", "_static/card.png"),
+        ("chapters/13_relations.html", "_images/kernel.png"),
+        ("chapters/02_self_attention.html", "_images/attention.png"),
+    ],
+)
+def test_a_shared_chapter_shows_its_first_whole_figure(path, picture):
+    assert tag(path, "og:image").endswith(f"/{picture}")
 
 
 def test_title_of_the_landing_page_names_the_book_once():
@@ -80,11 +95,98 @@ def test_fonts_move_nothing_when_they_come(browser, site):
     assert sum(shift) < 0.1
 
 
+def test_no_root_has_a_hole_behind_it(open_whole):
+    """How far, in em, each root goes on behind what stands under it."""
+    page = open_whole(ONE)
+    page.evaluate("document.fonts.load('16px \"STIX Two Math\"')")
+    holes = page.locator("msqrt:visible").evaluate_all(
+        "roots => roots.map((root) => [root, root.lastElementChild].map((node) => node.getBoundingClientRect().right)"
+        ".reduce((whole, inside) => whole - inside) / parseFloat(getComputedStyle(root).fontSize))"
+    )
+    assert len(holes) > 5
+    assert max(holes) < 0.1
+
+
 def test_code_is_never_wrapped(visited):
     wrapped = visited.page.locator(".highlight pre").evaluate_all(
-        "nodes => nodes.filter((node) => getComputedStyle(node).whiteSpace !== 'pre').length"
+        "nodes => nodes.filter((node) => !node.closest('.words') && getComputedStyle(node).whiteSpace !== 'pre').length"
     )
     assert wrapped == 0
+
+
+# Boxes of a kind that are seen and wider than their place.
+TOO_WIDE = """nodes => nodes.filter((node) => node.offsetHeight && node.scrollWidth > node.clientWidth + 1)
+    .map((node) => node.textContent.trim().slice(0, 80))"""
+
+
+@each_chapter
+def test_no_code_scrolls_on_a_desktop_and_no_sentence_on_a_phone(open_whole, path):
+    page = open_whole(path, viewport=DESKTOP)
+    page.locator("details").evaluate_all("folds => folds.forEach((fold) => (fold.open = true))")
+    page.locator(".toggle-hidden").evaluate_all(
+        "folds => folds.forEach((fold) => fold.classList.remove('toggle-hidden'))"
+    )
+    code = page.locator(".highlight pre")
+    assert (
+        code.evaluate_all(TOO_WIDE.replace("node.offsetHeight", "!node.closest('.cell_output') && node.offsetHeight"))
+        == []
+    )
+    page.set_viewport_size(PHONE)
+    assert page.locator(".cell_output .words pre").evaluate_all(TOO_WIDE) == []
+
+
+# --- notes in the margin -----------------------------------------------------------------------------------------
+
+NOTED = [path for path in CHAPTERS if "<aside" in (SITE / path).read_text("utf-8")]
+# The notes of a page that do not stand at the right of their paragraph, or lie over another box.
+STRAY = """notes => {
+    const boxes = [...document.querySelectorAll(
+        'article :is(p, pre, table, figure, details, .admonition, div.math, aside.margin), .bd-sidebar-secondary',
+    )].map((node) => [node, node.getBoundingClientRect()]).filter(([, box]) => box.width && box.height);
+    return notes.filter((note) => {
+        const own = note.getBoundingClientRect();
+        const words = note.previousElementSibling.getBoundingClientRect();
+        const isBeside = own.left > words.right && own.top < words.bottom && own.bottom > words.top;
+        return !isBeside || boxes.some(([node, box]) => !note.contains(node) && own.left < box.right
+            && box.left < own.right && own.top < box.bottom && box.top < own.bottom);
+    }).map((note) => note.textContent.trim());
+}"""
+# Those that do not stand between their paragraph and what comes next.
+OUT_OF_THE_FLOW = """notes => notes.filter((note) => {
+    const [before, own, after] = [note.previousElementSibling, note, note.nextElementSibling]
+        .map((node) => node?.getBoundingClientRect());
+    return own.left !== before.left || own.top < before.bottom || after?.top < own.bottom;
+}).map((note) => note.textContent.trim())"""
+
+
+def test_at_least_twenty_chapters_have_notes():
+    assert len(NOTED) >= 20
+
+
+@pytest.mark.parametrize("path", NOTED or ["chapters/none.html"])
+def test_note_stands_beside_its_paragraph_and_in_the_flow_where_there_is_no_room(open_whole, path):
+    page = open_whole(path, viewport={"width": 1920, "height": 1080})
+    notes = page.locator("article aside.margin")
+    assert notes.evaluate_all(STRAY) == []
+    for size in (DESKTOP, PHONE):
+        page.set_viewport_size(size)
+        assert notes.evaluate_all(OUT_OF_THE_FLOW) == []
+        assert page.evaluate("document.documentElement.scrollWidth") <= size["width"]
+
+
+# --- the first screen --------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("size", [DESKTOP, PHONE], ids=["desktop", "phone"])
+@each_chapter
+def test_live_figure_begins_on_the_first_screen(open_page, path, size):
+    """Below a question, and above the lines that fold the goals and the letters away."""
+    page = open_page(path, viewport=size).page
+    figure = page.locator(".live-figure").first
+    assert figure.evaluate("node => node.getBoundingClientRect().top") < size["height"]
+    folds = page.locator("article .sd-dropdown")
+    assert [folds.nth(n).evaluate("node => node.open") for n in range(2)] == [False, False]
+    assert all(folds.nth(n).bounding_box()["height"] < 90 for n in range(2))
 
 
 @each_chapter
@@ -107,13 +209,16 @@ def test_code_takes_at_most_a_third_of_a_page(visited):
 @pytest.mark.parametrize("size", [WIDE, PHONE], ids=["wide", "phone"])
 def test_what_scrolls_is_reached_by_keyboard(open_whole, size):
     page = open_whole(ONE, viewport=size)
-    page.locator("pre.scrolls:visible").first.wait_for()
+    if size == PHONE:
+        page.locator("pre.scrolls:visible").first.wait_for()
     unreached = page.locator("article :is(pre, div.math, table, figure)").evaluate_all(
         """nodes => nodes.filter((node) => node.offsetHeight && node.scrollWidth > node.clientWidth + 1
             && ['auto', 'scroll'].includes(getComputedStyle(node).overflowX) && node.tabIndex !== 0)
             .map((node) => node.outerHTML.slice(0, 80))"""
     )
     assert unreached == []
+    if size != PHONE:
+        return
     box = page.locator("pre.scrolls:visible").first
     box.focus()
     page.keyboard.press("ArrowRight")

@@ -19,7 +19,6 @@ CHANGES = {
         ("Mistake", "ArrowDown"),
         ("five", "Space"),
     ],
-    "heads": [("Head 2", "Space")],
 }
 
 MARGIN = 1e-4
@@ -369,55 +368,3 @@ def test_attention_takes_no_harm_from_what_is_typed(shared_figures):
     assert figure.page.evaluate("window.alarm") is None
     figure.press(point(figure, "Query q"), "ArrowUp")
     check_attention(figure.state)
-
-
-# --- several heads ---------------------------------------------------------------------------------------------------
-
-
-def check_heads(state):
-    x, query, key, value = (array(state[name]) for name in ("x", "queryWeights", "keyWeights", "valueWeights"))
-    on = array(state["on"])[:, None, None]
-    output = array(state["outputWeights"]) * on
-    expected = pf.multi_head_sum(x, query, key, value, output)
-    assert_close(state["sumForm"], expected)
-    assert_close(state["concatForm"], pf.multi_head_concat(x, query, key, value, output))
-    for head, weights in enumerate(state["weights"]):
-        assert_close(weights, pf.attention_weights(x @ query[head], x @ key[head]))
-        alone = output * array(np.eye(len(on))[head])[:, None, None]
-        assert_close(state["contributions"][head], pf.multi_head_sum(x, query, key, value, alone))
-    heads = jnp.stack([pf.attend(x @ query[h], x @ key[h], x @ value[h]) for h in range(len(on))]) * on
-    assert_close(state["concatenated"], pf.merge_heads(heads))
-    assert state["difference"] < MARGIN
-
-
-def test_heads_numbers_are_those_of_python(shared_figures):
-    figure = shared_figures("heads")
-    check_heads(figure.state)
-    figure.root.get_by_role("button", name="Head 1").click()
-    figure.press(figure.root.get_by_role("button", name="Head 3"), "Enter")
-    assert figure.state["on"] == [False, True, False]
-    check_heads(figure.state)
-    figure.root.get_by_role("button", name="Head 2").click()
-    assert not np.any(figure.state["sumForm"])
-    check_heads(figure.state)
-
-
-def test_heads_two_forms_show_the_same_output(shared_figures):
-    figure = shared_figures("heads")
-    figure.root.get_by_label("bird", exact=True).check()
-    figure.root.get_by_role("button", name="Head 2").click()
-    shown = [figure.root.locator("table").last.locator("td.lf-cell").all_inner_texts()]
-    figure.press(figure.root.get_by_label("concatenate, then project"), "ArrowRight")
-    assert figure.state["form"] == "sum"
-    shown.append(figure.root.locator("table").last.locator("td.lf-cell").all_inner_texts())
-    assert shown[0] == shown[1] == [f"{value:.2f}".replace("-", "−") for value in figure.state["sumForm"][4]]
-
-
-def test_heads_toy_matrices_are_generic(shared_figures):
-    """Full rank and mixed signs: no accident of the numbers hides a swapped axis."""
-    state = shared_figures("heads").state
-    for name in ("queryWeights", "keyWeights", "valueWeights", "outputWeights"):
-        for matrix in np.array(state[name]):
-            assert np.linalg.matrix_rank(matrix) == 2
-            assert matrix.min() < 0 < matrix.max()
-    assert np.linalg.matrix_rank(np.array(state["x"])) == 5

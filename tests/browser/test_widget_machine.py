@@ -284,6 +284,12 @@ SO_FAR = {
     "04_blocks": ("hidden", {"ids", "embedding", *IN_BLOCK}),
     "06_positions": ("scores", {"ids", "embedding", *IN_BLOCK, "block0", "block2", "block3"}),
 }
+# What each begins with, as its chapter's first lines ask.
+ASKED = {
+    "01_tokens": ". Anna is in the hall . where is Anna ?",
+    "04_blocks": ". the left switch is up . the right switch is up . is it light ?",
+    "06_positions": ". Anna goes to the cellar . Anna goes to the garden . where is Anna ?",
+}
 
 
 @pytest.mark.parametrize("chapter", SO_FAR)
@@ -298,6 +304,7 @@ def test_machine_so_far_lights_what_is_built_and_reads_words(open_page, chapter)
     found = {box.get_attribute("data-box") for box in boxes.all() if "lf-unlit" not in box.get_attribute("class")}
     assert found == lit
     assert figure.settled()["open"] == opened
+    assert figure.state["text"] == ASKED[chapter]
     model, words = pf.load_pretrained("stories")
     (state,) = figure.page.evaluate(SHOW, [STORY, 2, [opened], 1])
     assert state["letters"] == STORY.split()

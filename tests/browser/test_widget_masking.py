@@ -19,7 +19,7 @@ CHANGES = {
     ],
 }
 
-RUNS, LENGTH = 20, 40
+RUNS, LENGTH = 20, 32
 RANDOM = np.random.default_rng(0)
 # Types a text, chooses holes, the last of which is asked about, and a head; what the figure then says.
 TRY = """async ([text, holes, head]) => {
@@ -80,7 +80,7 @@ def test_it_shows_what_the_model_gives(shared_figures, stored, read):
     _, vocabulary = stored
     figure, mask = shared_figures("masking"), vocabulary.special["<mask>"]
     questions = list(random_questions(vocabulary))
-    lines = [(vocabulary.encode(text) + vocabulary.encode(", "))[:LENGTH] for text, _, _ in questions]
+    lines = [vocabulary.encode(text)[:LENGTH] for text, _, _ in questions]
     holes = [set(some) for _, some, _ in questions]
     both, left = [], []
     for line, (_, some, _) in zip(lines, questions, strict=True):
@@ -106,7 +106,7 @@ def test_bars_of_each_letter_say_how_likely_it_was_by_itself(shared_figures, sto
     _, vocabulary = stored
     figure, mask = shared_figures("masking"), vocabulary.special["<mask>"]
     figure.page.wait_for_function("() => document.querySelector('.lf[data-survey]')")
-    ids = vocabulary.encode("Tschechisch, ")
+    ids = vocabulary.encode("Tschechisch")
     places = range(len(ids))
     left = [ids[:n] + [mask] * (len(ids) - n) for n in places]
     both = [[*ids[:n], mask, *ids[n + 1 :]] for n in places]
@@ -114,7 +114,7 @@ def test_bars_of_each_letter_say_how_likely_it_was_by_itself(shared_figures, sto
     np.testing.assert_allclose(np.transpose(json.loads(figure.root.get_attribute("data-survey"))), wanted, atol=1e-4)
     heights = figure.root.locator(".lf-likely i").evaluate_all("bars => bars.map((bar) => parseInt(bar.style.height))")
     np.testing.assert_allclose(np.reshape(heights, (-1, 2)).T, 100 * np.array(wanted), atol=0.51)
-    assert "at 11 of 11" in figure.root.locator(".lf-note").first.inner_text()
+    assert figure.root.locator(".lf-note", has_text="at 8 of 11").count() == 1
 
 
 def test_from_the_left_it_is_better_to_hide_what_follows_than_to_cut_it_off(stored, read):
@@ -122,8 +122,8 @@ def test_from_the_left_it_is_better_to_hide_what_follows_than_to_cut_it_off(stor
     _, vocabulary = stored
     mask = vocabulary.special["<mask>"]
     names = [name.text for name in pf.data.name_splits().test if 5 <= len(name.text) <= 20][::40]
-    texts = [vocabulary.encode(f"{name}, ") for name in names]
-    holes = [(ids, n) for ids in texts for n in range(len(ids) - 2)]
+    texts = [vocabulary.encode(name) for name in names]
+    holes = [(ids, n) for ids in texts for n in range(len(ids))]
     surprises = []
     for length in (lambda ids, n: len(ids) - n, lambda ids, n: 1):
         rows = [ids[:n] + [mask] * length(ids, n) for ids, n in holes]
@@ -145,7 +145,7 @@ def test_letters_are_hidden_by_mouse_and_keys(shared_figures):
     assert figure.settled()["hidden"] == [0]
     assert letters.nth(0).inner_text() == "□"
     unseen = letters.evaluate_all("nodes => nodes.map((node) => getComputedStyle(node).borderStyle)")
-    assert unseen == ["solid"] + ["dashed"] * 12
+    assert unseen == ["solid"] + ["dashed"] * 10
     assert "Letter 1 is “T”" in figure.summary
 
 
@@ -168,10 +168,10 @@ def test_several_holes_come_and_go(shared_figures):
 
 def test_a_gap_is_a_hole_without_an_answer(shared_figures):
     figure = shared_figures("masking")
-    figure.root.get_by_role("button", name="franska, sven_ka").click()
+    figure.root.get_by_role("button", name="Afri_a").click()
     state = figure.settled()
-    assert (state["hidden"], state["right"], state["shown"][0]) == ([13], None, "s")
-    assert figure.summary.startswith("From both sides the model would write “s”")
+    assert (state["hidden"], state["right"], state["shown"][0]) == ([4], None, "k")
+    assert figure.summary.startswith("From both sides the model would write “k”")
     assert figure.root.locator("th.lf-chosen").count() == 0
 
 
@@ -179,18 +179,18 @@ def test_what_the_vocabulary_lacks_and_what_is_too_long_is_said(shared_figures):
     figure = shared_figures("masking")
     field = figure.control("Name")
     field.fill("Ł東dź")
-    assert figure.settled()["letters"] == [*"Ł東dź, "]
+    assert figure.settled()["letters"] == [*"Ł東dź"]
     assert figure.root.locator("button.lf-letter").nth(1).inner_text() == "<other>"
     assert "lacks “東”: the model reads <other> there" in figure.summary
     figure.root.locator("button.lf-letter").nth(1).click()
     assert "Letter 2 is “東”, which the model cannot write." in figure.summary
     field.fill("a" * 50)
-    assert len(figure.settled()["letters"]) == 40
-    assert "Only the first 40 characters are read" in figure.summary
+    assert len(figure.settled()["letters"]) == 32
+    assert "Only the first 32 characters are read" in figure.summary
     field.fill("")
     assert figure.summary == "There is no letter to hide yet: type a name."
     field.fill("Oslo")
-    assert figure.settled()["letters"] == [*"Oslo, "]
+    assert figure.settled()["letters"] == [*"Oslo"]
 
 
 def test_nothing_that_is_typed_does_harm(shared_figures):

@@ -17,6 +17,7 @@ CHANGES = {
         ("Temperature", "ArrowLeft"),
         ("Top-k", "Home"),
         ("Top-p", "ArrowLeft"),
+        ("Min-p", "ArrowRight"),
         ("Write one", "Enter"),
         ("Another seed", "Space"),
         ("the cache", "Space"),
@@ -89,6 +90,7 @@ def check_distribution(state):
     close(state["logits"], logits)
     close(state["model"], jax.nn.softmax(logits))
     choice = {"temperature": float(state["temperature"]), "top_k": state["topK"], "top_p": float(state["topP"])}
+    choice["min_p"] = float(state["minP"]) or None
     expected = pf.next_token_probabilities(jnp.asarray(state["logits"]), **choice)
     close(state["probabilities"], expected)
     assert np.array(state["kept"])[np.asarray(expected) > 0].all()
@@ -120,7 +122,7 @@ def test_sampling_distributions_are_those_of_python(shared_figures):
         check_distribution(state)
     for prompt in prompts[:4]:
         enter(figure, prompt)
-        for label in ("Temperature", "Top-k", "Top-p"):
+        for label in ("Temperature", "Top-k", "Top-p", "Min-p"):
             figure.press(figure.control(label), *RANDOM.choice(keys, 2))
             check_distribution(figure.state)
 

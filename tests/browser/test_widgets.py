@@ -23,12 +23,12 @@ def test_every_figure_has_controls_to_try():
 @pytest.mark.parametrize("name", NAMES)
 def test_reset_undoes_every_change(shared_figures, name):
     figure = shared_figures(name)
-    start, words = figure.state, figure.summary
+    start, words = figure.settled(), figure.summary
     for label, keys in CHANGES[name]:
         figure.press(figure.control(label), keys)
         assert figure.state != start
         figure.reset()
-        assert figure.state == start
+        assert figure.settled() == start
     assert figure.summary == words
 
 

@@ -46,7 +46,7 @@ class Book:
     @cached_property
     def built(self) -> "NotebookBuilder":
         """The builder after its work, which takes some seconds; no cell is executed."""
-        from jupyter_book.config import get_final_config  # type: ignore[import-untyped]
+        from jupyter_book.config import get_final_config
         from sphinx.application import Sphinx
         from sphinx.util.docutils import docutils_namespace, patch_docutils
 

@@ -14,6 +14,7 @@ from typing import NamedTuple
 
 from book import ROOT
 from book_running.fresh_outputs import fingerprint
+from book_running.inputs import changed
 from chapter_cells import read_cells
 from jupyter_cache import get_cache
 from nbformat import NotebookNode
@@ -32,7 +33,7 @@ class Recorded(NamedTuple):
 
 
 def recorded(chapter: Path) -> Recorded | None:
-    """Return what was recorded of a chapter as it stands now, with the package as it stands now."""
+    """Return what was recorded of a chapter as it stands now, with all that it used as that stands now."""
     root = chapter.parents[1]
     folder = root / "_build" / ".jupyter_cache" / fingerprint_of(root)
     if not folder.is_dir() or not chapter.is_file():
@@ -42,7 +43,7 @@ def recorded(chapter: Path) -> Recorded | None:
         record = cache.match_cache_notebook(read_cells(chapter.read_text(encoding="utf-8")))
     except KeyError:
         return None
-    if "cell_seconds" not in record.data:  # Sphinx executed it, after it had failed once
+    if changed(record.data.get("inputs"), root):
         return None
     return Recorded(cache.get_cache_bundle(record.pk).nb.cells, record.data["cell_seconds"])
 

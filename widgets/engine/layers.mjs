@@ -13,10 +13,18 @@ export class Weights {
   }
 }
 
-/** A part of a model. `see` shows a value to whoever is looking on, by its place in the model, and gives it back. */
+/**
+ * A part of a model. `see` shows a value to whoever is looking on, by its place in the model, and gives it back, or what
+ * `replace` of the onlooker makes of it.
+ */
 class Module {
   constructor(weights) { this.path = weights.path; this.spy = weights.spy; }
-  see(name, value) { this.spy.look?.(this.path + name, value); return value; }
+  see(name, value) {
+    const place = this.path + name;
+    const found = this.spy.replace?.get(place)?.(value) ?? value;
+    this.spy.look?.(place, found);
+    return found;
+  }
 }
 
 export class Linear extends Module {
@@ -238,10 +246,10 @@ class Block extends Module {
 
   call(x, { mask, positions, cache = null, context = null, contextCache = null }) {
     x = this.add(x, this.attentionNorm, (rows) => this.attention.call(rows, { mask, positions, cache }));
-    this.see("after_attention", x);
+    x = this.see("after_attention", x);
     if (this.crossNorm) {
       x = this.add(x, this.crossNorm, (rows) => this.crossAttention.call(rows, { context, cache: contextCache }));
-      this.see("after_cross_attention", x);
+      x = this.see("after_cross_attention", x);
     }
     return this.see("output", this.add(x, this.feedForwardNorm, (rows) => this.feedForward.call(rows)));
   }
@@ -271,7 +279,7 @@ export class Stack extends Module {
   residualStream(x, { caches = [], contextCaches = [], ...options } = {}) {
     const stream = [this.see("input", x)];
     this.blocks.forEach((block, i) => stream.push(block.call(stream[i], { ...options, cache: caches[i], contextCache: contextCaches[i] })));
-    this.see("output", stream.at(-1));
+    stream.push(this.see("output", stream.pop()));
     return stream;
   }
 

@@ -33,6 +33,19 @@ class Model {
     return found;
   }
 
+  /** What `method(...inputs)` returns if functions by place make something else of what is computed there. */
+  replaced(replace, method, ...inputs) {
+    this.weights.spy.replace = new Map(Object.entries(replace));
+    try {
+      return this[method](...inputs);
+    } finally {
+      delete this.weights.spy.replace;
+    }
+  }
+
+  /** Learned numbers by the name that they have in the model's file. */
+  parameter(name) { return this.weights.get(name); }
+
   /** Logits, of what leaves the last block. */
   call(...inputs) { return this.logits(this.residualStream(...inputs).at(-1)); }
 
@@ -138,6 +151,20 @@ class Decoder extends LeftToRight {
     });
   }
 
+  /**
+   * Patching, as `pf.models.patch`: logits of what comes after a text of which, at one place in the model, the row of one
+   * token is that of another text. A list of logits, for each token from `first` on in turn.
+   */
+  patches(ours, theirs, place, first) {
+    if (ours.length !== theirs.length) throw new Error(`The texts have ${ours.length} and ${theirs.length} tokens; expected as many.`);
+    const there = this.intermediates("residualStream", theirs)[place];
+    if (!there?.data) throw new Error(`There are no rows at ${place}; expected a place such as stack.blocks.0.output.`);
+    return range(ours.length - first, first).map((n) => {
+      const takenOver = (x) => { const mixed = slice(x, 0); row(mixed, n).set(row(there, n)); return mixed; };
+      return this.lastLogits(this.replaced({ [place]: takenOver }, "residualStream", ours).at(-1));
+    });
+  }
+
   /** Empty the caches, so that the next text is read from its beginning. */
   forget() { this.reading = new Reading(this.stack.blocks); }
 }
@@ -147,23 +174,40 @@ class Encoder {
   constructor(weights, config, grid = null) {
     this.embedding = grid ? new Linear(weights.at("embedding")) : weights.get("embedding.weight");
     this.classToken = weights.find("class_token");
+    this.segments = weights.find("segment_embedding.weight");
+    this.embeddingNorm = weights.has("embedding_norm.scale") ? makeNorm(weights.at("embedding_norm"), config) : null;
+    this.embeddingMap = weights.has("embedding_map.weight") ? new Linear(weights.at("embedding_map")) : null;
     this.stack = new Stack(weights.at("stack"), config);
     this.codes = grid && config.position_scheme === "sinusoidal_2d" && sinusoidalPositions2d(...grid, config.d_model);
   }
 
   residualStream(inputs) {
     let x = this.embedding instanceof Linear ? this.embedding.call(inputs) : rowsAt(this.embedding, inputs);
+    if (this.segments) x = add(x, rowsAt(this.segments, inputs.map(() => 0))); // all tokens are of the first kind
     if (this.codes) x = add(x, this.codes); // the class token has no place in the grid
     if (this.classToken) x = stack(this.classToken, x);
     const positions = range(x.rows);
     const factor = this.embedding instanceof Linear ? 1 : undefined; // patches are large enough as they are
-    return this.stack.residualStream(this.stack.addPositions(x, positions, factor), { positions });
+    x = this.stack.addPositions(x, positions, factor);
+    if (this.embeddingNorm) x = this.embeddingNorm.call(x);
+    return this.stack.residualStream(this.embeddingMap ? this.embeddingMap.call(x) : x, { positions });
   }
+}
+
+/** A file in which one block stands for all, as in ALBERT: its tensors by the names of the other blocks, too. */
+function withEveryBlock(file) {
+  const [first, tensors] = ["encoder.stack.blocks.0.", new Map(file.tensors)];
+  if (tensors.has("encoder.stack.blocks.1.attention_norm.scale")) return file;
+  for (const [name, tensor] of file.tensors) {
+    if (!name.startsWith(first)) continue;
+    for (const i of range(file.config.stack.num_layers)) tensors.set(name.replace(first, `encoder.stack.blocks.${i}.`), tensor);
+  }
+  return { ...file, tensors };
 }
 
 class MaskedLanguageModel extends Model {
   constructor(file) {
-    super(file);
+    super(withEveryBlock(file));
     const sizes = this.config.stack;
     this.encoder = new Encoder(this.weights.at("encoder"), sizes);
     this.head = new Linear(this.weights.at("head"));

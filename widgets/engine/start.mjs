@@ -1,4 +1,5 @@
 // Before a model is fetched the reader is asked, and sees how far it has come; what went wrong is said, with a way on.
+import { isOf, nameOf, whenAddressed } from "../address.mjs";
 import { button, frame, html } from "../common.mjs";
 import { loadModel } from "./client.mjs";
 
@@ -13,7 +14,7 @@ export function modelsOf(element) {
 }
 
 /**
- * The model of a figure, once the reader wants it. The page says which (`data-model`, `data-bytes`); a notebook hands
+ * The model of a figure, once the reader wants it: presses the button, or follows a link to a state of the figure. The page says which (`data-model`, `data-bytes`); a notebook hands
  * over the bytes, as `given`, and needs not be asked. Until it is there, the still picture stays above the button.
  */
 export async function start(element, { label, given = null }) {
@@ -24,9 +25,10 @@ export async function start(element, { label, given = null }) {
   const run = button(`Run the model here (${megabytes(bytes)} MB)`, null, { class: "lf-button lf-start" });
   controls.append(run, bar);
   publish({ started: false }, "Every number will be computed in this page, by the book's own trained model.");
-  return new Promise((resolve) => run.addEventListener("click", async () => {
+  const model = new Promise((resolve) => run.addEventListener("click", async () => {
     run.disabled = true;
     bar.hidden = false;
+    publish({ started: false }, `The model is on its way, ${megabytes(bytes)} MB.`);
     try {
       resolve(await loadModel(name, address, (loaded) => {
         bar.value = loaded;
@@ -39,4 +41,6 @@ export async function start(element, { label, given = null }) {
       publish({ started: false, error: error.message }, error.message);
     }
   }));
+  whenAddressed((fragment) => { if (run.isConnected && isOf(fragment, nameOf(element))) run.click(); });
+  return model;
 }

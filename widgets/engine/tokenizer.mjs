@@ -45,5 +45,23 @@ export class BytePairs {
   strangers() { return []; }
 }
 
+/** Atoms, bonds and brackets of reactions, as `pf.pretrained.SmilesTokenizer`, with a start and an end. */
+export class Smiles {
+  constructor({ smiles }) {
+    this.tokens = smiles;
+    this.ids = new Map(smiles.map((token, id) => [token, id]));
+    this.special = Object.fromEntries(["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"].map((name) => [name, this.ids.get(name)]));
+    Object.assign(this, { unknown: "[UNK]", separator: "", unit: "token" });
+  }
+
+  split(text) { return text.match(/\[[^\]]+\]|Br|Cl|>>|%\d\d|./gu) ?? []; }
+  encode(text) {
+    const inside = this.split(text).map((token) => this.ids.get(token) ?? this.special["[UNK]"]);
+    return [this.special["[CLS]"], ...inside, this.special["[SEP]"]];
+  }
+  decode(ids) { return ids.map((id) => this.tokens[id]).join(""); }
+  strangers(text) { return [...new Set(this.split(text).filter((token) => !this.ids.has(token)))]; }
+}
+
 /** The tokenizer in a model's file; null if there is none. */
-export const tokenizerOf = (parts) => parts && ("merges" in parts ? new BytePairs(parts) : new Vocabulary(parts));
+export const tokenizerOf = (parts) => parts && ("smiles" in parts ? new Smiles(parts) : "merges" in parts ? new BytePairs(parts) : new Vocabulary(parts));
