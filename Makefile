@@ -7,13 +7,14 @@ PORT ?= 8000
 TEXT ?=
 MULTI30K ?=
 BENCH ?=
-# For `make models`: only scripts whose names contain this word.
+# For `make models` and `make slides`: only scripts, or chapters, whose names contain this word.
 ONLY ?=
 
 BIN := .venv/bin
 READY := .venv/.ready
 PARITY := .venv-parity
 PARITY_READY := $(PARITY)/.ready
+LOCK := requirements.txt requirements-data.txt
 PARITY_LISTS := $(wildcard tests/parity/requirements.txt benchmarks/requirements.txt)
 BROWSER_READY := .venv/.browser-ready
 BROWSER_LIST := tests/browser/requirements.txt
@@ -26,7 +27,7 @@ PIP_INSTALL := -m pip install --quiet --no-compile --disable-pip-version-check -
 export JUPYTER_PREFER_ENV_PATH := 1
 # Most of the time goes into compiling. What a chapter or test has compiled, the next one finds in the user's cache, in
 # whichever clone; programs belong to one lock and one kind of processor.
-KIND := $(shell { cat requirements.txt; uname -m; grep -m 1 '^flags' /proc/cpuinfo; } 2> /dev/null | cksum | cut -d ' ' -f 1)
+KIND := $(shell { cat $(LOCK); uname -m; grep -m 1 '^flags' /proc/cpuinfo; } 2> /dev/null | cksum | cut -d ' ' -f 1)
 export JAX_COMPILATION_CACHE_DIR := $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/plainformer/jax-$(KIND)
 # Two may want the same program: one compiles it while the other is still writing it down, and nothing is wrong.
 export PYTHONWARNINGS := ignore:Error reading persistent compilation cache entry:UserWarning
@@ -42,8 +43,8 @@ SHELL := /bin/bash
 
 .DEFAULT_GOAL := help
 .PHONY: style types floors spelling workflows
-.PHONY: help book serve test smoke check rooms words exercises tools faults lint parity browser bench models notebooks drawings
-.PHONY: frames pdf clean distclean
+.PHONY: help book serve test smoke check rooms words exercises devices tools faults lint parity browser bench models notebooks drawings
+.PHONY: frames pdf slides german clean distclean
 
 help:  ## list these commands
 	@echo "Plainformer: an executable book on the transformer, and its package."
@@ -85,8 +86,8 @@ smoke: $(BROWSER_READY)  ## the browser's part of the gate: every page opens, ev
 	$(BIN)/pytest tests/browser -m smoke $(WORKERS) --dist loadgroup
 
 # Everything: the book, the gate, and the parts, each of which can be run alone.
-PARTS := rooms words exercises tools parity faults browser
-check:  ## everything: the gate and the parts rooms, words, exercises, tools, parity, faults, browser; what each took
+PARTS := rooms words exercises devices tools parity faults browser
+check:  ## everything: the gate and the parts rooms, words, exercises, devices, tools, parity, faults, browser; what each took
 	@mkdir -p build; : > build/check.txt; failed=; \
 	for part in book test $(PARTS); do \
 	  echo "=== make $$part"; \
@@ -107,6 +108,9 @@ exercises: $(READY)  ## the exercises and the mistakes that they name
 
 tools: $(READY)  ## what makes the book, and the stored models and records
 	$(BIN)/pytest tests/tools $(RUN)
+
+devices: $(READY)  ## eight devices that a process pretends to have
+	$(BIN)/pytest tests/devices $(WORKERS) --dist loadfile
 
 faults: $(READY)  ## kill, interrupt and starve training in processes of its own: it goes on as if nothing had been
 	$(BIN)/pytest tests/faults $(WORKERS)
@@ -138,9 +142,16 @@ drawings: $(READY)  ## write the schematics, drawings/*.svg
 frames: book $(BROWSER_READY)  ## photograph the live figures of the built site, widgets/*.png, and draw the card of shared links
 	$(BIN)/python tools/photograph_figures.py
 	$(BIN)/python tools/draw_card.py
+	$(BIN)/python tools/draw_sheet.py
 
 pdf: book $(BROWSER_READY)  ## print the whole book into _build/plainformer.pdf, with headless Chromium
 	$(BIN)/python tools/make_pdf.py
+
+slides: book  ## make slides of each chapter from its page, _build/slides (ONLY=02 for one)
+	$(BIN)/python tools/make_slides.py $(ONLY)
+
+german: book  ## put the chapters that are translated beside the English ones, _build/html/de
+	$(BIN)/python tools/build_translation.py de
 
 parity: $(PARITY_READY)  ## compare with PyTorch and Hugging Face (installs them into .venv-parity)
 	$(PARITY)/bin/pytest tests/parity $(WORKERS) --dist loadfile
@@ -180,14 +191,15 @@ define make_environment
 	  $$found -m venv --clear $(1) || exit 1; \
 	else echo "Bringing $(1) up to date with the lock ..."; fi; \
 	$(1)/bin/python $(PIP_INSTALL) --require-hashes --requirement requirements.txt && \
+	$(1)/bin/python $(PIP_INSTALL) --require-hashes --no-deps --requirement requirements-data.txt && \
 	$(2) $(1)/bin/python $(PIP_INSTALL) --no-deps --no-build-isolation --editable . && \
 	touch $(1)/.ready
 endef
 
-$(READY): requirements.txt
+$(READY): $(LOCK)
 	$(call make_environment,.venv,)
 
-$(PARITY_READY): requirements.txt $(PARITY_LISTS)
+$(PARITY_READY): $(LOCK) $(PARITY_LISTS)
 	$(call make_environment,$(PARITY),$(PARITY)/bin/python $(PIP_INSTALL) $(addprefix --requirement ,$(PARITY_LISTS)) &&)
 
 # What drives a browser lies in .venv, beside the package that the site's numbers are compared with.
