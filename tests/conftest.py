@@ -46,10 +46,10 @@ def pytest_addoption(parser):
 
 
 def is_of_the_gate(item: pytest.Item) -> bool:
-    """Say whether a test is run before anything lands: it proves an equation or is listed, and it is not slow."""
+    """Say whether a test runs before anything lands: it proves an equation, is listed or marked, and is not slow."""
     listed = any(item.path.is_relative_to(place) for place in item.config.getini("gate"))
-    proves = item.get_closest_marker("equation") is not None
-    return (listed or proves) and item.get_closest_marker("slow") is None
+    marked = any(item.get_closest_marker(name) for name in ("equation", "gate"))
+    return (listed or marked) and item.get_closest_marker("slow") is None
 
 
 def pytest_collection_modifyitems(config, items):

@@ -97,10 +97,9 @@ def test_online_softmax_does_not_depend_on_the_order():
 
 @pytest.mark.equation("eq-efficiency-blockwise")
 @pytest.mark.parametrize("sizes", SIZES)
-@pytest.mark.parametrize("block_size", [1, 3, 4, 64])
-@pytest.mark.parametrize("draws", range(5))
+@pytest.mark.parametrize(("block_size", "draws"), [(1, 0), (3, 1), (4, 2), (64, 3)])
 def test_blockwise_attention_is_attention(sizes, block_size, draws):
-    """Three masks each: 240 values and gradients, ragged blocks among them, and rows from which all is hidden."""
+    """Three masks each: values and gradients, ragged blocks among them, and rows from which all is hidden."""
     *rows, slopes = rows_of(sizes, seed=10 * draws)
     q_seq, kv_seq, *_ = sizes
     numbers = np.random.default_rng([draws, *sizes])

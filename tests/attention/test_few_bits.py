@@ -127,13 +127,11 @@ def test_cache_bytes_of_few_bits_by_hand():
 
 
 @pytest.mark.equation("eq-serving-cache-bytes")
-@pytest.mark.parametrize(
-    ("d_v", "bits", "size"), [(40, 8, 20), (48, 4, 24), (96, 8, 32), (66, 8, 22), (50, 4, 10), (37, 8, 1), (6, 4, 6)]
-)
+@pytest.mark.parametrize(("d_v", "bits", "size"), [(40, 8, 20), (48, 4, 24), (96, 8, 32), (50, 4, 10), (37, 8, 1)])
 def test_without_a_group_values_have_the_largest_divisor_up_to_32(d_v, bits, size):
     """In 4 bits the largest even one, since two codes share a byte; and the arrays are as large as is counted."""
     stack = pf.StackConfig(d_model=8, num_layers=2, num_heads=2, d_v=d_v)
-    cache = pf.Decoder(pf.DecoderConfig(5, 40, stack), key=jax.random.key(0)).make_cache(bits=bits)
+    cache = drawn(pf.Decoder, pf.DecoderConfig(5, 40, stack)).make_cache(bits=bits)
     rooms = [leaf for part in cache for leaf in jax.tree.leaves((part.key_columns, part.value_rows))]
     assert sum(leaf.nbytes for leaf in rooms) == cache_bytes(stack, 40, bits=bits)
     assert cache[0].value_rows.stored.step.shape[-1] == d_v // size

@@ -122,12 +122,15 @@ def test_only_the_shared_columns_turn():
     assert np.abs(layer(x, scheme=ROTARY_SCHEME)[-1] - layer(swapped, scheme=ROTARY_SCHEME)[-1]).max() > 0.01
 
 
+compiled_extend = eqx.filter_jit(lambda layer, *given, **options: layer.extend(*given, **options))
+
+
 def extended(layer, x, parts, **options):
     """What a layer returns if it reads a text in parts, and the cache then."""
     cache, rows = layer.make_cache(9, batch=x.shape[:-2]), []
     for first, last in itertools.pairwise(parts):
         places = np.broadcast_to(np.arange(first, last), (*x.shape[:-2], last - first))
-        out, cache = layer.extend(x[..., first:last, :], cache, places, **options)
+        out, cache = compiled_extend(layer, x[..., first:last, :], cache, places, **options)
         rows.append(out)
     return jnp.concatenate(rows, axis=-2), cache
 

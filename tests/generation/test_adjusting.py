@@ -2,6 +2,7 @@
 
 import functools
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -13,6 +14,7 @@ import plainformer as pf
 from plainformer.generation import penalise_counts, penalise_repetition
 
 VOCAB, NEW = 7, 6
+read = eqx.filter_jit(lambda model, tokens: model(tokens))
 PROMPTS = [[1, 5], [4, 0, 2, 6], [3]]
 
 
@@ -69,7 +71,8 @@ def step_by_step(model, prompt, number):
     """Greedy writing with both penalties, reading the whole text again for each token, in NumPy."""
     written = []
     for _ in range(number):
-        logits = np.array(model(jnp.asarray(prompt + written)))[-1]
+        text = prompt + written
+        logits = np.array(read(model, jnp.asarray(text + [0] * (16 - len(text)))))[len(text) - 1]
         for token in set(prompt + written):
             logits[token] = logits[token] / 1.3 if logits[token] > 0 else logits[token] * 1.3
         for token in set(written):

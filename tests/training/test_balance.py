@@ -14,6 +14,8 @@ KEY = jax.random.key(3)
 SIZES = {"num_experts": 5, "per_token": 2, "width": 6}
 BATCH = pf.data.Windows(*jnp.asarray(np.random.default_rng(1).integers(11, size=(2, 3, 7))))
 LOSS = pf.training.next_token_loss
+plain_slopes = eqx.filter_jit(eqx.filter_grad(LOSS))
+balanced_slopes = eqx.filter_jit(eqx.filter_grad(lambda model: pf.training.balanced(LOSS, 0.0)(model, BATCH)[0]))
 
 
 def decoder(**fields):
@@ -71,9 +73,7 @@ def test_balanced_keeps_what_a_loss_measures_itself():
 @pytest.mark.equation("eq-modern-moved-bias")
 def test_balanced_gives_the_bias_the_difference_of_the_loads_and_changes_nothing_else():
     model = decoder(moved_bias=True, scores="sigmoid")
-    found = eqx.filter_grad(lambda model: pf.training.balanced(LOSS, 0.0)(model, BATCH)[0])(model)
-    plain = eqx.filter_grad(LOSS)(model, BATCH)
-    assert pf.training.balanced(LOSS, 0.0)(model, BATCH)[0] == LOSS(model, BATCH)
+    found, plain = balanced_slopes(model), plain_slopes(model, BATCH)
     _, seen = pf.look(model, BATCH.inputs)
     for layer, (block, without) in enumerate(zip(found.stack.blocks, plain.stack.blocks, strict=True)):
         load = pf.training.expert_load(seen[f"stack.blocks.{layer}.feed_forward.chosen"], 5)
@@ -97,9 +97,9 @@ def test_move_bias_moves_by_the_sign_and_leaves_all_else_to_the_other_optimiser(
     model, rate = decoder(moved_bias=True), 0.02
     optimiser = pf.training.move_bias(optax.chain(optax.clip_by_global_norm(0.1), optax.sgd(0.5)), rate)
     params = eqx.filter(model, eqx.is_inexact_array)
-    grads = eqx.filter_grad(lambda model: pf.training.balanced(LOSS, 0.0)(model, BATCH)[0])(model)
+    grads = balanced_slopes(model)
     updates, _ = optimiser.update(grads, optimiser.init(params), params)
-    plain = eqx.filter_grad(LOSS)(model, BATCH)  # whose norm has no part of the bias
+    plain = plain_slopes(model, BATCH)  # whose norm has no part of the bias
     expected = jax.tree.map(lambda grad: -0.5 * 0.1 * grad / optax.tree.norm(plain), plain)
     for found, by_hand, slopes in zip(updates.stack.blocks, expected.stack.blocks, grads.stack.blocks, strict=True):
         np.testing.assert_allclose(

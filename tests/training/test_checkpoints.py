@@ -60,6 +60,7 @@ def check_damage_is_named(directory):
     assert (metadata, step) == ({"metrics": [{"loss": 1 / 3}]}, 3)
 
 
+@pytest.mark.gate
 def test_load_checkpoint_returns_what_was_saved(saved):
     found, metadata, step = load_checkpoint(str(saved), state(0))
     assert same(found, state(20))

@@ -161,6 +161,7 @@ def test_save_model_refuses_a_tokenizer_of_another_model(tmp_path, unchecked):
     assert not list(tmp_path.iterdir())
 
 
+@pytest.mark.gate
 def test_load_model_notices_a_file_cut_short(saved, tmp_path):
     content, path = saved.read_bytes(), tmp_path / "cut.safetensors"
     for length in [*range(0, 24, 5), *np.linspace(24, len(content) - 1, 40).astype(int).tolist()]:
