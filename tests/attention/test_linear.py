@@ -1,5 +1,7 @@
 """Chapter 12: attention without the softmax, as weights, as sums, and token by token."""
 
+from functools import partial
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -53,6 +55,15 @@ def test_linear_attention_has_the_gradients_of_its_weights():
         np.testing.assert_allclose(ours, theirs, atol=1e-5)
 
 
+def test_linear_attention_keeps_no_products_for_its_gradients():
+    """A longer block means fewer states, and a larger table of products, which is to be computed anew."""
+    short, long = (
+        pf.training.count_kept_bytes(partial(linear_attention, mask=Mask(causal=True), block_size=size), *QKV)
+        for size in (3, SEQ)
+    )
+    assert long < short, "the products of a block are kept"
+
+
 @pytest.mark.equation("eq-efficiency-recurrent")
 def test_linear_step_is_linear_attention_in_causal_order():
     state, outputs = jnp.zeros((2, D_K, D_V + 1)), []
@@ -96,14 +107,16 @@ def test_linear_model_refuses_what_acts_on_scores(options):
 
 
 @pytest.mark.parametrize("num_kv_heads", [4, 2])
-def test_linear_layer_shows_the_weights_behind_its_output(num_kv_heads):
+def test_linear_layer_gives_what_its_weights_say_at_once_and_from_a_cache(num_kv_heads):
     layer = pf.MultiHeadAttention(
         8, num_heads=4, num_kv_heads=num_kv_heads, kernel=pf.attention.LinearKernel(), key=jax.random.key(1)
     )
     x, rule = draw(5, 8), Mask(causal=True)
     values = jnp.repeat(pf.split_heads(layer.value(x), num_kv_heads), 4 // num_kv_heads, axis=0)
-    heads = layer.attention_weights(x, rule) @ values
-    np.testing.assert_allclose(layer(x, rule), layer.output(pf.merge_heads(heads)), atol=1e-5)
+    expected = layer.output(pf.merge_heads(layer.attention_weights(x, rule) @ values))
+    np.testing.assert_allclose(layer(x, rule), expected, atol=1e-5, err_msg="at once")
+    cached, _ = layer.extend(x, layer.make_cache(5), jnp.arange(5))
+    np.testing.assert_allclose(cached, expected, atol=1e-5, err_msg="from a cache")
 
 
 def test_linear_layer_refuses_at_its_cache_what_it_refuses_in_a_call(key):

@@ -39,17 +39,24 @@ def test_number_words_bad_input(call, error, message):
         call()
 
 
-def test_number_splits_are_pairs_of_one_number_each_in_one_part_only():
+def test_number_splits_are_pairs_of_one_number_each():
     splits = number_splits(300, 40, seed=3)
     assert list(map(len, splits)) == [300, 40, 40, 40]
-    numbers = [pair.number for part in splits for pair in part]
-    assert len(set(numbers)) == len(numbers)
     for part in splits:
         for pair in part[:10]:
             assert [pair.source] == number_words([pair.number], "de")
             assert [pair.target] == number_words([pair.number])
     assert splits == number_splits(300, 40, seed=3)
     assert splits.training != number_splits(300, 40, seed=4).training
+
+
+def test_number_splits_hold_no_number_twice(monkeypatch):
+    """So many that, of six digits too, some would be drawn twice if they could be."""
+    monkeypatch.setattr("plainformer.data.numbers._pairs", lambda numbers, language: numbers)
+    splits = number_splits(5000, 5000)
+    for name, part in splits._asdict().items():
+        assert len(set(part)) == 5000, f"{name} holds a number twice"
+    assert len(set().union(*splits)) == 4 * 5000, "a number is in two parts"
 
 
 def test_number_splits_hold_out_combinations_and_lengths():

@@ -94,10 +94,14 @@ def test_rigid_bodies_are_those_of_the_text():
 def test_rigid_bodies_of_several_shapes_know_which_is_which():
     part = rigid_bodies((0.3, 0.6), spacing=0.5).training
     assert set(part.kappa.tolist()) == {0.3, 0.6}
-    for states, kappa in zip(part.states, part.kappa, strict=True):
+    one, other = (part.states[part.kappa == kappa] for kappa in (0.3, 0.6))
+    for states, kappa in ((one, 0.3), (other, 0.6)):
         np.testing.assert_allclose(
-            states, implicit_midpoint(states[0], kappa=kappa, step=0.2, num_steps=100), atol=1e-14
+            states, implicit_midpoint(states[:, 0], kappa=kappa, step=0.2, num_steps=100), atol=1e-14
         )
+    starts = [{tuple(start) for start in states[:, 0]} for states in (one, other)]
+    assert len(starts[0]) == len(one), "a start meets a shape twice"
+    assert starts[0] == starts[1], "a start meets one shape only"
 
 
 def test_following_windows_follow():

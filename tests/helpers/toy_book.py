@@ -116,7 +116,7 @@ And more.
 :name: tab-small
 | a | b |
 |---|---|
-| 1 | 2 |
+| 1 | 2 \| 3 |
 ```
 
 ```{list-table} Sizes
@@ -144,8 +144,8 @@ Clear.
 
 - another
 
-1. one
-2. two
+3. three
+4. four
 
 word
 : its meaning
@@ -154,6 +154,12 @@ word
 :caption: A command, see {eq}`eq-small-one`
 $ make
 ```
+
+````{code-block} markdown
+```python
+1
+```
+````
 
 ```{figure} ../toy.svg
 :name: fig-still

@@ -132,14 +132,16 @@ def test_listing_shows_what_computes_and_leads_to_the_source(text):
     code = "```python\n@functools.cache\ndef double(x):\n    return 2 * x\n```"
     assert f"{code}\n\n[sums.py]({source})" in text
     assert "**Listing 1.1.** A command, see (1.1)\n\n```console\n$ make\n```" in text
+    assert "````markdown\n```python\n1\n```\n````" in text, "the fence is no longer than one in the code"
 
 
 def test_tables_theorems_lists_and_definitions(text):
-    assert "**Table 1.1.** Names\n\n| a | b |" in text
+    assert "**Table 1.1.** Names\n\n| a | b |\n| --- | --- |\n| 1 | 2 \\| 3 |" in text, "a bar in a cell is not escaped"
     assert "**Table 1.2.** Sizes\n\n| name | $n$ |\n| --- | --- |\n| three | 3 |" in text
     assert "> **Theorem 1.1 (Little).** It holds." in text
     assert "> *Proof.* Clear. ∎" in text
-    assert "- an item\n\n  > **Tip.**\n  >\n  > inside\n\n- another\n\n1. one\n2. two" in text
+    assert "- an item\n\n  > **Tip.**\n  >\n  > inside\n\n- another\n\n" in text
+    assert "\n\n3. three\n4. four\n\n" in text, "the list does not begin at 3"
     assert "**word**  \nits meaning" in text
     assert "comment" not in text.replace("not a comment", "")
 
