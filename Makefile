@@ -9,6 +9,9 @@ MULTI30K ?=
 BENCH ?=
 # For `make models` and `make slides`: only scripts, or chapters, whose names contain this word.
 ONLY ?=
+# For `make mutants`: a folder or module of the package, and which forty of its mutants.
+ROOM ?= data
+SEED ?= 0
 
 BIN := .venv/bin
 READY := .venv/.ready
@@ -43,7 +46,7 @@ SHELL := /bin/bash
 
 .DEFAULT_GOAL := help
 .PHONY: style types floors spelling workflows
-.PHONY: help book serve test smoke check rooms words exercises devices tools faults lint parity browser bench models notebooks drawings
+.PHONY: help book serve test smoke check rooms words exercises devices tools mutants faults lint parity browser bench models notebooks drawings
 .PHONY: frames pdf slides german clean distclean
 
 help:  ## list these commands
@@ -111,6 +114,10 @@ tools: $(READY)  ## what makes the book, and the stored models and records
 
 devices: $(READY)  ## eight devices that a process pretends to have
 	$(BIN)/pytest tests/devices $(WORKERS) --dist loadfile
+
+mutants: $(READY)  ## change forty things in a room, one at a time: which do its tests not see? (ROOM=data SEED=0)
+	@$(BIN)/python $(PIP_INSTALL) cosmic-ray==8.7.0
+	$(BIN)/python tools/mutants.py "$(ROOM)" --seed "$(SEED)"
 
 faults: $(READY)  ## kill, interrupt and starve training in processes of its own: it goes on as if nothing had been
 	$(BIN)/pytest tests/faults $(WORKERS)

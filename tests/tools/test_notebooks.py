@@ -301,18 +301,3 @@ def test_executing_twice_gives_the_same_file(tmp_path):
     assert texts[0] == texts[1]
     assert "image/png" not in texts[0]
     assert "49" in texts[0]
-
-
-def test_words_alone_leave_outputs_and_code_alone_decides(root, book, notebook):
-    file = root / "chapters/01_small.ipynb"
-    executed = nbformat.from_dict(notebook)
-    (first, *_) = (cell for cell in executed.cells if cell.cell_type == "code")
-    first.outputs, first.execution_count = [stream("kept\n")], 7
-    sync_notebooks.write(executed, file)
-    again = sync_notebooks.convert(book, NAME)
-    sync_notebooks.keep_outputs(again, file)
-    (found, *_) = (cell for cell in again.cells if cell.cell_type == "code")
-    assert (found.outputs[0].text, found.execution_count) == ("kept\n", 7)
-    found.source += "\nmore()"
-    with pytest.raises(ValueError, match="run without --words"):
-        sync_notebooks.keep_outputs(again, file)

@@ -8,7 +8,6 @@ import shutil
 from types import SimpleNamespace
 
 import nbformat
-import playback
 import pytest
 import recorded
 import sync_notebooks
@@ -167,10 +166,26 @@ def forget(book):
 
 @pytest.mark.parametrize("change", [change_a_cell, change_the_notebook_alone, change_the_record, forget])
 def test_only_what_was_recorded_as_it_stands_is_taken(book, change):
-    assert [cell.source for cell in playback.executed_cells(book / "chapters/01_toy.ipynb")][1:] == [COUNT, DRAW, RAISE]
+    assert [cell.source for cell in executed_cells(book)][1:] == [COUNT, DRAW, RAISE]
     change(book)
     recorded.fingerprint_of.cache_clear()
-    assert playback.executed_cells(book / "chapters/01_toy.ipynb") == []
+    assert executed_cells(book) == []
+    gc.collect()
+
+
+def executed_cells(book):
+    notebook = nbformat.read(book / "chapters/01_toy.ipynb", as_version=4)
+    return recorded.executed_cells(notebook, book / "chapters/01_toy.md")
+
+
+def test_a_notebook_gets_what_the_book_printed_as_if_it_had_been_executed_itself(book):
+    """But for the picture, which it does not keep: the same file, so that only its own chapter changes it."""
+    file = book / "chapters/01_toy.ipynb"
+    notebook = nbformat.read(file, as_version=4)
+    for cell in notebook.cells:
+        cell.outputs, cell.execution_count = [], None
+    sync_notebooks.take_outputs(notebook, executed_cells(book))
+    assert nbformat.writes(notebook) + "\n" == file.read_text("utf-8")
     gc.collect()
 
 

@@ -12,10 +12,7 @@ import nbformat
 import pytest
 from nbformat import NotebookNode
 from nbval.plugin import IPyNbFile
-from recorded import recorded
-
-INSTALL_CELLS = 1  # the notebook begins with a cell that installs the package, and the chapter does not
-NOT_IN_NOTEBOOK = "remove-cell"  # the tag of cells that the chapter alone has
+from recorded import executed_cells
 
 
 class Playback:
@@ -60,23 +57,12 @@ def without_images(output: NotebookNode) -> NotebookNode:
     return nbformat.from_dict(output | {"data": data})
 
 
-def executed_cells(notebook: Path) -> list[NotebookNode]:
-    """Return the notebook's code cells as the book executed them; none if it did not, or if they are not the same."""
-    record = recorded(notebook.with_suffix(".md"))
-    own = [cell for cell in nbformat.read(notebook, as_version=4).cells if cell.cell_type == "code"]
-    install, rest = own[:INSTALL_CELLS], own[INSTALL_CELLS:]
-    cells = [cell for cell in record.cells if NOT_IN_NOTEBOOK not in cell.metadata.get("tags", [])] if record else []
-    if [cell.source for cell in rest] != [cell.source for cell in cells]:
-        return []
-    return [nbformat.from_dict(cell | {"outputs": []}) for cell in install] + cells
-
-
 class Chapter(IPyNbFile):
     """A notebook whose cells are compared with what the book recorded, or executed where it did not."""
 
     def setup(self) -> None:
         """Begin as nbval does, with a kernel."""
-        if cells := executed_cells(self.path):
+        if cells := executed_cells(nbformat.read(self.path, as_version=4), self.path.with_suffix(".md")):
             self.kernel = Playback(cells)
             self.setup_sanitize_files()
         else:
@@ -94,5 +80,6 @@ def pytest_report_header(config: pytest.Config) -> str | None:
     """Say how many chapters will be executed, and how many were."""
     if not (config.option.nbval or config.option.nbval_lax):
         return None
-    known = [bool(executed_cells(file)) for file in config.rootpath.glob("chapters/*.ipynb")]
+    notebooks = config.rootpath.glob("chapters/*.ipynb")
+    known = [bool(executed_cells(nbformat.read(file, as_version=4), file.with_suffix(".md"))) for file in notebooks]
     return f"chapters: {sum(known)} compared as `make book` executed them, {len(known) - sum(known)} executed now"

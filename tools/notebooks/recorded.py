@@ -12,6 +12,7 @@ import sys
 from pathlib import Path
 from typing import NamedTuple
 
+import nbformat
 from book import ROOT
 from book_running.fresh_outputs import fingerprint
 from book_running.inputs import changed
@@ -21,6 +22,9 @@ from nbformat import NotebookNode
 
 # The budget, in seconds of processor time. What takes longer is a recorded run: a script in tools/models, with a card.
 CELL, CHAPTER = 8, 40
+
+INSTALL_CELLS = 1  # a notebook begins with a cell that installs the package, and its chapter does not
+NOT_IN_NOTEBOOK = "remove-cell"  # the tag of cells that the chapter alone has
 
 fingerprint_of = functools.cache(fingerprint)
 
@@ -46,6 +50,17 @@ def recorded(chapter: Path) -> Recorded | None:
     if changed(record.data.get("inputs"), root):
         return None
     return Recorded(cache.get_cache_bundle(record.pk).nb.cells, record.data["cell_seconds"])
+
+
+def executed_cells(notebook: NotebookNode, chapter: Path) -> list[NotebookNode]:
+    """Return a notebook's code cells as the book executed them in its chapter; none if it did not, as they are."""
+    record = recorded(chapter)
+    own = [cell for cell in notebook.cells if cell.cell_type == "code"]
+    install, rest = own[:INSTALL_CELLS], own[INSTALL_CELLS:]
+    cells = [cell for cell in record.cells if NOT_IN_NOTEBOOK not in cell.metadata.get("tags", [])] if record else []
+    if [cell.source for cell in rest] != [cell.source for cell in cells]:
+        return []
+    return [nbformat.from_dict(cell | {"outputs": []}) for cell in install] + cells
 
 
 def dearest(chapter: Recorded) -> list[str]:

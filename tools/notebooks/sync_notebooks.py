@@ -1,11 +1,11 @@
 """Write, beside each chapter, the executed notebook that Colab, Binder and nbval run.
 
-    python tools/notebooks/sync_notebooks.py              all chapters: convert, execute, write
+    python tools/notebooks/sync_notebooks.py              all chapters whose notebook is not what they give now
     python tools/notebooks/sync_notebooks.py 02           only those whose name begins with 02
-    python tools/notebooks/sync_notebooks.py --words 02   write its words anew, and keep what its code printed
     python tools/notebooks/sync_notebooks.py --check      only compare with what the chapters give
 
-The chapter, `chapters/NN_stem.md`, is the only source; never edit the notebook.
+The chapter, `chapters/NN_stem.md`, is the only source; never edit the notebook. What its code printed is taken from the
+book where `make book` has executed the chapter as it stands; where it has not, the notebook is executed.
 """
 
 import argparse
@@ -22,6 +22,7 @@ from book import ROOT, Book
 from nbclient import NotebookClient
 from nbclient.exceptions import CellExecutionError, CellTimeoutError, DeadKernelError
 from nbformat import NotebookNode
+from recorded import executed_cells
 
 CELL_TIMEOUT = 600
 METADATA = {
@@ -66,6 +67,11 @@ def execute(notebook: NotebookNode, folder: Path) -> None:
     except (CellExecutionError, CellTimeoutError, DeadKernelError) as error:
         raise ValueError(f"{_last_run(notebook)} failed:\n{error}") from error
     notebook.metadata = nbformat.from_dict(METADATA)
+    clean_cells(notebook)
+
+
+def clean_cells(notebook: NotebookNode) -> None:
+    """Clean what every cell put out; raise `ValueError` with the cell where that cannot be kept."""
     for number, cell in enumerate(notebook.cells, start=1):
         if cell.cell_type == "code":
             cell.metadata.pop("execution", None)
@@ -106,16 +112,15 @@ def clean(outputs: list[NotebookNode]) -> list[NotebookNode]:
     return kept
 
 
-def keep_outputs(notebook: NotebookNode, file: Path) -> None:
-    """Give the cells what they printed in the stored notebook; raise `ValueError` if one of them is another now."""
-    cells, stored = (
-        [cell for cell in each.cells if cell.cell_type == "code"]
-        for each in (notebook, nbformat.read(file, as_version=4))
-    )
-    if [cell.source for cell in cells] != [cell.source for cell in stored]:
-        raise ValueError("a code cell has changed since it was executed: run without --words")
-    for cell, old in zip(cells, stored, strict=True):
-        cell.outputs, cell.execution_count = old.outputs, old.execution_count
+def take_outputs(notebook: NotebookNode, executed: list[NotebookNode]) -> None:
+    """Give the code cells what the book's own cells put out, cleaned."""
+    cells = [cell for cell in notebook.cells if cell.cell_type == "code"]
+    for number, (cell, done) in enumerate(zip(cells, executed, strict=True), start=1):
+        cell.outputs, cell.execution_count = [nbformat.from_dict(output) for output in done.outputs], number
+        for output in cell.outputs:
+            if output.output_type == "execute_result":
+                output.execution_count = number
+    clean_cells(notebook)
 
 
 def write(notebook: NotebookNode, file: Path) -> None:
@@ -143,26 +148,26 @@ def drift(book: Book, name: str) -> str:
     return ""
 
 
-def synchronise(book: Book, name: str, *, words: bool) -> None:
-    """Convert one chapter, execute it or, if only its `words` changed, keep what it printed, and write it."""
+def synchronise(book: Book, name: str) -> None:
+    """Convert one chapter, with what the book or else the notebook's own kernel printed, and write what changed."""
     start = time.perf_counter()
-    print(f"{name} ...", end=" ", flush=True)
     notebook, file = convert(book, name), book.root / f"{name}.ipynb"
-    if words:
-        keep_outputs(notebook, file)
+    if executed := executed_cells(notebook, book.root / f"{name}.md"):
+        take_outputs(notebook, executed)
     else:
+        print(f"{name} is executed, since `make book` has not done it ...", end=" ", flush=True)
         execute(notebook, book.root / "chapters")
-    write(notebook, file)
-    print(f"{len(notebook.cells)} cells, {time.perf_counter() - start:.0f} s", flush=True)
+        print(f"{len(notebook.cells)} cells, {time.perf_counter() - start:.0f} s", flush=True)
+    if not file.is_file() or file.read_text("utf-8") != nbformat.writes(notebook) + "\n":
+        write(notebook, file)
+        print(f"{name}.ipynb is written", flush=True)
 
 
 def main() -> int:
     """Run the command that the module's docstring describes."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("chapters", nargs="*", help="beginnings of chapter names, such as 02")
-    how = parser.add_mutually_exclusive_group()
-    how.add_argument("--words", action="store_true", help="only words have changed: execute nothing")
-    how.add_argument("--check", action="store_true", help="compare only")
+    parser.add_argument("--check", action="store_true", help="compare only")
     options = parser.parse_args()
     book = Book()
     names = [name for name in book.chapters if Path(name).name.startswith(tuple(options.chapters or [""]))]
@@ -174,7 +179,7 @@ def main() -> int:
                 failed |= bool(message)
                 print(message, end="\n" if message else "", file=sys.stderr)
             else:
-                synchronise(book, name, words=options.words)
+                synchronise(book, name)
         except ValueError as error:
             failed = True
             print(f"\n{name}: {error}", "" if options.check else "\nIts notebook was not written.", file=sys.stderr)

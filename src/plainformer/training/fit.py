@@ -278,12 +278,9 @@ def _numbered(batches, together: bool) -> Callable[[int], Any]:
 @contextmanager
 def _errors_of_the_loss(loss_function: Callable, model, batch) -> Iterator[None]:
     """Where a compiled step fails, as by an id out of range, call the loss uncompiled: its error names the place."""
-    log = logging.getLogger("jax._src.callback")  # where JAX would print the same error
-
-    def silent(record):
-        return False
-
-    log.addFilter(silent)
+    log = logging.getLogger("jax")  # where JAX would print the same error
+    level = log.level
+    log.setLevel(logging.CRITICAL)
     try:
         yield
     except (jax.errors.JaxRuntimeError, checkify.JaxRuntimeError):
@@ -293,7 +290,7 @@ def _errors_of_the_loss(loss_function: Callable, model, batch) -> Iterator[None]
             raise plain_error from None
         raise
     finally:
-        log.removeFilter(silent)
+        log.setLevel(level)
 
 
 def _rate(bar, batch) -> str:
