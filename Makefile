@@ -78,7 +78,7 @@ serve: book  ## build, then serve the site at http://localhost:8000 (PORT=... fo
 
 # Each worker takes whole files, so that the cells of a notebook stay in order, and takes them in the order that
 # tests/conftest.py gives them.
-RUN := $(WORKERS) --dist loadfile --no-loadscope-reorder
+RUN := $(WORKERS) --dist loadfile --no-loadscope-reorder --durations 15 --durations-min 2
 WORDS := tests/test_wrong_calls.py tests/test_own_parts.py tests/test_explained.py tests/generation/test_refusals.py
 IN_OTHER_PARTS := $(addprefix --ignore ,tests/tools tests/exercises)
 
