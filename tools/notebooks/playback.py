@@ -17,6 +17,9 @@ from recorded import recorded
 INSTALL_CELLS = 1  # the notebook begins with a cell that installs the package, and the chapter does not
 NOT_IN_NOTEBOOK = "remove-cell"  # the tag of cells that the chapter alone has
 
+# What cancels ends on either side of zero, as the machine rounds; with a sign or without, so do the blanks beside it.
+SAME = {r"(?<![\w.])-(?=0(\.0*)?(?![\w.]))": "", r"[ \t]+": " ", r"\[ ": "["}
+
 
 class Playback:
     """What nbval asks of a kernel, answered from cells that were executed before."""
@@ -81,6 +84,7 @@ class Chapter(IPyNbFile):
             self.setup_sanitize_files()
         else:
             super().setup()
+        self.sanitize_patterns.update(SAME)
 
 
 @pytest.hookimpl(wrapper=True)
