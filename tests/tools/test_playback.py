@@ -201,6 +201,17 @@ def test_one_cell_alone_can_be_compared(book):
     assert "1 passed, 3 deselected" in validate(book, "-k", "Cell and 3").text
 
 
+def test_a_zero_has_no_sign_and_any_other_number_has():
+    def sanitized(text):
+        for pattern, replacement in playback.SAME.items():
+            text = re.sub(pattern, replacement, text)
+        return text
+
+    assert sanitized("off by [ 0. -0.  -0.00  1.5]") == sanitized("off by [0. 0. 0.00 1.5]")
+    for one, other in (("[-0.01]", "[0.01]"), ("-0.5", "0.5"), ("1-0", "10"), ("[1. 0.]", "[1.0.]")):
+        assert sanitized(one) != sanitized(other)
+
+
 def test_seconds_are_those_of_the_kernel_while_it_computes(tmp_path, monkeypatch):
     monkeypatch.setenv("JUPYTER_PREFER_ENV_PATH", "1")
     busy = "import time\nend = time.process_time() + 0.5\nwhile time.process_time() < end: pass"

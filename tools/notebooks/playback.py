@@ -14,6 +14,9 @@ from nbformat import NotebookNode
 from nbval.plugin import IPyNbFile
 from recorded import executed_cells
 
+# What cancels ends on either side of zero, as the machine rounds; with a sign or without, so do the blanks beside it.
+SAME = {r"(?<![\w.])-(?=0(\.0*)?(?![\w.]))": "", r"[ \t]+": " ", r"\[ ": "["}
+
 
 class Playback:
     """What nbval asks of a kernel, answered from cells that were executed before."""
@@ -67,6 +70,7 @@ class Chapter(IPyNbFile):
             self.setup_sanitize_files()
         else:
             super().setup()
+        self.sanitize_patterns.update(SAME)
 
 
 @pytest.hookimpl(wrapper=True)
