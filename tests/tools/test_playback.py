@@ -8,6 +8,7 @@ import shutil
 from types import SimpleNamespace
 
 import nbformat
+import playback
 import pytest
 import recorded
 import sync_notebooks
