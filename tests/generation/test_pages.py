@@ -5,6 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from hypothesis import given, strategies
+from tiers import few_in_the_gate
 from toy_models import Bigram, drawn
 
 import plainformer as pf
@@ -131,7 +132,7 @@ OPTIONS += [{"num_kv_heads": 2, "d_k": 4, "d_v": 5}, {"position_scheme": "rotary
 
 
 @pytest.mark.equation("eq-serving-page-table")
-@pytest.mark.parametrize("options", OPTIONS, ids=str)
+@pytest.mark.parametrize("options", few_in_the_gate(OPTIONS, 3), ids=str)
 def test_attention_over_pages_is_that_over_an_ordinary_cache(options):
     """Two texts of unequal length in scattered pages, the second shorter by a page and a half, then a token of each."""
     model, ids = model_with(**options), np.random.default_rng(1).integers(0, 11, (2, 13))

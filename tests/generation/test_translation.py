@@ -152,6 +152,7 @@ def test_translation_loss_drops_with_a_key(model):
     np.testing.assert_allclose(loss(dropping, batch), loss(model, batch), rtol=1e-6)
 
 
+@pytest.mark.slow
 @pytest.mark.equation("eq-seq2seq-loss")
 def test_fit_teaches_a_model_to_turn_texts_round(key):
     draw = np.random.default_rng(0)

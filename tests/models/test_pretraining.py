@@ -213,6 +213,7 @@ def test_masked_token_loss_without_a_selected_token_is_zero_and_so_is_its_gradie
     assert all((leaf == 0.0).all() for leaf in jax.tree.leaves(gradient))
 
 
+@pytest.mark.slow
 @pytest.mark.equation("eq-encoder-masked-loss", "eq-encoder-masking")
 def test_fit_teaches_a_masked_language_model_a_rule():
     config = encoder_config(context_len=6, vocab_size=VOCAB, d_model=16, num_layers=1, num_heads=2)

@@ -188,6 +188,7 @@ def test_classification_loss_passes_padding_and_segments_on(kind):
     assert_close(pf.classification_loss(model, batch), -log_probs[range(TEXTS), labels].mean())
 
 
+@pytest.mark.slow
 @pytest.mark.equation("eq-encoder-classification-loss")
 def test_fit_teaches_a_classifier_what_no_single_token_tells():
     sizes = {"context_len": 4, "vocab_size": 4, "d_model": 16, "num_layers": 1, "num_heads": 2}
