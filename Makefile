@@ -76,6 +76,10 @@ serve: book  ## build, then serve the site at http://localhost:8000 (PORT=... fo
 	@echo "http://localhost:$(PORT)  (Ctrl-C stops it)"
 	@$(BIN)/python -m http.server $(PORT) --bind 127.0.0.1 --directory _build/html
 
+# XLA's older way to machine code, in one piece: half the time for a program of a few operations, which nearly all of the
+# tests' are. (It came to no more where a large one is optimised: measured on the tests of `fit`.)
+test rooms words exercises devices: export XLA_FLAGS := --xla_cpu_use_fusion_emitters=false --xla_cpu_parallel_codegen_split_count=1
+
 # Each worker takes whole files, so that the cells of a notebook stay in order, and takes them in the order that
 # tests/conftest.py gives them.
 RUN := $(WORKERS) --dist loadfile --no-loadscope-reorder --durations 15 --durations-min 2

@@ -69,26 +69,6 @@ def pytest_collection_modifyitems(config, items):
     items.sort(key=lambda item: not item.nodeid.startswith(("chapters/", "tests/tools/")))
 
 
-# XLA's older way to machine code, in one piece: it takes half the time for a program of a few operations, and longer
-# for a large one that is to be optimised.
-SIMPLE_CODE = {"xla_cpu_use_fusion_emitters": False, "xla_cpu_parallel_codegen_split_count": 1}
-
-
-@pytest.fixture(scope="session", autouse=True)
-def simple_code():
-    """Where the compiler leaves out its optimisations, let it write simple code, too: JAX has no option for that."""
-    original = jax._src.compiler.get_compile_options
-
-    def simple(*args, env_options_overrides=None, **options):
-        if jax.config.read("jax_disable_most_optimizations"):
-            env_options_overrides = {**SIMPLE_CODE, **(env_options_overrides or {})}
-        return original(*args, env_options_overrides=env_options_overrides, **options)
-
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(jax._src.compiler, "get_compile_options", simple)
-        yield
-
-
 @pytest.fixture(scope="module", autouse=True)
 def quick_to_compile(request):
     """Let the compiler leave out most of its optimisations where `quick_to_compile` in pyproject.toml says so."""
