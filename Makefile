@@ -57,6 +57,13 @@ help:  ## list these commands
 	@echo "The environment (.venv) is made from requirements.txt when it is missing or out of date."
 	@echo "PYTHON=python3.12 chooses the interpreter for it; 3.11, 3.12 and 3.13 are supported."
 
+# One at a time in one clone. (Where there is no `flock`, as on a Mac, nothing watches.)
+define alone
+	mkdir -p build; exec 9> build/$(1).lock; \
+	if command -v flock > /dev/null && ! flock -n 9; then \
+	  echo "$(1) is being made by another command in this clone: wait until it is done." >&2; exit 1; fi
+endef
+
 # Plots as vectors. (Only here: a notebook's own pictures are not compared, and Jupyter's default is a bitmap.)
 VECTORS := build/ipython/profile_default/ipython_kernel_config.py
 $(VECTORS):
@@ -68,7 +75,7 @@ book: $(READY) $(VECTORS)  ## execute the chapters and build the site into _buil
 	@# What is dropped from the log: settings in full, and the kernel's remark that it listens on this machine.
 	@# Sphinx does not repeat the warnings of a page that it need not read again, so a failed build must not
 	@# leave behind what the next one would take for granted. The executed chapters are kept.
-	@set -o pipefail; $(BIN)/jupyter-book build . -W -n --keep-going 2>&1 \
+	@$(call alone,book); set -o pipefail; $(BIN)/jupyter-book build . -W -n --keep-going 2>&1 9>&- \
 	  | grep --line-buffered -v -e 'ParserConfig(' -e 'Kernel is running over TCP without encryption' \
 	  || { rm -rf _build/.doctrees; echo "make book: failed; the first WARNING, ERROR or Traceback above says why." >&2; exit 1; }
 
@@ -86,8 +93,17 @@ RUN := $(WORKERS) --dist loadfile --no-loadscope-reorder --durations 15 --durati
 WORDS := tests/test_wrong_calls.py tests/test_own_parts.py tests/test_explained.py tests/generation/test_refusals.py
 IN_OTHER_PARTS := $(addprefix --ignore ,tests/tools tests/exercises)
 
+# What the tests of the package ask about. While it is as it was when they passed, only the book's are asked again.
+OF_THE_BOOK := chapters tests/test_book.py tests/test_repository.py tests/test_notation.py
+PROVEN = build/proven-$(shell find src tests tools models $(LOCK) pyproject.toml Makefile -type f ! -name '*.pyc' -print0 \
+  | LC_ALL=C sort -z | xargs -0 cat | cksum | tr ' ' -)
+
 test: lint  ## the gate: lint, the tests that say whether something is broken, every chapter's notebook
-	$(BIN)/pytest chapters tests --nbval --only gate $(IN_OTHER_PARTS) $(RUN)
+	@proven='$(PROVEN)'; files='chapters tests'; \
+	if test -e "$$proven"; then files='$(OF_THE_BOOK)'; \
+	  echo "The package is as it was when its tests passed here: those of the book are asked."; fi; \
+	$(BIN)/pytest $$files --nbval --only gate $(IN_OTHER_PARTS) $(RUN) || exit 1; \
+	mkdir -p build && rm -f build/proven-* && touch "$$proven"
 
 smoke: $(BROWSER_READY)  ## the browser's part of the gate: every page opens, every live figure starts and answers
 	$(BIN)/pytest tests/browser -m smoke $(WORKERS) --dist loadgroup
@@ -120,7 +136,7 @@ devices: $(READY)  ## eight devices that a process pretends to have
 	$(BIN)/pytest tests/devices $(WORKERS) --dist loadfile
 
 mutants: $(READY)  ## change forty things in a room, one at a time: which do its tests not see? (ROOM=data SEED=0)
-	@$(BIN)/python $(PIP_INSTALL) cosmic-ray==8.7.0
+	@$(BIN)/python -c 'import cosmic_ray' 2> /dev/null || $(BIN)/python $(PIP_INSTALL) cosmic-ray==8.7.0
 	$(BIN)/python tools/mutants.py "$(ROOM)" --seed "$(SEED)"
 
 faults: $(READY)  ## kill, interrupt and starve training in processes of its own: it goes on as if nothing had been
@@ -187,7 +203,7 @@ distclean: clean  ## remove the environments and what was compiled as well
 # lock, it is brought up to date.
 
 define make_environment
-	@fresh=; test -e $(1)/.ready || fresh=yes; rm -f $(1)/.ready; \
+	@$(call alone,$(1)); fresh=; test -e $(1)/.ready || fresh=yes; rm -f $(1)/.ready; \
 	if test -n "$$fresh"; then \
 	  for python in $(PYTHON); do \
 	    if $$python -c 'import sys, venv, ensurepip; sys.exit(not (3, 11) <= sys.version_info[:2] <= (3, 13))' \
