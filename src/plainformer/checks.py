@@ -237,6 +237,7 @@ def _hold(name: str, argument, kind, allowed: tuple[type, ...], sizes: dict):
     if isinstance(kind, Number | Kind):
         return kind.read(name, argument)
     if hasattr(kind, "dim_str"):
+        argument = native(argument)
         sizes |= _measure(name, argument, kind.dim_str.split(), sizes, kind.dtypes)
         return _as_jax(name, argument)
     if get_origin(kind) is Literal:
@@ -245,9 +246,16 @@ def _hold(name: str, argument, kind, allowed: tuple[type, ...], sizes: dict):
             raise ValueError(f"{name} is {argument!r}; expected one of {', '.join(map(repr, choices))}.")
     elif kind is not bool:
         _check_part(name, argument, kind)
+    elif isinstance(argument, np.bool_):
+        return bool(argument)
     elif not isinstance(argument, bool):
         raise TypeError(f"{name} is {argument!r}; expected True or False.")
     return argument
+
+
+def native(array):
+    """The same numbers in this machine's byte order, which those from the files of other programs may not have."""
+    return array.astype(array.dtype.newbyteorder("=")) if isinstance(array, np.ndarray) else array
 
 
 def _known_sizes(module, kinds: dict) -> dict:

@@ -11,7 +11,7 @@ import jax
 import numpy as np
 
 from plainformer.checks import Rate, check_axes, checked, refuse
-from plainformer.data.files import read_text
+from plainformer.data.files import as_path, read_text
 from plainformer.data.lists import check_list, check_names, check_token_ids
 
 DRAW_ONE = "Of several heads, draw one: weights[0]."
@@ -99,7 +99,7 @@ def head_grid(weights, rows: Sequence[str] | None = None, columns: Sequence[str]
         _name_ticks(ax, "y", rows)
     figure.supxlabel("key")
     figure.supylabel("query")
-    figure.suptitle(title)
+    figure.suptitle(title, parse_math=False)
     figure.colorbar(image, ax=axes, label="weight", fraction=0.05, pad=0.02, aspect=15 * num_layers)
     return axes[0] if one_layer else axes
 
@@ -221,7 +221,7 @@ def loss_curve(metrics, columns: Sequence[str] | None = None, *, ax=None, label:
                 ax.axvline(step, color=line.get_color(), ls=":", label=f"{name} is {number} at step {step:.0f}")
                 break
     ax.set_xlabel("step")
-    ax.legend(frameon=False)
+    _legend(ax)
     return ax
 
 
@@ -271,8 +271,16 @@ def _axes(ax, width: float, height: float, title: str):
     if not hasattr(ax, "imshow"):
         raise TypeError(f"ax is of type {type(ax).__name__}; expected matplotlib axes. Of several, pass one: axes[0].")
     if title:
-        ax.set_title(title)
+        ax.set_title(title, parse_math=False)
     return ax
+
+
+def _legend(ax) -> None:
+    """A legend of all lines by their labels as they are: matplotlib leaves out one that begins with an underscore."""
+    lines = [line for line in ax.get_lines() if not line.get_label().startswith(("_child", "_nolegend"))]
+    legend = ax.legend(lines, [line.get_label() for line in lines], frameon=False)
+    for text in legend.get_texts():
+        text.set_parse_math(False)
 
 
 def _inches(labels: list[str]) -> float:
@@ -366,7 +374,7 @@ def _read_metrics(metrics) -> list[Mapping]:
     """One dictionary per step, from whatever tells of a run."""
     rows = getattr(metrics, "metrics", metrics)
     if isinstance(rows, str | os.PathLike):
-        path = Path(rows).expanduser()
+        path = as_path(rows)
         rows = _read_csv(path / "metrics.csv" if path.is_dir() else path)
     if not isinstance(rows, Sequence) or not all(isinstance(row, Mapping) for row in rows):
         expected = "what fit returned, or the path of a metrics.csv or of its folder"

@@ -9,7 +9,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int, Integer
 
 from plainformer.attention.few_bits import Bits, FewBitKeys, FewBitValues, group_sizes
-from plainformer.attention.self_attention import scaled_scores, softmax
+from plainformer.attention.self_attention import scaled_scores, softmax, weighted_average
 from plainformer.attention.sinks import softmax_with_sink
 from plainformer.checks import Positive, check_axes, check_each, checked, refuse
 from plainformer.positions.positions import NO_POSITIONS, PositionScheme, bias_of, near_keys
@@ -46,6 +46,7 @@ class KeyValueCache(eqx.Module):
     value_rows: Float[Array, "texts_heads capacity d_v"] | FewBitValues
     positions: Int[Array, "*batch capacity"]
     length: Int[Array, ""]
+    visible: Bool[Array, "*batch seq capacity"] | None
     sliding: bool = eqx.field(static=True)
 
     @checked
@@ -77,6 +78,7 @@ class KeyValueCache(eqx.Module):
             self.value_rows = FewBitValues(self.value_rows, bits, of_values)
         self.positions = jnp.full((*batch, capacity), -1, jnp.int32)
         self.length = jnp.asarray(0, jnp.int32)
+        self.visible = None
         self.sliding = sliding
 
     @property
@@ -180,9 +182,18 @@ class KeyValueCache(eqx.Module):
 
     @checked
     def mask(self, positions: Integer[Array, "*batch seq"]) -> Bool[Array, "*batch seq capacity"]:
-        """Say which slots tokens at `positions` may attend to: their own and earlier positions of their text."""
+        """Say which slots tokens at `positions` may attend to: their own and earlier ones, or those of `showing`."""
+        if self.visible is not None:
+            return self.visible
         slots = self.positions[..., None, :]
         return (slots >= 0) & (slots <= positions[..., :, None])
+
+    def showing(self, visible: Bool[Array, "*batch seq capacity"]) -> "KeyValueCache":
+        """Return the cache with a table of which slots the next tokens see, whatever their positions are.
+
+        So the texts of a beam share a cache, and nothing is copied when two go on from the same beginning.
+        """
+        return eqx.tree_at(lambda cache: cache.visible, self, visible, is_leaf=lambda leaf: leaf is None)
 
     @checked
     def select(self, rows: Integer[Array, "*selected"]) -> "KeyValueCache":
@@ -261,7 +272,7 @@ def attend_to_cache(
         weights = softmax(scores)
     else:
         weights = softmax_with_sink(scores.reshape(*batch, num_heads, seq, -1), sinks).reshape(scores.shape)
-    return (weights @ value_rows).reshape(*batch, num_heads, seq, -1)
+    return weighted_average(weights, value_rows).reshape(*batch, num_heads, seq, -1)
 
 
 def cache_bias(

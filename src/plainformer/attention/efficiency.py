@@ -89,7 +89,8 @@ def blockwise_attention(
     q_seq, kv_seq = queries.shape[-2], keys.shape[-2]
     mask.check(q_seq, kv_seq, queries.shape[:-2])
     keys, values = mask.without_unseen(keys, q_seq), mask.without_unseen(values, q_seq)
-    wide = [at_least_float32(rows) for rows in (queries * jnp.asarray(scale, queries.dtype), keys, values)]
+    wide = [at_least_float32(rows) for rows in (queries, keys, values)]
+    wide[0] = wide[0] * jnp.asarray(scale, wide[0].dtype)
     learned, fixed = eqx.partition(scheme, eqx.is_inexact_array)
     blocks = [to_blocks(rows, min(block_size, rows.shape[-2])) for rows in wide]
     out = _blockwise((*blocks, learned, sinks), fixed, mask, keys.shape[-2])

@@ -10,7 +10,7 @@ from jaxtyping import Array, Bool, Float, Integer, PRNGKeyArray
 from plainformer.attention.efficiency import from_blocks, to_blocks
 from plainformer.attention.mask import Mask
 from plainformer.attention.multi_head import IDENTITY, check_width, merge_heads, split_heads
-from plainformer.attention.self_attention import causal_mask
+from plainformer.attention.self_attention import at_least_float32, causal_mask
 from plainformer.checks import Positive, check_axes, check_each, checked
 from plainformer.positions.positions import NO_POSITIONS, PositionScheme, rotate_by
 from plainformer.tokens.tokens import Linear
@@ -90,7 +90,9 @@ def gated_linear_attention(
         >>> print(out[:, 0], state)
         [1. 2. 3.] [[3.]]
     """
-    seq, size = queries.shape[-2], min(block_size, queries.shape[-2])
+    seq, size, dtype = queries.shape[-2], min(block_size, queries.shape[-2]), values.dtype
+    # Sums over a long text need more digits than 16 bits have.
+    queries, keys, values, log_factors = map(at_least_float32, (queries, keys, values, log_factors))
     if state is None:
         state = jnp.zeros((*keys.shape[:-2], keys.shape[-1], values.shape[-1]), values.dtype)
 
@@ -102,8 +104,10 @@ def gated_linear_attention(
         return jnp.exp(sums[..., -1:, :]) * state + (kept * k).mT @ v, read
 
     blocks = tuple(to_blocks(rows, size) for rows in (queries, keys, values, log_factors[..., None]))
-    last, out = jax.lax.scan(step, state, blocks)  # what fills the last block has a factor of 1 and writes nothing
-    return from_blocks(out, seq), last
+    last, out = jax.lax.scan(
+        step, at_least_float32(state), blocks
+    )  # what fills the last block has a factor of 1 and writes nothing
+    return from_blocks(out, seq).astype(dtype), last
 
 
 class GatedLinearAttention(eqx.Module):

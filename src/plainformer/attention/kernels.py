@@ -9,7 +9,7 @@ from jaxtyping import Array, Float, Integer
 
 from plainformer.attention.cache import KeyValueCache as KeyValueCache, attend_to_cache
 from plainformer.attention.mask import Mask
-from plainformer.attention.self_attention import scaled_scores, softmax
+from plainformer.attention.self_attention import scaled_scores, softmax, weighted_average
 from plainformer.attention.sinks import softmax_with_sink
 from plainformer.checks import check_axes, check_each
 from plainformer.positions.positions import PositionScheme, bias_of, near_keys
@@ -41,7 +41,7 @@ class AttentionKernel(eqx.Module):
         mask: Mask,
         scheme: PositionScheme,
     ) -> Float[Array, "*batch heads q_seq kv_seq"]:
-        """Return how much each query attends to each key, as a table."""
+        """Return how much each query attends to each key, as a table, in at least 32 bits."""
 
     @abc.abstractmethod
     def attend_to_cache(
@@ -66,8 +66,8 @@ class AttentionKernel(eqx.Module):
             axes: dict[str, Any] = {"*batch": queries.shape[:-2], "q_seq": queries.shape[-2], "d_v": values.shape[-1]}
             check_axes(f"What {type(self).__name__} returns", heads, "A row for each query.", **axes)
             return heads
-        weights = see("weights", self.weights(queries, keys, mask, scheme))
-        return see("heads", weights @ mask.without_unseen(values, queries.shape[-2]))
+        weights = see("weights", self.weights(queries, keys, mask, scheme).astype(queries.dtype))
+        return see("heads", weighted_average(weights, mask.without_unseen(values, queries.shape[-2])))
 
 
 class Softmax(AttentionKernel):
@@ -87,7 +87,8 @@ class Softmax(AttentionKernel):
 
     def attend(self, queries, keys, values, mask, scheme) -> Float[Array, "*batch heads q_seq d_v"]:
         """Average the values by the weights."""
-        return self.weights(queries, keys, mask, scheme) @ mask.without_unseen(values, queries.shape[-2])
+        values = mask.without_unseen(values, queries.shape[-2])
+        return weighted_average(self.weights(queries, keys, mask, scheme), values)
 
     def weights(self, queries, keys, mask, scheme) -> Float[Array, "*batch heads q_seq kv_seq"]:
         """Return the softmax of the scaled scores, to which the scheme may add."""

@@ -12,7 +12,7 @@ from plainformer.attention.cache import KeyValueCache, cache_bias
 from plainformer.attention.kernels import SOFTMAX, AttentionKernel
 from plainformer.attention.mask import Mask
 from plainformer.attention.multi_head import IDENTITY, glorot_heads, merge_heads, split_heads
-from plainformer.attention.self_attention import softmax
+from plainformer.attention.self_attention import at_least_float32, softmax
 from plainformer.checks import Even, Positive, check_fields, checked, says_where
 from plainformer.positions.positions import NO_POSITIONS, PositionScheme, rotate_by
 from plainformer.seeing import look, see
@@ -89,6 +89,7 @@ def absorbed_scores(
 
     Implements `eq-modern-latent-absorbed`; DeepSeek-AI (2024), section 2.1.2. The scores are not scaled yet.
     """
+    queries, latents, rotary_keys, key_up = map(at_least_float32, (queries, latents, rotary_keys, key_up))
     own, shared = jnp.split(queries, [key_up.shape[-1]], axis=-1)
     return _times_shared(own @ key_up.mT, latents.mT) + _times_shared(shared, rotary_keys.mT)
 
@@ -246,11 +247,13 @@ class LatentAttention(eqx.Module):
         latents, rotary_keys = self._kept(x, scheme, positions)
         cache = cache.append(rotary_keys[..., None, :, :], latents[..., None, :, :], positions)
         queries, latents = self._queries(x, scheme, positions[..., None, :]), cache.values[..., 0, :, :]
+        queries = at_least_float32(queries)
         queries = queries * jnp.asarray(queries.shape[-1] ** -0.5, queries.dtype)
         scores = absorbed_scores(queries, latents, cache.keys[..., 0, :, :].mT, key_up)
         scores = scores + cache_bias(cache, positions, scheme, self.num_heads).astype(scores.dtype)
-        averages = _times_shared(see("weights", softmax(scores)), latents)
-        return self.output(merge_heads(see("heads", averages @ value_up))), cache
+        averages = _times_shared(see("weights", softmax(scores)), at_least_float32(latents))
+        heads = see("heads", (averages @ at_least_float32(value_up)).astype(x.dtype))
+        return self.output(merge_heads(heads)), cache
 
 
 def check_latent(latent: LatentConfig, d_k: int, kernel: AttentionKernel) -> None:

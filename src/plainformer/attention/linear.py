@@ -8,7 +8,7 @@ from plainformer.attention.cache import KeyValueCache
 from plainformer.attention.efficiency import from_blocks, to_blocks
 from plainformer.attention.kernels import AttentionKernel
 from plainformer.attention.mask import EVERYTHING, Mask
-from plainformer.attention.self_attention import at_least_float32, causal_mask
+from plainformer.attention.self_attention import at_least_float32, causal_mask, weighted_average
 from plainformer.checks import Positive, check_axes, checked
 from plainformer.positions.positions import PositionScheme
 
@@ -34,7 +34,8 @@ def linear_weights(
     attend to nothing.
     """
     mask = Mask.of(mask)
-    products = positive_features(queries) @ positive_features(keys).mT
+    queries, keys = (positive_features(at_least_float32(rows)) for rows in (queries, keys))
+    products = queries @ keys.mT
     if not mask.hides_nothing:
         products = jnp.where(mask.table(queries.shape[-2], keys.shape[-2]), products, 0)
     return _divide(products, products.sum(axis=-1, keepdims=True))
@@ -109,7 +110,7 @@ def attend_linearly_to_cache(
     """Attend by `linear_weights` from queries to what a cache holds; arguments as for `attend_to_cache`."""
     group = queries.shape[-3] // cache.kv_heads
     keys, values = (jnp.repeat(rows, group, axis=-3) for rows in (cache.keys.mT, cache.values))
-    return linear_weights(queries, keys, cache.mask(positions)[..., None, :, :]) @ values
+    return weighted_average(linear_weights(queries, keys, cache.mask(positions)[..., None, :, :]), values)
 
 
 class LinearKernel(AttentionKernel):

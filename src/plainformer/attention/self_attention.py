@@ -21,9 +21,10 @@ def weighted_average(
     r"""Average the rows of `values`, once for each row of `weights`.
 
     Implements `eq-self-attention-average`; Bishop and Bishop (2024), section 12.1. Row n of the weights says how much
-    of each value goes into output n; it is not checked to sum to one.
+    of each value goes into output n; it is not checked to sum to one. Sums are taken in at least 32 bits, and returned
+    in the dtype of `values`.
     """
-    return weights @ values
+    return (at_least_float32(weights) @ at_least_float32(values)).astype(values.dtype)
 
 
 @checked
@@ -44,9 +45,9 @@ def dot_product_scores(
     r"""Compare every query with every key by their dot product.
 
     Implements `eq-self-attention-scores`; Bishop and Bishop (2024), section 12.1. Row n belongs to query n, column m to
-    key m.
+    key m. Scores have at least 32 bits: what a 16-bit score loses by rounding, the exponential makes large.
     """
-    return queries @ keys.mT
+    return at_least_float32(queries) @ at_least_float32(keys).mT
 
 
 @checked
@@ -76,6 +77,7 @@ def scaled_scores(
     check_each(Positive, d_k=queries.shape[-1])
     scale = 1 / math.sqrt(queries.shape[-1]) if scale is None else scale
     # The factor goes to the queries: q_seq * d_k multiplications instead of q_seq * kv_seq.
+    queries = at_least_float32(queries)
     scores = dot_product_scores(queries * jnp.asarray(scale, queries.dtype), keys)
     return scores if bias is None else scores + bias.astype(scores.dtype)
 
@@ -122,7 +124,7 @@ def attention_weights(
     Implements `eq-self-attention-weights`; Vaswani et al. (2017), equation 1, without the values. Each row sums to one,
     or is zero if its query may attend to nothing. Arguments as for `attend`.
     """
-    return softmax(scaled_scores(queries, keys, scale=scale, bias=bias), mask)
+    return softmax(scaled_scores(queries, keys, scale=scale, bias=bias), mask).astype(queries.dtype)
 
 
 @checked
@@ -148,9 +150,9 @@ def attend(
         bias: what is added to the scaled scores (chapter 06); `None` for nothing.
 
     Returns:
-        One vector per query; zeros for a query that may attend to nothing. What is hidden from every query (padding)
-        has no influence even if it is NaN; a NaN hidden from some queries only reaches them all the same, since zero
-        times NaN is NaN.
+        One vector per query, in the dtype of `values`; zeros for a query that may attend to nothing. What is hidden
+        from every query (padding) has no influence even if it is NaN; a NaN hidden from some queries only reaches them
+        all the same, since zero times NaN is NaN.
 
     Example:
         A query that both keys answer equally well gets the mean of their values; one that is far closer to the second
@@ -162,8 +164,7 @@ def attend(
          [20.]]
     """
     keys, values = without_unseen(keys, mask), without_unseen(values, mask)
-    weights = softmax(scaled_scores(queries, keys, scale=scale, bias=bias), mask)
-    return weights @ values
+    return weighted_average(softmax(scaled_scores(queries, keys, scale=scale, bias=bias), mask), values)
 
 
 def without_unseen(rows: Float[Array, "*batch kv_seq d"], mask) -> Float[Array, "*batch kv_seq d"]:

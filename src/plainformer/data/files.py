@@ -20,9 +20,15 @@ PARTIAL = ".plainformer-"  # how the name of a file begins that is not yet writt
 
 
 @checked
+def as_path(name: Name) -> Path:
+    """Return the path of a file or folder, with the user's home for a `~` at its beginning."""
+    return Path(name).expanduser()
+
+
+@checked
 def read_text(path: Name) -> str:
     """Read a UTF-8 file whole, line ends as they are; a byte-order mark at the start is dropped."""
-    path = Path(path)
+    path = as_path(path)
     if path.is_dir():
         raise IsADirectoryError(f"{path} is a folder; expected a file.")
     if not path.exists():
@@ -64,7 +70,7 @@ def replacing(path: Name) -> Iterator[BinaryIO]:
     Raises:
         OSError: naming `path`: `FileNotFoundError` for a missing folder, others if it cannot be written.
     """
-    target = Path(os.path.realpath(path))
+    target = Path(os.path.realpath(as_path(path)))
     if not target.parent.is_dir():
         raise FileNotFoundError(f"There is no folder {target.parent} to put {target.name} in; make it first.")
     if os.path.lexists(target) and not target.is_file():

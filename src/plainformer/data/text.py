@@ -4,11 +4,10 @@ import os
 import zlib
 from collections.abc import Iterator
 from functools import cache
-from pathlib import Path
 from typing import Annotated
 
 from plainformer.checks import Number, Positive, checked
-from plainformer.data.files import download, read_text
+from plainformer.data.files import as_path, download, read_text
 
 Fraction = Annotated[float, Number(lambda share: 0 < share < 1, "more than 0 and less than 1, such as 0.9")]
 TINY_SHAKESPEARE = "https://raw.githubusercontent.com/karpathy/char-rnn/master/data/tinyshakespeare/input.txt"
@@ -98,10 +97,11 @@ def stream_text(path: str | os.PathLike, piece_size: Positive = 2**20) -> Iterat
         IsADirectoryError: if it is a folder.
         ValueError: when it comes to it, if the file is not UTF-8.
     """
-    if Path(path).is_dir():
+    path = as_path(path)
+    if path.is_dir():
         raise IsADirectoryError(f"{path} is a folder; expected a file.")
-    if not Path(path).exists():
-        raise FileNotFoundError(f"There is no file {path}. Looked in {Path(path).parent.resolve()}.")
+    if not path.exists():
+        raise FileNotFoundError(f"There is no file {path}. Looked in {path.parent.resolve()}.")
     return _stream(path, piece_size)
 
 

@@ -3,13 +3,12 @@
 import reprlib
 from collections.abc import Iterable, Iterator
 from itertools import islice
-from pathlib import Path
 from typing import BinaryIO
 
 import numpy as np
 
 from plainformer.checks import Positive, checked
-from plainformer.data.files import Name, replacing
+from plainformer.data.files import Name, as_path, replacing
 from plainformer.data.lists import check_token_ids
 
 CHUNK = 2**16  # how many ids are in memory at a time
@@ -60,7 +59,7 @@ def open_tokens(path: Name) -> np.memmap:
         IsADirectoryError: if it is a folder.
         ValueError: if it is no such file, or cut short.
     """
-    path = Path(path)
+    path = as_path(path)
     if path.is_dir():
         raise IsADirectoryError(f"{path} is a folder; expected a file.")
     if not path.exists():

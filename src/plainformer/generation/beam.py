@@ -1,6 +1,5 @@
 """Searching for a likely text: beam search, with a cache, as one compiled loop (chapter 08)."""
 
-import dataclasses
 import functools
 import math
 from collections.abc import Sequence
@@ -194,29 +193,12 @@ def _advance(step, beam: _Beam, log_probs, tokens, length_power, stop):
     return parents, token, _Beam(written, log_probs.reshape(-1)[places], lengths.reshape(-1)[places], ended, best)
 
 
-class _BranchingCache(KeyValueCache):
-    """A cache that the texts of a beam share, so that nothing is copied when two go on from the same beginning.
-
-    `visible` says which slots each of them sees: those of the prompt, and of the tokens that it is made of itself.
-    """
-
-    visible: Bool[Array, "batch beam capacity"]
-
-    def __init__(self, cache, visible):
-        if not isinstance(cache, KeyValueCache):
-            raise TypeError(f"A part of the cache is a {type(cache).__name__}; expected a KeyValueCache, to be shared.")
-        for field in dataclasses.fields(KeyValueCache):
-            setattr(self, field.name, getattr(cache, field.name))
-        self.visible = visible
-
-    def mask(self, positions) -> Bool[Array, "batch beam capacity"]:
-        """Say which slots each text sees."""
-        return self.visible
-
-
 def _seen(cache: tuple, visible) -> tuple:
-    """The cache, of which the texts of each beam see these slots."""
-    return tuple(_BranchingCache(part, visible) for part in cache)
+    """The cache, of which the texts of each beam see these slots: those of the prompt, and of what each is made of."""
+    for part in cache:
+        if not isinstance(part, KeyValueCache):
+            raise TypeError(f"A part of the cache is a {type(part).__name__}; expected a KeyValueCache, to be shared.")
+    return tuple(part.showing(visible) for part in cache)
 
 
 def _read(model, tokens, cache: tuple, positions, visible):

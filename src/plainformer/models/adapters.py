@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import Callable
-from pathlib import Path
 
 import equinox as eqx
 import jax
@@ -10,7 +9,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, PRNGKeyArray
 
 from plainformer.checks import Positive, PositiveFloat, checked
-from plainformer.data.files import parse_json, write_bytes
+from plainformer.data.files import as_path, parse_json, write_bytes
 from plainformer.models.low_precision import SmallLinear
 from plainformer.tokens.tokens import Linear, normal
 from plainformer.training.arrays import (
@@ -168,7 +167,7 @@ def load_adapters(path: Location, model: eqx.Module):
         FileNotFoundError: if there is no file.
     """
     try:
-        arrays, header = read_arrays(Path(path), "config")
+        arrays, header = read_arrays(as_path(path), "config")
         base = parse_json(header["config"], "its header").get("adapters_of")
     except ValueError as error:
         raise ValueError(f"{path} is damaged, or no file of save_adapters: {error}.") from error

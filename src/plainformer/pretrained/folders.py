@@ -3,7 +3,7 @@
 import os
 from pathlib import Path
 
-from plainformer.data.files import read_json
+from plainformer.data.files import as_path, read_json
 from plainformer.pretrained.torch_files import read_torch_file
 
 CONFIG, ONE, INDEX = "config.json", "model.safetensors", "model.safetensors.index.json"
@@ -16,7 +16,7 @@ def folder_of(name: str | os.PathLike) -> Path:
     Raises:
         FileNotFoundError: if there is neither, saying what to do.
     """
-    if (path := Path(name)).is_dir():
+    if (path := as_path(name)).is_dir():
         return path
     if path.exists():
         raise NotADirectoryError(f"{path} is a file; expected the folder in which it lies, with {CONFIG} beside it.")

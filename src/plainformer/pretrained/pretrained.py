@@ -13,7 +13,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from plainformer.checks import checked
-from plainformer.data.files import write_bytes, write_text
+from plainformer.data.files import as_path, write_bytes, write_text
 from plainformer.models.config import StackConfig
 from plainformer.models.encoder import EncoderConfig
 from plainformer.positions.slower import NtkScaling
@@ -199,10 +199,11 @@ def to_hugging_face(
         raise ValueError(f"This {type(model).__name__} is no {model_type}: {error}.") from error
     from safetensors.numpy import save
 
-    Path(folder).mkdir(parents=True, exist_ok=True)
+    folder = as_path(folder)
+    folder.mkdir(parents=True, exist_ok=True)
     header = {"architectures": [name], "model_type": model_type, "dtype": "float32"}
-    write_bytes(Path(folder) / ONE, save(tensors, {"format": "pt"}))
-    write_text(Path(folder) / CONFIG, json.dumps(header | theirs, indent=2) + "\n")
+    write_bytes(folder / ONE, save(tensors, {"format": "pt"}))
+    write_text(folder / CONFIG, json.dumps(header | theirs, indent=2) + "\n")
     if tokenizer is not None:
         tokenizer.save_hugging_face(folder)
 

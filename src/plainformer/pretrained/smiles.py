@@ -6,7 +6,7 @@ from importlib.metadata import PackageNotFoundError, files
 from pathlib import Path
 
 from plainformer.checks import checked
-from plainformer.data.files import Name, read_text
+from plainformer.data.files import Name, as_path, read_text
 from plainformer.data.lists import check_names, check_token_ids
 from plainformer.pretrained.folders import CONFIG
 
@@ -66,7 +66,7 @@ class SmilesTokenizer:
     @classmethod
     def in_folder(cls, folder: Name) -> "SmilesTokenizer":
         """Read `vocab.txt` in a folder, a token in each line."""
-        return cls(read_text(Path(folder) / "vocab.txt").split())
+        return cls(read_text(as_path(folder) / "vocab.txt").split())
 
     def split(self, text: str) -> list[str]:
         """Cut a text into its tokens, known or not."""

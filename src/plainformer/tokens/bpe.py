@@ -96,7 +96,8 @@ class BytePairEncoder:
 
         The 256 bytes come first, then the merges by `learn_merges`, which also says how ties are broken, and why a long
         piece without a space is slow; then the special tokens. Pairs that occur less often than `min_count` are not
-        merged. The text is cut by `pattern`, as `pre_tokenise` has it.
+        merged. The text is cut by `pattern`, as `pre_tokenise` has it; and first by the names of the special tokens,
+        so that no merge is made of their letters.
         """
         check_pattern(pattern)
         check_names("special", special)
@@ -108,7 +109,8 @@ class BytePairEncoder:
             raise ValueError(f"vocab_size is {vocab_size}; expected at least 256 bytes + {len(special)} special ones.")
         alphabet = byte_alphabet()
         id_of = {byte: number for number, byte in enumerate(alphabet)}
-        counts = Counter(pre_tokenise(text, pattern))
+        between = _finder(special).split(text)
+        counts = Counter(piece for part in between for piece in pre_tokenise(part, pattern))
         pieces = {tuple(id_of[byte] for byte in _to_bytes(piece)): times for piece, times in counts.items()}
         tokens, merges = list(alphabet.values()), []
         for a, b in learn_merges(pieces, num_merges, min_count=min_count):
@@ -178,8 +180,7 @@ class BytePairEncoder:
         check_names("allowed_special", allowed, ordered=False)
         if unknown := set(allowed) - set(self.special):
             raise ValueError(f"allowed_special names {sorted(unknown)}; the special tokens are {list(self.special)}.")
-        names = sorted(allowed, key=len, reverse=True)
-        return re.compile("|".join(map(re.escape, names)) or "(?!)")  # without names, one that finds nothing
+        return _finder(allowed)
 
     def encode_bytes(self, data: bytes) -> list[int]:
         """Turn any bytes into ids: those of `encode` where they are UTF-8, and no error where they are not."""
@@ -296,6 +297,12 @@ class BytePairEncoder:
         Text gets the same ids there; for the names of special tokens in it, see `from_hugging_face`.
         """
         write_text(path, json.dumps(tokenizer_of_parts(**self._parts()), ensure_ascii=False, indent=1))
+
+
+def _finder(names: Collection[str]) -> re.Pattern:
+    """What finds these names in a text, the longest of those that begin at one place."""
+    longest_first = sorted(names, key=len, reverse=True)
+    return re.compile("|".join(map(re.escape, longest_first)) or "(?!)")  # without names, one that finds nothing
 
 
 def _to_bytes(text: str) -> bytes:

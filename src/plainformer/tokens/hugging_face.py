@@ -5,7 +5,7 @@ import os
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from plainformer.data.files import Name, read_json, read_text, write_text
+from plainformer.data.files import Name, as_path, read_json, read_text, write_text
 from plainformer.data.lists import check_token_ids
 from plainformer.tokens.streams import one_by_one, whole_graphemes
 
@@ -87,18 +87,18 @@ class HuggingFaceTokenizer:
 
     def save_hugging_face(self, folder: Name) -> None:
         """Write the files from which `tokenizers` and `transformers` read it, into a folder that exists."""
-        write_text(Path(folder) / "tokenizer.json", self._tokenizer.to_str(pretty=True))
+        write_text(as_path(folder) / "tokenizer.json", self._tokenizer.to_str(pretty=True))
         if self.chat_template is not None:
-            write_text(Path(folder) / "chat_template.jinja", self.chat_template)
+            write_text(as_path(folder) / "chat_template.jinja", self.chat_template)
 
     @classmethod
     def in_folder(cls, folder: Name) -> "HuggingFaceTokenizer | None":
         """Read `tokenizer.json` in a folder, with the template of a conversation if there is one; `None` without it."""
-        path = Path(folder) / "tokenizer.json"
+        path = as_path(folder) / "tokenizer.json"
         if not path.exists():
             return None
         try:
-            return cls(read_text(path), _chat_template(Path(folder)))
+            return cls(read_text(path), _chat_template(as_path(folder)))
         except ValueError as error:
             raise ValueError(f"{path}: {error}") from error
 

@@ -13,7 +13,7 @@ import numpy as np
 from jax.sharding import NamedSharding
 from jaxtyping import Array, Float, Int8
 
-from plainformer.checks import checked
+from plainformer.checks import checked, native
 
 Location = str | os.PathLike
 
@@ -40,6 +40,7 @@ def with_arrays(tree, arrays: dict):
     Raises:
         ValueError: naming unknown, missing and misshapen ones.
     """
+    arrays = {name: native(array) for name, array in arrays.items()}
     if wrong := misfits(tree, arrays):
         raise ValueError(f"The arrays do not fit: {wrong}.")
 
@@ -171,7 +172,7 @@ def to_bytes(tree, header: dict[str, str]) -> bytes:
     from safetensors.numpy import save
 
     # In C order, since safetensors writes numbers as they lie.
-    arrays = {name: np.asarray(whole(array), order="C") for name, array in named_arrays(tree).items()}
+    arrays = {name: np.asarray(native(whole(array)), order="C") for name, array in named_arrays(tree).items()}
     content = save(arrays, {**header, "sha256": _seal(arrays, header)})
     end = 8 + int.from_bytes(content[:8], "little")  # eight bytes say how long the header is; it ends in white space
     text = json.dumps(json.loads(content[8:end]), sort_keys=True, ensure_ascii=False, separators=(",", ":")).encode()

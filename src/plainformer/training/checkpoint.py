@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import Any
 
 from plainformer.checks import Natural, Positive, checked
-from plainformer.data.files import parse_json, write_bytes
+from plainformer.data.files import as_path, parse_json, write_bytes
 from plainformer.training.arrays import (
     Location,
     differences,
@@ -39,7 +39,7 @@ def save_checkpoint(directory: Location, step: Natural, state, metadata: dict, *
     Raises:
         OSError: if it cannot be written, or is there: older ones stay as they are.
     """
-    header, target = {"metadata": to_json(metadata)}, Path(directory).absolute()
+    header, target = {"metadata": to_json(metadata)}, as_path(directory).absolute()
     path = target / file_name(step)
     if path.exists():
         raise FileExistsError(f"{path} exists: delete it, or use another folder. Does another process train there?")
@@ -71,7 +71,7 @@ def list_checkpoints(directory: Location) -> list[int]:
 
     Those that several processes have saved together, which are folders themselves, are among them.
     """
-    target = Path(directory).absolute()
+    target = as_path(directory).absolute()
     if not target.is_dir():
         return []
     return sorted({int(path.stem) for path in target.iterdir() if is_checkpoint(path)} | {*list_folders(target)})
@@ -99,7 +99,7 @@ def load_checkpoint(directory: Location, like, *, step: Natural | None = None) -
     arrays, metadata, step = read_checkpoint(directory, step, named_arrays(like))
     arrays |= _not_trained(named_arrays(like), arrays, metadata)
     if wrong := differences(arrays, named_arrays(like)):
-        path, others = checkpoint_path(Path(directory).absolute(), step), _others(directory, step)
+        path, others = checkpoint_path(as_path(directory).absolute(), step), _others(directory, step)
         raise ValueError(
             f"The checkpoint {path} is of another model: {wrong}. Train into another directory, or make the model that "
             f"it was saved from. Other checkpoints there: {others or 'none'}."
@@ -124,7 +124,7 @@ def read_checkpoint(directory: Location, step: int | None, like: dict) -> tuple[
 
     Those of several processes lie where those of the same names in `like` do.
     """
-    target, steps = Path(directory).absolute(), list_checkpoints(directory)
+    target, steps = as_path(directory).absolute(), list_checkpoints(directory)
     which = "" if step is None else f" of step {step}"
     step = max(steps, default=None) if step is None else step
     if step not in steps:

@@ -10,7 +10,7 @@ from typing import Any
 import jax
 import numpy as np
 
-from plainformer.data.files import PARTIAL
+from plainformer.data.files import PARTIAL, as_path
 from plainformer.training.arrays import Location, named_arrays, with_arrays
 from plainformer.training.callbacks import COLUMNS, MetricsTable
 from plainformer.training.checkpoint import (
@@ -225,4 +225,4 @@ class Run:
 def _folder(directory: Location) -> Path:
     if str(directory) == "" or "://" in str(directory) or "\0" in str(directory):
         raise ValueError(f"directory is {str(directory)!r}; expected a folder of this machine, such as 'run'.")
-    return Path(directory).expanduser().resolve()
+    return as_path(directory).resolve()

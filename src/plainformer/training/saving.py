@@ -10,7 +10,7 @@ import jax
 from jax.sharding import Mesh
 
 from plainformer.checks import checked
-from plainformer.data.files import parse_json, write_bytes
+from plainformer.data.files import as_path, parse_json, write_bytes
 from plainformer.tokens.tokenizer import tokenizer_from_json
 from plainformer.training.arrays import (
     Location,
@@ -267,4 +267,4 @@ def _check_path(path: Location) -> Path:
         raise TypeError(f"path is a {type(path).__name__}; expected a file name, such as 'decoder.safetensors', first.")
     if Path(path).suffix != ".safetensors":
         raise ValueError(f"path is {os.fspath(path)!r}; expected one that ends in .safetensors.")
-    return Path(path).absolute()
+    return as_path(path).absolute()
