@@ -90,7 +90,7 @@ def mask(*shape):
 # --- sizes
 
 
-@pytest.mark.parametrize("batch", [(), (2,), (2, 3)])
+@pytest.mark.parametrize("batch", [(), (2, 3)])
 def test_checked_takes_any_batch_and_masks_that_broadcast_to_it(batch):
     x = np.ones((*batch, 5, 12), np.float32)
     fits = {(), *[batch[cut:] for cut in range(len(batch))], (1,) * len(batch), (*batch[:1], 1)[: len(batch)]}
@@ -103,15 +103,10 @@ def test_checked_takes_any_batch_and_masks_that_broadcast_to_it(batch):
     [
         ((X, W.T), r"weight has shape \(7, 12\); expected \(d_model=12, d_out\)"),
         ((X, W, mask(4, 4)), r"mask has shape \(4, 4\); expected \(seq=5, seq=5\)"),
-        ((X, W, mask(5, 7)), r"mask has shape \(5, 7\); expected \(seq=5, seq=5\)"),
         ((X, W, mask(1, 5, 5)), r"mask has shape \(1, 5, 5\); expected \(seq=5, seq=5\)"),
         ((X[None], W, mask(2, 5, 5)), r"mask has shape \(2, 5, 5\); expected \(\.\.\., seq=5, seq=5\)"),
-        ((X[None], W, mask(1, 1, 5, 5)), r"mask has shape \(1, 1, 5, 5\); expected \(\.\.\., seq=5, seq=5\)"),
-        ((X, W, None, np.ones(4, int)), r"ids has shape \(4,\); expected \(seq=5,\)"),
         ((X[None], W, None, np.ones(5, int)), r"ids has shape \(5,\); expected \(1, seq=5\)"),
-        ((X[None, None], W, None, np.ones((2, 1, 5), int)), r"ids has shape \(2, 1, 5\); expected \(1, 1, seq=5\)"),
         ((X[0],), r"x has shape \(12,\); expected \(\.\.\., seq, d_model\)"),
-        ((np.float32(1),), r"x has shape \(\); expected \(\.\.\., seq, d_model\)"),
     ],
 )
 def test_checked_gives_axes_of_one_name_one_size(arguments, message):
@@ -258,56 +253,37 @@ def test_checked_sees_through_jax_who_calls(between):
 
 
 @pytest.mark.parametrize(
-    ("call", "message"),
+    ("call", "cause"),
     [
-        (lambda: mix(X, W.T), r"The axes look swapped: rows are tokens, so try weight\.mT\.$"),
-        (lambda: mix(X, W[None]), r"weight .* one axis too many: if the first one is a batch, .* jax\.vmap\.$"),
-        (lambda: mix(X, W[None, None]), r"weight has shape \(1, 1, 12, 7\); expected \(d_model=12, d_out\)\.$"),
-        (lambda: mix(X[0]), r"x .* one axis too few: for a single row, pass x\[None\]\.$"),
-        (lambda: mix(X, W, mask(5)), r"mask .*For padding use padding_mask\(is_token, q_seq\); for causal order use c"),
-        (lambda: mix(X[None], None, None, np.ones((2, 5), int)), r"ids .*in front is a batch: make it the same for al"),
-        (lambda: compare(X, X), r"bias has shape \(5, 12\); expected \(d=12,\)\. There is one axis too many"),
-        (
-            lambda: attend(X, is_token=mask(4)),
-            r"is_token has shape \(4,\); expected \(seq=5,\)\. One for each token\.$",
-        ),
+        (lambda: mix(X, W.T), r"try weight\.mT"),
+        (lambda: mix(X, W[None]), r"weight .* one axis too many"),
+        (lambda: mix(X[0]), r"x .* one axis too few: .*x\[None\]"),
+        (lambda: mix(X, W, mask(5)), "padding_mask"),
+        (lambda: mix(X[None], None, None, np.ones((2, 5), int)), r"ids .*in front is a batch"),
+        (lambda: attend(X, is_token=mask(4)), r"One for each token"),
     ],
 )
-def test_checked_tells_the_likely_cause(call, message):
-    with pytest.raises(ValueError, match=message):
+def test_checked_tells_the_likely_cause(call, cause):
+    with pytest.raises(ValueError, match=cause):
         call()
 
 
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (
-            lambda: mix([[1.0]]),
-            r"x is a list; expected an array with axes \(\.\.\., seq, d_model\)\. Try jnp\.asarray\(x",
-        ),
-        (lambda: mix("text"), r"x is a str; expected an array .*Encode it first: vocabulary\.encode"),
-        (lambda: mix(X, W, [[True]]), r"mask is a list; expected a Boolean array, True .*Try jnp\.asarray\(mask\)"),
-        (lambda: mix(X.astype(int)), r"x holds int64; expected floats\. Try x\.astype\(float\)"),
-        (lambda: mix(X, W, np.zeros((5, 5))), r"mask is an array of float64; expected a Boolean .*pass mask == 0; if"),
-        (lambda: mix(X, W, jax.random.key(0)), r"mask is an array of key<fry>; expected a Boolean array"),
-        (lambda: mix(X, ids=np.ones(5)), r"ids holds float64; expected whole numbers, such as encode\(\) returns"),
-        (lambda: mix(X, ids=mask(5)), r"ids holds bool; expected whole numbers"),
-        (lambda: attend(X, mask(5, 5)), r"bias is an array of bool; expected numbers .* To hide keys, pass it as mask"),
-        (lambda: attend(X, positions=X[:, 0]), r"positions holds float32; .* whole numbers, such as jnp\.arange\(5\)"),
-        (lambda: attend(X, is_token=X[:, 0]), r"is_token holds float32; expected bool, .*Try is_token == 1"),
-        (
-            lambda: attend(X, scheme=RotaryPositions),
-            r"scheme is the class RotaryPositions; expected an object of it: make one first, by RotaryPositions\(…\)",
-        ),
-        (
-            lambda: attend(X, scheme="rotary"),
-            r"scheme is of type str; expected a PositionScheme\. .* as RotaryPositions\(\)",
-        ),
-        (
-            lambda: attend(X, scheme=None),
-            r"scheme is of type NoneType; expected a PositionScheme\. .*NoPositions\(\) for no",
-        ),
-        (lambda: attend(X, scheme=jnp.arange(5)), r"scheme is an array; expected a PositionScheme"),
+        (lambda: mix([[1.0]]), r"x is a list; .*jnp\.asarray\(x"),
+        (lambda: mix("text"), r"x is a str; .*Encode it first"),
+        (lambda: mix(X, W, [[True]]), r"mask is a list"),
+        (lambda: mix(X.astype(int)), r"x holds int64; .*x\.astype\(float\)"),
+        (lambda: mix(X, W, np.zeros((5, 5))), r"mask is an array of float64; .*pass mask == 0"),
+        (lambda: mix(X, W, jax.random.key(0)), r"mask is an array of key<fry>"),
+        (lambda: mix(X, ids=np.ones(5)), r"ids holds float64; .*encode\(\)"),
+        (lambda: attend(X, mask(5, 5)), r"bias is an array of bool; .* pass it as mask"),
+        (lambda: attend(X, positions=X[:, 0]), r"positions holds float32; .*jnp\.arange\(5\)"),
+        (lambda: attend(X, is_token=X[:, 0]), r"is_token holds float32; .*is_token == 1"),
+        (lambda: attend(X, scheme=RotaryPositions), r"scheme is the class RotaryPositions"),
+        (lambda: attend(X, scheme="rotary"), r"scheme is of type str"),
+        (lambda: attend(X, scheme=jnp.arange(5)), r"scheme is an array"),
     ],
 )
 def test_checked_names_things_of_another_kind(call, message):
@@ -362,12 +338,9 @@ def test_check_each_holds_a_number_to_its_bounds(kind, fits, refused):
     for value in ["1", None, True, np.True_, [1], np.ones(1)]:
         with pytest.raises(TypeError, match=r"^size is .*; expected a (whole )?number, "):
             check_each(kind, size=value)
-
-
-@pytest.mark.parametrize("kind", [Positive, Natural, Even])
-def test_check_each_takes_whole_numbers_only_where_it_says_so(kind):
-    with pytest.raises(TypeError, match=r"^size is 2\.0; expected a whole number, "):
-        check_each(kind, size=2.0)
+    if kind in (Positive, Natural, Even):
+        with pytest.raises(TypeError, match=r"^size is 2\.0; expected a whole number, "):
+            check_each(kind, size=2.0)
 
 
 def test_checked_makes_numpy_s_numbers_python_s():
@@ -403,9 +376,7 @@ def test_checked_takes_keys_paths_functions_strings_and_dictionaries():
     [
         ({"key": 0}, r"^key is of type int; expected a single random key, such as jax\.random\.key\(0\)\.$"),
         ({"key": jax.random.split(jax.random.key(0), 3)}, r"^key is an array; expected a single random key"),
-        ({"key": np.ones(2, np.float32)}, r"^key is of type ndarray; expected a single random key"),
         ({"path": None}, r"^path is of type NoneType; expected the name of a file or folder, a string or a Path\.$"),
-        ({"path": b"x"}, r"^path is of type bytes; expected the name of a file"),
         ({"function": [1]}, r"^function is of type list; expected a function\.$"),
         ({"title": None}, r"^title is of type NoneType; expected a string\.$"),
         ({"arrays": [1]}, r"^arrays is of type list; expected a dictionary\.$"),
@@ -414,15 +385,6 @@ def test_checked_takes_keys_paths_functions_strings_and_dictionaries():
 def test_checked_names_what_is_no_key_path_function_string_or_dictionary(unchecked, arguments, message):
     with pytest.raises(TypeError, match=message):
         tell(**arguments)
-
-
-def test_checked_looks_again_inside_what_runs_the_readers_own_code():
-    @checked
-    def through(x: Float[Array, "*batch seq d_model"], sublayer: Callable):
-        return sublayer(x)
-
-    with pytest.raises(ValueError, match=r"weight has shape \(5, 12\); expected \(d_model=12, d_out\)"):
-        through(X, lambda x: mix(x, X))
 
 
 def test_check_batch_names_what_is_no_tuple_and_what_is_missing():
@@ -440,7 +402,6 @@ def test_check_batch_names_what_is_no_tuple_and_what_is_missing():
         (lambda: number(0), ValueError, r"^count is 0; expected at least 1 and below 2\^30\.$"),
         (lambda: number(2**30), ValueError, r"^count is 1073741824; expected at least 1 and below 2\^30\.$"),
         (lambda: number(rate=None), TypeError, r"^rate is None; expected a number, at least 0 and below 1, such as 0"),
-        (lambda: number(norm=np.ones(2)), ValueError, r"^norm is array.*; expected one of 'pre'"),
         (lambda: number(norm="mid"), ValueError, r"^norm is 'mid'; expected one of 'pre', 'post'\.$"),
         (lambda: number(flag=1), TypeError, r"^flag is 1; expected True or False\.$"),
         (lambda: jax.jit(number)(3), TypeError, r"^count is traced, .* static_argnames of jax\.jit"),
@@ -476,23 +437,6 @@ def test_check_fields_makes_numpy_s_numbers_python_s_and_names_a_part_of_another
     assert type(Whole(rate=jnp.float32(0.5)).rate) is float
     with pytest.raises(TypeError, match=r"^part is of type int; expected a Part\.$"):
         Whole(part=64)
-
-
-def test_check_fields_holds_a_configuration_to_its_annotations():
-    @dataclasses.dataclass
-    class Config:
-        count: Positive = 1
-        norm: Literal["pre", "post"] = "pre"
-        flag: bool = False
-        name: str = ""
-
-        def __post_init__(self):
-            check_fields(self)
-
-    assert Config(2, "post", True, "any").count == 2
-    for bad, message in [({"count": 0}, "count is 0"), ({"norm": "mid"}, "norm is 'mid'"), ({"flag": 0}, "flag is 0")]:
-        with pytest.raises((ValueError, TypeError), match=message):
-            Config(**bad)
 
 
 # --- values
@@ -554,10 +498,3 @@ def test_ids_in_range_names_the_argument_and_the_first_id_that_is_none(array):
 def test_ids_in_range_takes_numbers_of_more_bits_than_numpy_has():
     with pytest.raises(ValueError, match=rf"^ids\[1\] is {2**80}; expected 0 to 6, as there are 7 tokens"):
         ids_in_range(np.array([1, 2**80], dtype=object), 7)
-
-
-def test_ids_in_range_raises_when_a_compiled_function_runs():
-    with pytest.raises(
-        eqx.EquinoxRuntimeError, match=r"An entry of stops is not allowed; expected 0 to 4, as there are"
-    ):
-        jax.block_until_ready(eqx.filter_jit(lambda ids: ids_in_range(ids, 5, "stops"))(jnp.array([0, 5])))

@@ -36,21 +36,14 @@ def test_without_anywidget_it_says_what_to_install(no_anywidget):
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (
-            lambda: live.decoder(decoder(window=3), LETTERS),
-            "window=3, which live figures do not compute; expected None",
-        ),
-        (lambda: live.decoder(decoder(position_scheme="alibi"), LETTERS), "position_scheme='alibi'"),
+        (lambda: live.decoder(decoder(window=3), LETTERS), "window=3"),
         (lambda: live.decoder(decoder(), pf.Vocabulary(["a", "b"], separator=" ")), "expected one of characters"),
-        (lambda: live.decoder(decoder(), LETTERS, figure="drawing"), "figure is 'drawing'"),
-        (lambda: live.decoder(decoder(), pf.Vocabulary("ab")), "tokenizer has 2 tokens; expected 4"),
-        (lambda: live.decoder(in_16_bits(decoder()), LETTERS), "numbers are bfloat16; expected float32 alone: try"),
+        (lambda: live.decoder(decoder(), pf.Vocabulary("ab")), "tokenizer has 2 tokens"),
+        (lambda: live.decoder(in_16_bits(decoder()), LETTERS), "numbers are bfloat16"),
         (lambda: live.encoder(masked(), pf.Vocabulary("abcd")), "expected '<mask>' among them"),
-        (lambda: live.vit(coloured()), "channels=3; expected grey ones"),
-        (lambda: live.attention(np.zeros((2, 3, 4), np.float32)), r"shape \(2, 3, 4\); expected"),
-        (lambda: live.attention(np.zeros((2, 3, 3), np.float32), "ab"), "There are 2 tokens and weights of 3"),
-        (lambda: live.attention(np.zeros((1, 0, 0), np.float32)), "weights has 0 numbers; expected 1 to 2,000,000"),
-        (lambda: live.attention(np.zeros((1, 1500, 1500), np.float32)), "weights has 2,250,000 numbers"),
+        (lambda: live.vit(coloured()), "channels=3"),
+        (lambda: live.attention(np.zeros((2, 3, 4), np.float32)), r"shape \(2, 3, 4\)"),
+        (lambda: live.attention(np.zeros((1, 0, 0), np.float32)), "weights has 0 numbers"),
         (lambda: live.attention(np.full((1, 2, 2), np.nan, np.float32)), "negative, infinite or NaN"),
     ],
 )
@@ -77,14 +70,7 @@ def coloured():
 def test_every_field_of_a_configuration_is_run_or_refused():
     """A new field of StackConfig must be thought of here: the page computes it, or refuses what it cannot."""
     computed = {"d_model", "num_layers", "num_heads", "num_kv_heads", "d_k", "d_v", "d_ff", "norm", "norm_eps"}
-    computed |= {
-        "activation",
-        "rope_theta",
-        "num_buckets",
-        "max_distance",
-        "dropout_rate",
-        "use_bias",
-    }
+    computed |= {"activation", "rope_theta", "num_buckets", "max_distance", "dropout_rate", "use_bias"}
     assert set(pf.StackConfig.__dataclass_fields__) == computed | (set(live.RUNS) & set(vars(pf.StackConfig())))
 
 

@@ -1,13 +1,10 @@
 """Chapter 00: each bridge between two conventions, with sizes that all differ and float64 NumPy on the other side."""
 
-import re
-
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from book import ROOT
 
 import plainformer as pf
 
@@ -80,29 +77,3 @@ def test_scaled_scores_may_take_their_factor_from_the_query_map(arrays):
     inside = pf.dot_product_scores(x @ (w_q / jnp.sqrt(jnp.float32(D_K))), x @ w_k)
     np.testing.assert_allclose(inside, pf.scaled_scores(x @ w_q, x @ w_k), rtol=1e-4, atol=1e-5)
     np.testing.assert_allclose(pf.attention_weights(x @ w_q, x @ w_k), pf.softmax(inside), rtol=1e-4, atol=1e-6)
-
-
-def letters(table):
-    """The letters of each row's first cell, with the row's last cell."""
-    rows = [line.strip("| ").split(" | ") for line in table.splitlines() if line.startswith("| $")]
-    return [(re.findall(r"\$([^$]+)\$", cells[0]), cells[-1].strip()) for cells in rows]
-
-
-def test_table_of_letters_is_that_of_the_chapters():
-    chapters = {file.name[:2]: file.read_text("utf-8") for file in sorted((ROOT / "chapters").glob("[0-9A]*.md"))}
-    own = {
-        name: {
-            letter
-            for row, _ in letters(text.split("{dropdown} Letters of this")[1].split("\n:::")[0])
-            for letter in row
-        }
-        for name, text in chapters.items()
-    }
-    everywhere = letters(chapters["A_"].split("## All letters of the book")[1].split("\n## ")[0])
-    listed = [letter for row, _ in everywhere for letter in row]
-    assert len(listed) > 100
-    assert sorted(set(listed)) == sorted(listed), "one letter in two rows has two meanings"
-    assert set().union(*own.values()) == set(listed)
-    for row, where in everywhere:
-        found = [name for name in own if name != "A_" and own[name] & set(row)]
-        assert where == ", ".join(str(int(name)) for name in found), row

@@ -1,6 +1,5 @@
 """Pictures of what models return and how they were trained."""
 
-import json
 from typing import NamedTuple
 
 import equinox as eqx
@@ -12,7 +11,6 @@ import pytest
 import tiny_run
 from toy_models import drawn
 
-import plainformer as pf
 from plainformer.models.config import StackConfig
 from plainformer.models.decoder import Decoder, DecoderConfig
 from plainformer.plots import attention_arcs, attention_map, confusion_matrix, head_grid, logit_lens, loss_curve
@@ -22,6 +20,7 @@ WEIGHTS = jnp.array([[0.9, 0.1, 0.0], [0.2, 0.3, 0.5]])
 HEADER = "step,loss,gradient_norm,learning_rate,validation_loss\n"
 ROWS = [{"step": 1, "loss": 2.5}, {"step": 2, "loss": 2.0, "validation_loss": 2.25}, {"step": 3, "loss": 1.5}]
 TEXT = "a $b$\nc"
+TARGETS, PREDICTIONS = [0, 0, 1, 1, 1], [0, 1, 1, 1, 0]
 
 
 class Read(NamedTuple):
@@ -77,24 +76,10 @@ def test_attention_map_draws_queries_as_rows_and_keys_as_columns():
     assert written[0, 0] == "0.90"
 
 
-def test_attention_map_numbers_are_left_out_of_wide_maps():
-    assert not attention_map(jnp.full((2, 9), 1 / 9)).texts
-    assert len(attention_map(jnp.full((2, 9), 1 / 9), numbers=True).texts) == 18
-
-
-@pytest.mark.usefixtures("unchecked")
-def test_attention_map_takes_labels_as_an_array_and_uses_them_for_both_sides_of_a_square():
-    ax = attention_map(jnp.eye(3), np.array(list("abc")))
-    assert labels_of(ax.xaxis) == labels_of(ax.yaxis) == ["a", "b", "c"]
-
-
-def test_attention_map_shows_dollar_signs_as_they_are(tmp_path):
-    attention_map(jnp.eye(2), ["$x_$", "b"]).figure.savefig(tmp_path / "map.png")
-
-
 def test_labels_make_visible_what_is_not():
-    ax = attention_map(jnp.eye(6), [" ", "\n", " the", "a | b", "\t\x00", "naïve"])
-    assert labels_of(ax.xaxis) == ["␣", "\\n", "␣the", "a | b", "\\t\\x00", "naïve"]
+    ax = attention_map(jnp.eye(6), [" ", "\n", "$x_$", "a | b", "\t\x00", "naïve"])
+    assert labels_of(ax.xaxis) == ["␣", "\\n", "$x_$", "a | b", "\\t\\x00", "naïve"]
+    ax.figure.canvas.draw()
 
 
 def one_head(weights, tokens):
@@ -102,51 +87,61 @@ def one_head(weights, tokens):
     return head_grid(np.array([[weights] * 2] * 2), tokens)[1, 0]
 
 
-@pytest.mark.parametrize("word", ["x", "misunderstood"])
-@pytest.mark.parametrize("length", [8, 40])
 @pytest.mark.parametrize("draw", [attention_map, attention_arcs, one_head])
-def test_labels_do_not_overlap(draw, length, word):
-    ax = draw(np.eye(length), [word] * length)
+def test_labels_do_not_overlap(draw):
+    ax = draw(np.eye(40), ["misunderstood"] * 40)
     ax.figure.canvas.draw()
     for axis in (ax.xaxis, ax.yaxis):
         assert not overlapping(axis.get_ticklabels())
 
 
-def test_attention_map_takes_other_numbers_than_floats_of_32_bits():
-    for weights in (jnp.eye(3, dtype=jnp.bfloat16), jnp.eye(3, dtype=int), jnp.eye(3, dtype=bool), [[1, 0], [0, 1]]):
-        assert attention_map(weights).texts[0].get_text() == "1.00"
-
-
-def test_attention_map_bad_input():
-    with pytest.raises(ValueError, match=r"weights has shape \(3, 2, 2\).*weights\[0\]"):
-        attention_map(jnp.ones((3, 2, 2)))
-    with pytest.raises(ValueError, match=r"weights has shape \(3,\); expected \(q_seq, kv_seq\)"):
-        attention_map(jnp.ones(3))
-    with pytest.raises(ValueError, match=r"rows holds 3 labels; expected 2"):
-        attention_map(WEIGHTS, ["a", "b", "c"])
-    with pytest.raises(ValueError, match=r"columns holds 2 labels; expected 3"):
-        attention_map(WEIGHTS, None, ["x", "y"])
-    with pytest.raises(ValueError, match=r"weights\[0, 1\] is nan; expected 0 to 1"):
-        attention_map(WEIGHTS.at[0, 1].set(jnp.nan))
-    with pytest.raises(ValueError, match=r"weights\[1, 0\] is -2.0; expected 0 to 1, as a softmax gives"):
-        attention_map(WEIGHTS.at[1, 0].set(-2))
-    with pytest.raises(ValueError, match=r"weights\[1, 2\] is 1.5; expected 0 to 1"):
-        attention_map(WEIGHTS.at[1, 2].set(1.5))
-    with pytest.raises(ValueError, match=r"weights has shape \(0, 3\).*at least one"):
-        attention_map(jnp.ones((0, 3)))
-    for weights in ("abc", [[1.0], [0.5, 0.5]]):
-        with pytest.raises(TypeError, match=r"weights is a .* that makes no array of numbers"):
-            attention_map(weights)
-    with pytest.raises(TypeError, match=r"ax is of type ndarray.*axes\[0\]"):
-        attention_map(WEIGHTS, ax=plt.subplots(1, 2)[1])
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: attention_map(jnp.ones((3, 2, 2))), r"weights has shape \(3, 2, 2\).*weights\[0\]"),
+        (lambda: attention_map(WEIGHTS, ["a", "b", "c"]), "rows holds 3 labels"),
+        (lambda: attention_map(WEIGHTS, None, ["x", "y"]), "columns holds 2 labels"),
+        (lambda: attention_map(WEIGHTS.at[0, 1].set(jnp.nan)), r"weights\[0, 1\] is nan"),
+        (lambda: attention_map(WEIGHTS.at[1, 0].set(-2)), r"weights\[1, 0\] is -2.0"),
+        (lambda: attention_map(WEIGHTS.at[1, 2].set(1.5)), r"weights\[1, 2\] is 1.5"),
+        (lambda: attention_map(jnp.ones((0, 3))), r"weights has shape \(0, 3\)"),
+        (lambda: head_grid(WEIGHTS), r"weights has shape \(2, 3\)"),
+        (lambda: head_grid(jnp.ones((1, 1, 2, 2)), "a"), "rows holds 1 labels"),
+        (lambda: head_grid(jnp.eye(3).at[1, 1].set(jnp.nan)[None, None]), r"weights\[0, 0, 1, 1\] is nan"),
+        (lambda: attention_arcs(WEIGHTS), r"weights has shape \(2, 3\)"),
+        (lambda: attention_arcs(jnp.eye(3), ["a", "b"]), "tokens holds 2 labels"),
+        (lambda: attention_arcs(jnp.eye(3).at[2, 2].set(jnp.nan)), r"weights\[2, 2\] is nan"),
+        (lambda: attention_arcs(jnp.eye(3), threshold=1.5), "threshold is 1.5"),
+        (lambda: confusion_matrix(TARGETS, PREDICTIONS[:4]), "targets has shape"),
+        (lambda: confusion_matrix([0, 0, 1, 1, 2], PREDICTIONS, ["no", "yes"]), r"targets\[4\] is 2"),
+        (lambda: confusion_matrix(TARGETS, [-1, 0, 0, 0, 0]), r"predictions\[0\] is -1"),
+        (lambda: confusion_matrix(TARGETS, np.zeros((5, 2)), list("abc")), "predictions has shape"),
+        (lambda: confusion_matrix(TARGETS, np.full((5, 2), np.nan)), r"predictions\[0, 0\] is nan"),
+        (lambda: confusion_matrix([], []), r"predictions has shape \(0,\)"),
+    ],
+)
+def test_maps_refuse_what_cannot_be_drawn(call, message):
+    with pytest.raises(ValueError, match=message):
+        call()
 
 
 @pytest.mark.usefixtures("unchecked")
-def test_attention_map_refuses_labels_in_no_order():
-    with pytest.raises(TypeError, match=r"rows is .*; expected a list of labels"):
-        attention_map(WEIGHTS, {"a", "b"})
-    with pytest.raises(TypeError, match="rows is 5; expected a list of labels"):
-        attention_map(WEIGHTS, 5)
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda: attention_map([[1.0], [0.5, 0.5]]),
+        lambda: attention_map(WEIGHTS, ax=plt.subplots(1, 2)[1]),
+        lambda: attention_map(WEIGHTS, {"a", "b"}),
+        lambda: confusion_matrix(TARGETS, np.array(PREDICTIONS) / 2),
+        lambda: confusion_matrix(["no", "yes"], [0, 1]),
+        lambda: confusion_matrix(TARGETS, PREDICTIONS, "ab"),
+        lambda: loss_curve([2.5, 2.0]),
+        lambda: loss_curve(ROWS, "loss"),
+    ],
+)
+def test_plots_refuse_other_kinds(call):
+    with pytest.raises(TypeError, match=r"is|holds"):
+        call()
 
 
 def test_head_grid_draws_a_decoders_own_weights_one_map_per_layer_and_head(read):
@@ -160,25 +155,6 @@ def test_head_grid_draws_a_decoders_own_weights_one_map_per_layer_and_head(read)
     assert [labels_of(ax.yaxis) for ax in axes[1]] == [shown, [], []]
     assert [labels_of(ax.xaxis) for ax in axes[:, 1]] == [[], shown]
     assert axes[0, 0].figure.get_suptitle() == "all heads"
-
-
-def test_head_grid_of_one_layer_with_other_keys_than_queries():
-    axes = head_grid(jnp.stack([WEIGHTS] * 4), "ab", "xyz")
-    assert [ax.get_title() for ax in axes] == ["head 0", "head 1", "head 2", "head 3"]
-    assert (labels_of(axes[0].yaxis), labels_of(axes[3].xaxis)) == (["a", "b"], ["x", "y", "z"])
-
-
-def test_head_grid_bad_input(read):
-    with pytest.raises(
-        ValueError, match=r"shape \(1, 2, 3, 7, 7\); expected \(layers, heads, .*draw one: weights\[0\]"
-    ):
-        head_grid(read.weights[None])
-    with pytest.raises(ValueError, match=r"weights has shape \(2, 3\); expected \(layers, heads, q_seq, kv_seq\)"):
-        head_grid(WEIGHTS)
-    with pytest.raises(ValueError, match=r"rows holds 6 labels; expected 7"):
-        head_grid(read.weights, TEXT[1:])
-    with pytest.raises(ValueError, match=r"weights\[0, 0, 1, 1\] is nan"):
-        head_grid(jnp.eye(3).at[1, 1].set(jnp.nan)[None, None])
 
 
 def test_attention_arcs_draw_weights_above_the_threshold_as_wide_as_they_are():
@@ -207,20 +183,6 @@ def test_attention_arcs_stay_within_the_axes_and_hold_a_decoders_own_weights(rea
     assert len(ax.patches) == np.count_nonzero(np.tril(weights, -1)) > 0
     assert ax.get_ylim()[1] > max(arc.height / 2 for arc in ax.patches)
     assert ax.get_ylim()[0] == -0.5  # nobody looks ahead
-
-
-@pytest.mark.usefixtures("unchecked")
-def test_attention_arcs_bad_input():
-    with pytest.raises(ValueError, match=r"weights has shape \(2, 3\); expected \(q_seq, kv_seq=2\). Arcs lead"):
-        attention_arcs(WEIGHTS)
-    with pytest.raises(ValueError, match=r"weights has shape \(2, 3, 3\).*draw one: weights\[0\]"):
-        attention_arcs(jnp.ones((2, 3, 3)))
-    with pytest.raises(ValueError, match=r"tokens holds 2 labels; expected 3, as weights is \(3, 3\)"):
-        attention_arcs(jnp.eye(3), ["a", "b"])
-    with pytest.raises(ValueError, match=r"weights\[2, 2\] is nan"):
-        attention_arcs(jnp.eye(3).at[2, 2].set(jnp.nan))
-    with pytest.raises(ValueError, match=r"threshold is 1.5; expected at least 0 and below 1"):
-        attention_arcs(jnp.eye(3), threshold=1.5)
 
 
 def test_logit_lens_names_the_likeliest_token_and_its_probability_at_each_depth_and_place():
@@ -262,20 +224,14 @@ def test_logit_lens_is_legible_where_names_are_long_and_tokens_many():
 
 def test_logit_lens_bad_input(read):
     vocabulary, ids, logits = read.vocabulary, read.ids, read.logits
-    with pytest.raises(ValueError, match=r"logits has shape \(3, 1, 7, 6\).*ids\[0\], and \[each\[0\] for each"):
-        logit_lens([each[None] for each in logits], ids, vocabulary)
-    with pytest.raises(ValueError, match=r"ids has shape \(1, 7\)"):
+    with pytest.raises(ValueError, match="ids has shape"):
         logit_lens(logits, ids[None], vocabulary)
-    with pytest.raises(ValueError, match=r"logits has shape \(3, 7, 6\); expected \(depths, seq=4, vocab_size=6\)"):
+    with pytest.raises(ValueError, match=r"logits has shape \(3, 7, 6\); expected \(depths, seq=4"):
         logit_lens(logits, ids[:4], vocabulary)
-    with pytest.raises(ValueError, match=r"vocab_size=9\). One row for each id.*tokenizer that the model learned with"):
+    with pytest.raises(ValueError, match="vocab_size=9"):
         logit_lens(logits, ids, Vocabulary("abcdefghi"))
-    with pytest.raises(ValueError, match=r"logits\[1, 2, 3\] is nan; expected finite numbers"):
+    with pytest.raises(ValueError, match=r"logits\[1, 2, 3\] is nan"):
         logit_lens(jnp.stack(logits).at[1, 2, 3].set(jnp.nan), ids, vocabulary)
-    with pytest.raises(TypeError, match="logits is a list that makes no array of numbers"):
-        logit_lens([logits[0], logits[1][:3]], ids, vocabulary)
-    with pytest.raises(TypeError, match="tokenizer is of type list; expected what the text was encoded with"):
-        logit_lens(logits, ids, list("abc"))
 
 
 def points_of(line):
@@ -326,51 +282,33 @@ def test_loss_curve_says_where_a_loss_was_not_finite(tmp_path):
 
 
 def test_loss_curve_refuses_what_is_missing(tmp_path):
-    with pytest.raises(
-        ValueError, match="no number in a column 'accuracy'; its columns are step, loss, validation_loss"
-    ):
+    with pytest.raises(ValueError, match="no number in a column 'accuracy'"):
         loss_curve(ROWS, ["loss", "accuracy"])
-    with pytest.raises(ValueError, match=r"no number in a column 'validation_loss'; .* Train with evaluate"):
+    with pytest.raises(ValueError, match=r"no number in a column 'validation_loss'"):
         loss_curve(ROWS[:1], ["validation_loss"])
-    with pytest.raises(ValueError, match=r"metrics, row 1: step is '' and loss is 2.5; expected numbers"):
+    with pytest.raises(ValueError, match=r"metrics, row 1"):
         loss_curve([{"loss": 2.5}])
-    with pytest.raises(FileNotFoundError, match=r"There is no file .*metrics\.csv"):
+    with pytest.raises(FileNotFoundError, match=r"There is no file"):
         loss_curve(tmp_path)
     for text in ("", "\n", HEADER):
         (tmp_path / "metrics.csv").write_text(text)
-        with pytest.raises(ValueError, match="metrics holds no steps; expected at least one"):
+        with pytest.raises(ValueError, match="metrics holds no steps"):
             loss_curve(tmp_path)
 
 
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        (HEADER + "1,2.5,1.0,0.1,\n2,2.", r"metrics\.csv, row 2, has 2 columns; expected 5, .* cut short"),
-        (HEADER + "1,x,1.0,0.1,\n", "row 1: step is '1' and loss is 'x'; expected numbers. Is the file damaged"),
-        (HEADER + '1,"2.5', r"metrics\.csv, line 2: .*Is the file damaged"),
-        (json.dumps(ROWS), "metrics holds no steps"),
-        ("a;b\n1;2\n", "no number in a column 'loss'; its columns are a;b"),
+        (HEADER + "1,2.5,1.0,0.1,\n2,2.", r"metrics\.csv, row 2, has 2 columns"),
+        (HEADER + "1,x,1.0,0.1,\n", "row 1: step is '1' and loss is 'x'"),
+        (HEADER + '1,"2.5', r"metrics\.csv, line 2"),
+        ("a;b\n1;2\n", "no number in a column 'loss'"),
     ],
 )
 def test_loss_curve_refuses_damaged_files(tmp_path, text, message):
     (tmp_path / "metrics.csv").write_text(text)
     with pytest.raises(ValueError, match=message):
         loss_curve(tmp_path)
-
-
-@pytest.mark.usefixtures("unchecked")
-def test_loss_curve_refuses_what_are_no_metrics(tmp_path):
-    (tmp_path / "metrics.csv").write_bytes(b"\xff\xfe\x00")
-    with pytest.raises(ValueError, match="not UTF-8"):
-        loss_curve(tmp_path)
-    for metrics in ([2.5, 2.0], {"loss": [2.5]}, 5):
-        with pytest.raises(TypeError, match=r"metrics is of type \w+; expected what fit returned, or the path"):
-            loss_curve(metrics)
-    with pytest.raises(TypeError, match=r"columns is the string 'loss'.*\['loss'\]"):
-        loss_curve(ROWS, "loss")
-
-
-TARGETS, PREDICTIONS = [0, 0, 1, 1, 1], [0, 1, 1, 1, 0]
 
 
 def counts_of(ax):
@@ -399,44 +337,3 @@ def test_confusion_matrix_takes_a_classifiers_own_logits():
     assert counts == counts_of(confusion_matrix(targets, logits.argmax(1), list("abcd")))
     assert np.sum(counts, axis=1).tolist() == [10, 10, 10, 0]
     assert np.sum(counts, axis=0)[3] == 0
-
-
-def test_confusion_matrix_writes_large_counts_out():
-    zeros = np.zeros(123_456, int)
-    assert counts_of(confusion_matrix(zeros, zeros)) == [[123_456, 0], [0, 0]]
-
-
-def test_confusion_matrix_bad_input():
-    with pytest.raises(ValueError, match=r"targets has shape \(5,\); expected \(examples=4,\). One class for each"):
-        confusion_matrix(TARGETS, PREDICTIONS[:4])
-    with pytest.raises(ValueError, match=r"predictions has shape \(1, 2, 3\)"):
-        confusion_matrix(TARGETS, np.zeros((1, 2, 3)))
-    with pytest.raises(ValueError, match=r"targets has shape \(5, 2\); expected \(examples=5,\)"):
-        confusion_matrix(np.eye(2)[TARGETS], PREDICTIONS)
-    with pytest.raises(ValueError, match=r"targets\[4\] is 2; expected 0 to 1, as there are 2 classes"):
-        confusion_matrix([0, 0, 1, 1, 2], PREDICTIONS, ["no", "yes"])
-    with pytest.raises(ValueError, match=r"predictions\[0\] is -1; expected whole numbers from 0"):
-        confusion_matrix(TARGETS, [-1, 0, 0, 0, 0])
-    with pytest.raises(TypeError, match="predictions holds float32; expected whole numbers"):
-        confusion_matrix(TARGETS, np.array(PREDICTIONS) / 2)
-    with pytest.raises(TypeError, match="targets is a list that makes no array of numbers"):
-        confusion_matrix(["no", "yes"], [0, 1])
-    with pytest.raises(ValueError, match=r"predictions has shape \(5, 2\); expected \(examples, classes=3\)"):
-        confusion_matrix(TARGETS, np.zeros((5, 2)), list("abc"))
-    with pytest.raises(ValueError, match=r"predictions\[3, 1\] is nan; expected finite logits"):
-        confusion_matrix(TARGETS, np.where(np.arange(10).reshape(5, 2) == 7, np.nan, 0))
-    with pytest.raises(ValueError, match=r"predictions has shape \(0,\)"):
-        confusion_matrix([], [])
-
-
-@pytest.mark.usefixtures("unchecked")
-def test_confusion_matrix_refuses_names_that_are_none():
-    with pytest.raises(TypeError, match="names is the string 'ab'"):
-        confusion_matrix(TARGETS, PREDICTIONS, "ab")
-    with pytest.raises(TypeError, match="names is 5"):
-        confusion_matrix(TARGETS, PREDICTIONS, 5)
-
-
-def test_plots_are_a_room_of_the_package():
-    for draw in (attention_map, head_grid, attention_arcs, logit_lens, loss_curve, confusion_matrix):
-        assert getattr(pf.plots, draw.__name__) is draw

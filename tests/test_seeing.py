@@ -12,6 +12,7 @@ from plainformer import seeing
 from plainformer.models.config import KERNELS
 
 STACKS = {"decoder": ["stack."], "encoder": ["stack."], "seq2seq": ["encoder.stack.", "stack."]}
+OF_EACH_FORM = ["decoder", "vit", "seq2seq"]  # a stack, one within a model, and two
 (TOKENS,) = KINDS["decoder"].inputs
 PARTS = ("queries", "keys", "values", "scores", "weights", "heads", "output")
 
@@ -30,7 +31,7 @@ def test_arrays_have_the_names_of_their_places_and_of_the_figures():
     assert list(seen) == ["stack.input", *blocks, "stack.output", "stack.final_norm.output"]
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", OF_EACH_FORM)
 def test_a_look_returns_what_a_call_returns_and_shows_each_block(kind):
     model, inputs = plain_model(kind), KINDS[kind].inputs
     logits, seen = pf.look(model, *inputs)
@@ -78,7 +79,7 @@ def test_what_stands_in_is_what_all_that_follows_is_computed_from():
     assert np.abs(silenced - model(tokens)).max() > 1e-3
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", OF_EACH_FORM)
 def test_a_look_works_under_jit_vmap_and_grad(kind):
     model, batch = plain_model(kind), DRAWS.get(kind, lambda *shape: (texts(*shape),))(*BATCH[:1])
     alone = [pf.look(model, *(each[1] for each in batch))[1]]
@@ -96,7 +97,7 @@ def test_a_look_works_under_jit_vmap_and_grad(kind):
     np.testing.assert_allclose(slope, around, rtol=0.1, atol=1e-2)
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", ["decoder", "seq2seq"])
 def test_nobody_pays_when_nobody_looks(kind, monkeypatch):
     def program():
         jax.clear_caches()
@@ -149,29 +150,11 @@ def test_a_look_within_a_look_sees_for_itself_and_one_that_fails_is_over():
 
 NAME = "stack.blocks.0.attention.heads"
 WRONG_LOOKS = {
-    "another block": (
-        lambda m, x: pf.look(m, x, replace={"stack.blocks.7.output": 0}),
-        r"'stack.blocks.7.output', which was not seen; expected a name such as \['stack.blocks.1.output'",
-    ),
-    "another shape": (
-        lambda m, x: pf.look(m, x, replace={NAME: jnp.zeros(3)}),
-        rf"stands in for {NAME} has shape \(3,\) and dtype float32; expected \(6, 7, 4\) and float32. Try jnp.broadc",
-    ),
-    "no array": (
-        lambda m, x: pf.look(m, x, replace={NAME: lambda heads: None}),
-        rf"stands in for {NAME} has shape None and dtype None",
-    ),
-    "jit within": (
-        lambda m, x: pf.look(eqx.filter_jit(m), x),
-        r"stack.input is computed within jit, vmap, scan or the like; expected to see it: put jit, vmap or grad around",
-    ),
-    "vmap within": (lambda m, x: pf.look(jax.vmap(m), x[None]), r"stack.input is computed within jit, vmap, scan"),
-    "nothing named": (
-        lambda m, x: pf.look(jnp.sin, x.astype(float)),
-        r"showed no array; expected a model, or a function that calls see. If it is compiled, put jit",
-    ),
-    "no model": (lambda m, x: pf.look(3, x), r"model is of type int; expected a function"),
-    "a list": (lambda m, x: pf.look(m, x, replace=[NAME]), r"replace is of type list; expected a dictionary"),
+    "another block": (lambda m, x: pf.look(m, x, replace={"stack.blocks.7.output": 0}), "which was not seen"),
+    "another shape": (lambda m, x: pf.look(m, x, replace={NAME: jnp.zeros(3)}), rf"{NAME} has shape \(3,\)"),
+    "no array": (lambda m, x: pf.look(m, x, replace={NAME: lambda heads: None}), rf"{NAME} has shape None"),
+    "jit within": (lambda m, x: pf.look(eqx.filter_jit(m), x), "stack.input is computed within jit"),
+    "nothing named": (lambda m, x: pf.look(jnp.sin, x.astype(float)), "showed no array"),
 }
 
 
@@ -188,11 +171,11 @@ def test_a_name_is_seen_once():
             x = pf.see("hidden", x + 1)
         return x
 
-    with pytest.raises(ValueError, match="hidden is seen twice; expected a name of its own for each array"):
+    with pytest.raises(ValueError, match="hidden is seen twice"):
         pf.look(network, jnp.zeros(2))
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", OF_EACH_FORM)
 def test_what_is_seen_of_a_norm_is_called_as_its_numbers_are(kind):
     model, inputs = plain_model(kind), KINDS[kind].inputs
     norms = {name.rsplit(".", 1)[0] for name in pf.training.named_arrays(model) if "final_norm" in name}

@@ -32,10 +32,6 @@ def catalogue(language: str, chapter: str) -> Catalog:
     return translation.read(translation.catalogues(language)[chapter])
 
 
-def test_there_is_a_translation():
-    assert ("de", "chapters/02_self_attention") in CHAPTERS
-
-
 @each_chapter
 def test_no_message_is_fuzzy_or_loses_anything(language, chapter):
     for message in catalogue(language, chapter):
@@ -77,21 +73,6 @@ def test_what_a_translation_loses_is_found():
         "{ref}`sec-a`: $x_n$ `x` 2000 5",
     ):
         assert kept(english) != kept(wrong)
-
-
-def test_words_of_a_link_are_translated_and_its_label_stays():
-    english = "{set-figure}`At the origin <fig-a?q4=0,0>` and {py:func}`pf.attend <plainformer.attend>`."
-    assert kept(english) == kept(
-        "{set-figure}`Im Ursprung <fig-a?q4=0,0>` und {py:func}`pf.attend <plainformer.attend>`."
-    )
-    for label, function in (("fig-a?q4=0,1", "pf.attend"), ("fig-b?q4=0,0", "pf.attend"), ("fig-a?q4=0,0", "achten")):
-        wrong = f"{{set-figure}}`Im Ursprung <{label}>` und {{py:func}}`{function} <plainformer.attend>`."
-        assert kept(english) != kept(wrong)
-
-
-def test_formulas_and_code_alone_are_no_messages():
-    assert not any(map(translation.is_prose, ["$X$, $y_n$", "`x`, …", "0.722", "S = Q K^{\\mathsf T} ."]))
-    assert all(map(translation.is_prose, ["2 to 3", "a word", "y \\qquad\\text{or}\\qquad Y", "{ref}`sec-a` says"]))
 
 
 @each_chapter

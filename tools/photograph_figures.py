@@ -25,6 +25,18 @@ CHROMIUM = os.environ.get("CHROMIUM", "/usr/bin/chromium")
 # What is laid out late moves what stands below it, and the picture is taken of another place.
 LAID_OUT = "* { content-visibility: visible !important; }"
 
+# Its model has answered, its letters are there, and for thirty frames nothing of it changes, nor does it move.
+AT_REST = """async (figure) => {
+    await document.fonts.ready;
+    for (let before = null, rest = 0; rest < 30;) {
+        await new Promise(requestAnimationFrame);
+        const { busy } = JSON.parse(figure.querySelector(".lf").dataset.state);
+        const now = figure.innerHTML + figure.getBoundingClientRect().top;
+        rest = now === before && !busy ? rest + 1 : 0;
+        before = now;
+    }
+}"""
+
 
 class Quiet(http.server.SimpleHTTPRequestHandler):
     """Serves files, and writes nothing of it."""
@@ -53,7 +65,7 @@ def photograph(page: Page, name: str) -> bytes:
     if figure.get_attribute("data-model") and figure.get_attribute("data-recorded") is None:
         figure.locator(".lf-start").click()
     page.wait_for_selector(f'.live-figure-mounted[data-widget="{name}"]')
-    page.wait_for_timeout(1000)
+    figure.evaluate(AT_REST)
     return smaller(figure.locator(".live-figure-stage").screenshot(animations="disabled"))
 
 
@@ -90,8 +102,10 @@ def main() -> int:
             write(ROOT / f"widgets/{name}.png", photograph(page, name))
         page = browser.new_page(**{**view, "viewport": {"width": 1280, "height": 900}})
         page.goto(f"http://127.0.0.1:{server.server_port}/{figures['attention']}")
-        page.locator('.live-figure[data-widget="attention"]').evaluate("figure => figure.scrollIntoView()")
-        page.wait_for_timeout(2000)
+        figure = page.locator('.live-figure[data-widget="attention"]')
+        figure.evaluate("figure => figure.scrollIntoView()")
+        figure.locator(".lf-summary:not(:empty)").wait_for()
+        figure.evaluate(AT_REST)
         write(ROOT / "assets/screenshot.png", smaller(page.screenshot()))
     server.shutdown()
     return 0

@@ -36,19 +36,7 @@ def by_loops(groups, bits):
 
 
 @pytest.mark.equation("eq-serving-groups")
-def test_quantise_groups_by_hand():
-    groups = quantise_groups(jnp.array([[-1.0, 0.4, 0.6, 6.5], [2.0, 2.0, 2.0, 2.0]]), 4)
-    np.testing.assert_array_equal(groups.step, [0.5, 0])
-    np.testing.assert_array_equal(groups.low, [-1, 2])
-    np.testing.assert_array_equal(groups.codes, [[0 + 16 * 3, 3 + 16 * 15], [0, 0]])  # two codes to a byte
-    np.testing.assert_array_equal(groups.numbers(), [[-1, 0.5, 0.5, 6.5], [2, 2, 2, 2]])
-    eight = quantise_groups(jnp.array([[0.0, 255.0, 3.4]]), 8)
-    np.testing.assert_array_equal(eight.codes, [[0, 255, 3]])
-
-
-@pytest.mark.equation("eq-serving-groups")
-@pytest.mark.parametrize("bits", [8, 4])
-@pytest.mark.parametrize("group", [2, 6])
+@pytest.mark.parametrize(("bits", "group"), [(8, 2), (4, 6)])
 def test_quantise_groups_agrees_with_a_loop_in_float64(bits, group):
     numbers = draw(5, 3, group) * 10
     groups = quantise_groups(numbers, bits)
@@ -59,8 +47,8 @@ def test_quantise_groups_agrees_with_a_loop_in_float64(bits, group):
 
 
 @pytest.mark.equation("eq-serving-groups")
-@pytest.mark.parametrize("dtype", [jnp.bfloat16, jnp.float16])
-def test_a_cache_of_few_bits_has_the_dtype_of_its_layer(dtype):
+def test_a_cache_of_few_bits_has_the_dtype_of_its_layer():
+    dtype = jnp.bfloat16
     cache = KeyValueCache(**SIZES, dtype=dtype, bits=8, group=GROUP)
     keys, values = draw(HEADS, 9, D_K).astype(dtype), draw(HEADS, 9, D_V).astype(dtype)
     cache = cache.append(keys, values, jnp.arange(9, dtype=jnp.int32))
@@ -83,8 +71,7 @@ def appended(cache, sizes, front=(TEXTS, HEADS)):
 
 
 @pytest.mark.equation("eq-serving-groups")
-@pytest.mark.parametrize("sizes", [[5, 1, 1, 1, 1, 3], [1] * 8, [18], [3, 9, 1], [17, 1], [2]])
-@pytest.mark.parametrize("bits", [8, 4])
+@pytest.mark.parametrize(("sizes", "bits"), [([5, 1, 1, 1, 1, 3], 8), ([3, 9, 1], 4), ([17, 1], 8), ([2], 4)])
 def test_cache_of_few_bits_keeps_full_groups_of_keys_and_each_value(sizes, bits):
     cache, keys, values = appended(KeyValueCache(**SIZES, batch=(TEXTS,), bits=bits, group=GROUP), sizes)
     total = sum(sizes)
@@ -108,17 +95,6 @@ def test_cache_of_few_bits_selects_texts():
 
 
 @pytest.mark.equation("eq-serving-cache-bytes")
-@pytest.mark.parametrize("bits", [8, 4])
-@pytest.mark.parametrize(("capacity", "group"), [(13, 2), (16, 4), (9, 32)])
-def test_cache_bytes_of_few_bits_are_those_of_the_arrays(bits, capacity, group):
-    model = drawn(pf.Decoder, pf.DecoderConfig(11, 20, stack=STACK))
-    group = group if group != 4 else 6  # the width of a value, which its groups have to divide
-    cache = model.make_cache(capacity, batch=(2,), bits=bits, group=group)
-    rooms = [leaf for part in cache for leaf in jax.tree.leaves((part.key_columns, part.value_rows))]
-    assert sum(leaf.nbytes for leaf in rooms) == 2 * cache_bytes(STACK, capacity, bits=bits, group=group)
-
-
-@pytest.mark.equation("eq-serving-cache-bytes")
 def test_cache_bytes_of_few_bits_by_hand():
     """Of 13 tokens in groups of 6 there are three groups; a value of 6 channels is one."""
     keys = 4 * (3 * (6 // 2 + 4) + 6 * 4)  # four channels: three bytes, step and low; the newest group as it is
@@ -127,7 +103,7 @@ def test_cache_bytes_of_few_bits_by_hand():
 
 
 @pytest.mark.equation("eq-serving-cache-bytes")
-@pytest.mark.parametrize(("d_v", "bits", "size"), [(40, 8, 20), (48, 4, 24), (96, 8, 32), (50, 4, 10), (37, 8, 1)])
+@pytest.mark.parametrize(("d_v", "bits", "size"), [(40, 8, 20), (50, 4, 10), (37, 8, 1)])
 def test_without_a_group_values_have_the_largest_divisor_up_to_32(d_v, bits, size):
     """In 4 bits the largest even one, since two codes share a byte; and the arrays are as large as is counted."""
     stack = pf.StackConfig(d_model=8, num_layers=2, num_heads=2, d_v=d_v)
@@ -141,12 +117,12 @@ def test_without_a_group_values_have_the_largest_divisor_up_to_32(d_v, bits, siz
     assert_close(kept, by_loops(values.reshape(2, 5, -1, size), bits).reshape(values.shape))
 
 
-@pytest.mark.parametrize("scheme", ["rotary", "alibi", "learned"])
-def test_a_decoder_with_a_cache_of_8_bits_nearly_agrees_with_a_call_and_of_4_bits_less(scheme):
-    config = pf.DecoderConfig(
-        11, 20, stack=pf.StackConfig(d_model=12, num_layers=2, num_heads=3, position_scheme=scheme)
+def test_a_decoder_with_a_cache_of_8_bits_nearly_agrees_with_a_call_and_of_4_bits_less():
+    stack = pf.StackConfig(d_model=12, num_layers=2, num_heads=3, position_scheme="rotary")
+    model, tokens = (
+        drawn(pf.Decoder, pf.DecoderConfig(11, 20, stack)),
+        jnp.asarray(np.random.default_rng(0).integers(0, 11, (2, 17))),
     )
-    model, tokens = drawn(pf.Decoder, config), jnp.asarray(np.random.default_rng(0).integers(0, 11, (2, 17)))
     whole, off = np.asarray(model(tokens)), {}
     for bits in (8, 4):
         cache, rows = model.make_cache(20, batch=(2,), bits=bits, group=4), []
@@ -169,28 +145,22 @@ def test_generate_writes_with_a_cache_of_few_bits():
 
 
 @pytest.mark.parametrize(
-    ("call", "error", "message"),
+    ("call", "message"),
     [
-        (lambda: KeyValueCache(**SIZES, bits=5), ValueError, r"bits is 5; expected 8 or 4"),
-        (lambda: KeyValueCache(**SIZES, bits=4, group=0), ValueError, r"group is 0; expected at least 1"),
-        (lambda: KeyValueCache(**SIZES, bits=4, group=6), ValueError, r"Values are 8 wide, which groups of 6 do not"),
-        (
-            lambda: cache_bytes(STACK, 9, bits=4, group=4),
-            ValueError,
-            r"groups of 4 do not divide; expected a divisor, ",
-        ),
-        (lambda: KeyValueCache(**SIZES, bits=8, sliding=True), ValueError, r"bits is given, and sliding is True"),
-        (lambda: KeyValueCache(**SIZES | {"d_v": 9}, bits=4), ValueError, r"A group has 9 numbers; expected an even"),
-        (lambda: quantise_groups(jnp.ones((2, 3)), 4), ValueError, r"A group has 3 numbers; expected an even number"),
-        (
-            lambda: pf.generate(
-                drawn(pf.Decoder, pf.DecoderConfig(11, 9, stack=STACK)), [[1]], 20, cache_bits=8, temperature=0
-            ),
-            ValueError,
-            r"context_len",
-        ),
+        (lambda: KeyValueCache(**SIZES, bits=5), "bits"),
+        (lambda: KeyValueCache(**SIZES, bits=4, group=6), "groups of 6"),
+        (lambda: KeyValueCache(**SIZES, bits=8, sliding=True), "sliding"),
+        (lambda: KeyValueCache(**SIZES | {"d_v": 9}, bits=4), "even"),
+        (lambda: cache_bytes(STACK, 9, bits=4, group=4), "groups of 4"),
+        (lambda: quantise_groups(jnp.ones((2, 3)), 4), "even"),
     ],
 )
-def test_caches_of_few_bits_say_what_is_wrong(call, error, message, unchecked):
-    with pytest.raises(error, match=message):
+def test_caches_of_few_bits_say_what_is_wrong(call, message, unchecked):
+    with pytest.raises(ValueError, match=message):
         call()
+
+
+def test_a_cache_of_few_bits_does_not_slide():
+    model = drawn(pf.Decoder, pf.DecoderConfig(11, 9, stack=STACK))
+    with pytest.raises(ValueError, match="context_len"):
+        pf.generate(model, [[1]], 20, cache_bits=8, temperature=0)

@@ -55,27 +55,11 @@ def test_latent_keys_and_values_by_hand():
 
 
 @pytest.mark.equation("eq-modern-latent-absorbed")
-def test_absorbed_scores_by_hand():
-    """A query (2, 1, 0) meets the key (3, 7, 8): its 2 goes down as (2, 2), which meets (1, 2); 6 + 7."""
-    queries = jnp.asarray([[[2.0, 1.0, 0.0]]])
-    found = absorbed_scores(queries, jnp.asarray([[1.0, 2.0]]), jnp.asarray([[7.0, 8.0]]), jnp.ones((1, 2, 1)))
-    np.testing.assert_array_equal(found, [[[13.0]]])
-
-
-@pytest.mark.equation("eq-modern-latent-absorbed")
 def test_absorbed_scores_are_the_products_with_the_keys():
     latents, shared, key_up, _ = arrays()
     queries = draw(2, HEADS, 5, D_K)
     expected = pf.dot_product_scores(queries, latent_keys(latents, shared, key_up))
     assert_close(absorbed_scores(queries, latents, shared, key_up), expected)
-
-
-@pytest.mark.equation("eq-modern-latent-absorbed")
-def test_an_average_of_short_vectors_goes_up_to_the_average_of_values():
-    latents, _, _, value_up = arrays()
-    weights = pf.softmax(draw(2, HEADS, 5, SEQ))
-    averages = weights @ latents[:, None]
-    assert_close(averages @ value_up, weights @ latent_values(latents, value_up))
 
 
 @pytest.mark.equation("eq-modern-latent-absorbed")
@@ -87,12 +71,10 @@ def test_gradients_of_both_forms(x64):
 
 
 @pytest.mark.equation("eq-modern-latent-keys", "eq-modern-latent-values")
-@pytest.mark.parametrize("scheme", [None, ROTARY_SCHEME, pf.AlibiPositions(HEADS)])
-@pytest.mark.parametrize("query_width", [QUERY, None])
+@pytest.mark.parametrize(("query_width", "scheme"), [(QUERY, ROTARY_SCHEME), (None, pf.AlibiPositions(HEADS))])
 def test_latent_attention_agrees_with_a_loop_in_float64(query_width, scheme):
     layer, x, mask = new_layer(query_width), draw(SEQ, D_MODEL), pf.causal_mask(SEQ)
-    options = {} if scheme is None else {"scheme": scheme}
-    found, weights = layer(x, mask, **options), layer.attention_weights(x, mask, **options)
+    found, weights = layer(x, mask, scheme=scheme), layer.attention_weights(x, mask, scheme=scheme)
     assert_close(found, reference.multi_head(x, x, layer, np.asarray(mask), scheme))
     np.testing.assert_allclose(weights, reference.multi_head_weights(x, x, layer, np.asarray(mask), scheme), atol=1e-5)
 
@@ -104,22 +86,6 @@ def test_latent_attention_keeps_padding_out(kernel):
     found = layer(x.at[1, 4:].set(jnp.nan), pf.attention.Mask(is_token=jnp.asarray(is_token)), scheme=ROTARY_SCHEME)
     assert_close(found[0], layer(x[0], scheme=ROTARY_SCHEME))
     assert_close(found[1, :4], layer(x[1, :4], scheme=ROTARY_SCHEME))
-
-
-def test_latent_attention_looks_at_no_later_token():
-    slope = jax.jacobian(lambda x: new_layer()(x, pf.causal_mask(SEQ), scheme=ROTARY_SCHEME))(draw(SEQ, D_MODEL))
-    for n in range(SEQ):
-        assert (slope[n, :, n + 1 :] == 0.0).all()
-        assert (np.abs(slope[n, :, : n + 1]).max(axis=(0, 2)) > 0).all()
-
-
-def test_only_the_shared_columns_turn():
-    """Without them, the order of tokens before the last is not seen; with them it is."""
-    layer, x = new_layer(), draw(SEQ, D_MODEL)
-    without = eqx.tree_at(lambda each: (each.rotary_key.weight, each.rotary_key.bias), layer, replace_fn=jnp.zeros_like)
-    swapped = x.at[:2].set(x[1::-1])
-    assert_close(without(x, scheme=ROTARY_SCHEME)[-1], without(swapped, scheme=ROTARY_SCHEME)[-1])
-    assert np.abs(layer(x, scheme=ROTARY_SCHEME)[-1] - layer(swapped, scheme=ROTARY_SCHEME)[-1]).max() > 0.01
 
 
 compiled_extend = eqx.filter_jit(lambda layer, *given, **options: layer.extend(*given, **options))
@@ -136,8 +102,7 @@ def extended(layer, x, parts, **options):
 
 
 @pytest.mark.equation("eq-modern-latent-absorbed")
-@pytest.mark.parametrize("query_width", [QUERY, None])
-@pytest.mark.parametrize("scheme", [ROTARY_SCHEME, pf.AlibiPositions(HEADS), pf.NoPositions()])
+@pytest.mark.parametrize(("query_width", "scheme"), [(None, ROTARY_SCHEME), (QUERY, pf.AlibiPositions(HEADS))])
 def test_the_absorbed_form_returns_what_the_plain_one_does(query_width, scheme):
     layer, x = new_layer(query_width), draw(2, 3, SEQ, D_MODEL)
     found, _ = extended(layer, x, [0, 4, 5, SEQ], scheme=scheme)
@@ -183,14 +148,6 @@ def test_latent_cache_bytes_are_those_of_the_arrays():
     assert sum(4 * (part.key_columns.size + part.value_rows.size) for part in cache) == cache_bytes(config, 2 * 13)
 
 
-def test_parameters_of_a_latent_layer_by_hand():
-    query = D_MODEL * QUERY + QUERY * HEADS * D_K
-    kept, ups = D_MODEL * (WIDTH + ROTARY), WIDTH * HEADS * (D_K - ROTARY + D_V)
-    biases = QUERY + WIDTH + ROTARY + D_MODEL
-    assert pf.count_parameters(new_layer(norms=False)) == query + kept + ups + HEADS * D_V * D_MODEL + biases
-    assert pf.count_parameters(new_layer(norms=True)) - pf.count_parameters(new_layer(norms=False)) == QUERY + WIDTH
-
-
 @pytest.mark.equation("eq-efficiency-training-flops")
 @pytest.mark.parametrize("query_width", [QUERY, None])
 def test_training_flops_are_those_of_the_products_of_a_step_with_latent_attention(query_width):
@@ -201,8 +158,8 @@ def test_training_flops_are_those_of_the_products_of_a_step_with_latent_attentio
     assert counted == pf.training_flops(model.config, 5 * 7, 7)
 
 
-@pytest.mark.parametrize("kind", KINDS)
-def test_every_model_with_latent_attention_is_saved_and_loaded(kind, tmp_path):
+@pytest.mark.parametrize("kind", ["decoder", "seq2seq"])
+def test_a_model_with_latent_attention_is_saved_and_loaded(kind, tmp_path):
     model = new_model(kind, latent=LATENT, d_k=D_K, position_scheme="rotary")
     pf.save_model(tmp_path / "it.safetensors", model)
     again = pf.load_model(tmp_path / "it.safetensors", KINDS[kind].model)
@@ -211,9 +168,8 @@ def test_every_model_with_latent_attention_is_saved_and_loaded(kind, tmp_path):
         np.testing.assert_array_equal(found, expected)
 
 
-@pytest.mark.parametrize("options", [{"position_scheme": "rotary", "window": 3}, {"position_scheme": "relative"}])
-def test_a_latent_decoder_writes_the_same_with_a_cache(options):
-    model = new_model("decoder", latent=LATENT, d_k=D_K, num_layers=2, **options)
+def test_a_latent_decoder_writes_the_same_with_a_cache():
+    model = new_model("decoder", latent=LATENT, d_k=D_K, num_layers=2, position_scheme="rotary", window=3)
     tokens = jnp.asarray(np.random.default_rng(5).integers(11, size=(2, 9)))
     cache, rows = model.make_cache(batch=(2,)), []
     for part in (tokens[:, :4], tokens[:, 4:5], tokens[:, 5:]):
@@ -233,44 +189,28 @@ def test_an_adapter_and_few_bytes_reach_the_absorbed_form_too():
         assert_close(each.logits(rows), each(tokens), scale=3.0)
 
 
-REFUSED = [
-    ({"rotary_width": 10}, r"latent\.rotary_width=10 of d_k=10 columns .* expected fewer"),
-    ({"attention": "linear"}, r"Linear attention keeps a state and no keys; expected another attention"),
-    ({"num_kv_heads": 2}, r"num_kv_heads is 2; expected None with latent"),
-    ({"qk_norm": True}, r"qk_norm is True; expected False with latent"),
-    ({"rotary_fraction": 0.5}, r"rotary_fraction is 0\.5; expected 1\.0 with latent"),
-]
-
-
-@pytest.mark.parametrize(("wrong", "said"), REFUSED)
-def test_what_does_not_go_with_latent_attention_is_refused(wrong, said, unchecked):
-    wrong = dict(wrong)
-    latent = LatentConfig(width=WIDTH, rotary_width=wrong.pop("rotary_width", ROTARY))
-    with pytest.raises(ValueError, match=said):
-        pf.StackConfig(d_model=D_MODEL, num_heads=6, d_k=D_K, latent=latent, **wrong)
-
-
 @pytest.mark.parametrize(
     ("wrong", "said"),
     [
-        ({"width": 0}, "width is 0; expected at least 1"),
-        ({"rotary_width": 3}, "rotary_width is 3; expected even and above 0"),
-        ({"rotary_width": 0}, "rotary_width is 0; expected even and above 0"),
-        ({"query_width": 0}, "query_width is 0; expected at least 1"),
+        ({"d_k": ROTARY}, "rotary_width"),
+        ({"attention": "linear"}, "Linear"),
+        ({"num_kv_heads": 2}, "num_kv_heads"),
+        ({"qk_norm": True}, "qk_norm"),
+        ({"rotary_fraction": 0.5}, "rotary_fraction"),
     ],
 )
-def test_widths_of_no_use_are_refused(wrong, said, unchecked):
+def test_what_does_not_go_with_latent_attention_is_refused(wrong, said, unchecked):
     with pytest.raises(ValueError, match=said):
-        LatentConfig(**{"width": WIDTH, "rotary_width": ROTARY} | wrong)
+        pf.StackConfig(**{"d_model": D_MODEL, "num_heads": 6, "d_k": D_K, "latent": LATENT} | wrong)
 
 
 def test_a_cache_of_another_layer_is_refused(unchecked):
     other = pf.MultiHeadAttention(D_MODEL, HEADS, key=jax.random.key(0)).make_cache(9)
-    with pytest.raises(ValueError, match=r"cache\.keys has shape .* The cache is of another layer"):
+    with pytest.raises(ValueError, match=r"cache\.keys"):
         new_layer().extend(draw(SEQ, D_MODEL), other, POSITIONS)
 
 
 def test_a_plan_for_many_devices_says_that_it_does_not_count_short_vectors(unchecked):
     stack = pf.StackConfig(d_model=D_MODEL, num_heads=HEADS, d_k=D_K, latent=LATENT)
-    with pytest.raises(ValueError, match="latent attention keeps short vectors, of which it is not counted"):
+    with pytest.raises(ValueError, match="latent attention"):
         pf.plan(pf.DecoderConfig(11, 9, stack), {"data": 1}, "A100", batch_size=2)

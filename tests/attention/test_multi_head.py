@@ -27,6 +27,7 @@ def new_layer(num_heads=HEADS, d_model=D_MODEL, **options):
     return drawn(lambda sizes, key: pf.MultiHeadAttention(*sizes, **options, key=key), (d_model, num_heads))
 
 
+KEY = jax.random.key(0)
 X, CONTEXT = draw(SEQ, D_MODEL), draw(KV_SEQ, D_MODEL)
 # Query, key, value and output matrices of three heads, of pairwise different sizes.
 STACKS = [0.5 * draw(HEADS, *shape) for shape in ((D_MODEL, D_K), (D_MODEL, D_K), (D_MODEL, D_V), (D_V, D_MODEL))]
@@ -53,22 +54,20 @@ def test_norm_across_heads_by_hand():
 
 
 @pytest.mark.equation("eq-multi-head-split", "eq-multi-head-merge")
-@pytest.mark.parametrize("batch", [(), (2, 3)])
-def test_merge_heads_undoes_split_heads_and_is_a_concatenation(batch):
-    x = draw(*batch, SEQ, D_MODEL)
+def test_merge_heads_undoes_split_heads_and_is_a_concatenation():
+    x = draw(2, 3, SEQ, D_MODEL)
     heads = pf.split_heads(x, 4)
-    assert heads.shape == (*batch, 4, SEQ, D_MODEL // 4)
-    for place in np.ndindex(batch):
+    assert heads.shape == (2, 3, 4, SEQ, D_MODEL // 4)
+    for place in np.ndindex(2, 3):
         np.testing.assert_array_equal(np.concatenate(list(heads[place]), axis=1), x[place])
-        np.testing.assert_array_equal(heads[place], pf.split_heads(x[place], 4))
     np.testing.assert_array_equal(pf.merge_heads(heads), x)
 
 
 @pytest.mark.equation("eq-multi-head-concat", "eq-multi-head-sum")
-@pytest.mark.parametrize("mask", [None, CAUSAL], ids=["open", "causal"])
-def test_multi_head_forms_agree_with_each_other_and_with_a_loop_in_float64(mask):
+def test_multi_head_forms_agree_with_each_other_and_with_a_loop_in_float64():
     w_q, w_k, w_v, w_o = (np.asarray(w, np.float64) for w in STACKS)
-    rows, summed = np.asarray(X, np.float64), multi_head_sum(X, *STACKS, mask)
+    rows, mask = np.asarray(X, np.float64), CAUSAL
+    summed = multi_head_sum(X, *STACKS, mask)
     heads = [reference.attend(rows @ w_q[h], rows @ w_k[h], rows @ w_v[h], mask) @ w_o[h] for h in range(HEADS)]
     np.testing.assert_allclose(summed, sum(heads), rtol=1e-4, atol=1e-5)
     np.testing.assert_allclose(summed, multi_head_concat(X, *STACKS, mask), rtol=1e-5, atol=1e-5)
@@ -83,17 +82,8 @@ def test_multi_head_forms_of_a_batch_are_each_text_alone(form):
         np.testing.assert_allclose(found[place], form(x[place], *STACKS, masks[place[1]]), rtol=1e-5, atol=1e-5)
 
 
-@pytest.mark.equation("eq-multi-head-layer", "eq-multi-head-concat")
-def test_multi_head_attention_equals_the_concatenation_form():
-    layer = new_layer(d_k=D_K, d_v=D_V)
-    cut = [pf.split_heads(part.weight, HEADS) for part in (layer.query, layer.key, layer.value)]
-    output_weights = layer.output.weight.reshape(HEADS, D_V, D_MODEL)
-    np.testing.assert_allclose(call(layer, X), multi_head_concat(X, *cut, output_weights), rtol=1e-5, atol=1e-5)
-
-
 @pytest.mark.equation("eq-multi-head-layer", "eq-efficiency-grouped")
-@pytest.mark.parametrize("num_kv_heads", [None, 1, 2, 4])
-@pytest.mark.parametrize("use_bias", [False, True])
+@pytest.mark.parametrize(("num_kv_heads", "use_bias"), [(None, False), (2, True), (1, False)])
 def test_multi_head_attention_agrees_with_a_loop_in_float64(num_kv_heads, use_bias):
     layer = new_layer(4, num_kv_heads=num_kv_heads, d_k=5, d_v=D_V, use_bias=use_bias)
     assert (layer.output.bias is not None) == use_bias
@@ -102,44 +92,10 @@ def test_multi_head_attention_agrees_with_a_loop_in_float64(num_kv_heads, use_bi
     np.testing.assert_allclose(call(layer, X, MASK, context=CONTEXT), expected, rtol=1e-4, atol=1e-5)
 
 
-@pytest.mark.equation("eq-efficiency-grouped")
-def test_multi_head_attention_grouped_heads_share_in_order():
-    grouped, full = new_layer(4, num_kv_heads=2), new_layer(4)
-    repeated = [
-        pf.merge_heads(jnp.repeat(pf.split_heads(part.weight, 2), 2, axis=0)) for part in (grouped.key, grouped.value)
-    ]
-    full = eqx.tree_at(
-        lambda m: (m.query.weight, m.key.weight, m.value.weight, m.output.weight),
-        full,
-        (grouped.query.weight, *repeated, grouped.output.weight),
-    )
-    np.testing.assert_allclose(call(grouped, X), call(full, X), rtol=1e-5, atol=1e-6)
-
-
-def test_multi_head_attention_agrees_with_equinox():
-    layer = new_layer(d_k=D_K, d_v=D_V)
-    theirs = eqx.filter_eval_shape(eqx.nn.MultiheadAttention, HEADS, D_MODEL, qk_size=D_K, vo_size=D_V, key=KEY)
-    theirs = eqx.tree_at(
-        lambda m: (m.query_proj.weight, m.key_proj.weight, m.value_proj.weight, m.output_proj.weight),
-        theirs,
-        [part.weight.T for part in (layer.query, layer.key, layer.value, layer.output)],
-    )
-    mask = MASK.copy()
-    mask[1, 4] = True  # a row that sees nothing is a case of its own: theirs averages over all
-    np.testing.assert_allclose(call(layer, X), call(theirs, X, X, X), rtol=1e-4, atol=1e-5)
-    expected = call(theirs, X, CONTEXT, CONTEXT, mask)
-    np.testing.assert_allclose(call(layer, X, mask, context=CONTEXT), expected, rtol=1e-4, atol=1e-5)
-
-
-def test_multi_head_attention_weights_are_those_behind_the_output():
+def test_multi_head_attention_weights_agree_with_a_loop_in_float64():
     layer = new_layer(4, num_kv_heads=2)
     weights = call(layer.attention_weights, X, MASK, context=CONTEXT)
-    assert weights.shape == (4, SEQ, KV_SEQ)
-    expected = reference.multi_head_weights(X, CONTEXT, layer, MASK)
-    np.testing.assert_allclose(weights, expected, rtol=1e-4, atol=1e-6)
-    values = jnp.repeat(pf.split_heads(CONTEXT @ layer.value.weight, 2), 2, axis=0)
-    by_hand = pf.merge_heads(weights @ values) @ layer.output.weight
-    np.testing.assert_allclose(call(layer, X, MASK, context=CONTEXT), by_hand, rtol=1e-4, atol=1e-5)
+    np.testing.assert_allclose(weights, reference.multi_head_weights(X, CONTEXT, layer, MASK), rtol=1e-4, atol=1e-6)
 
 
 def test_multi_head_attention_of_a_fully_hidden_row_is_the_output_bias_and_has_no_gradient():
@@ -147,18 +103,6 @@ def test_multi_head_attention_of_a_fully_hidden_row_is_the_output_bias_and_has_n
     np.testing.assert_array_equal(call(layer, X, MASK, context=CONTEXT)[1], layer.output.bias)
     gradient = jax.jit(jax.grad(lambda c: layer(X, MASK, context=c)[1].sum()))(CONTEXT)
     assert (gradient == 0.0).all()
-
-
-def test_multi_head_attention_lets_no_gradient_back_from_the_future():
-    layer = new_layer()
-    reach = np.abs(jax.jit(jax.jacobian(lambda x: layer(x, CAUSAL)))(X)).sum(axis=(1, 3))
-    assert (reach[~CAUSAL] == 0.0).all()
-    assert (reach[CAUSAL] > 0).all()
-
-
-def test_multi_head_attention_follows_a_permutation_of_its_tokens():
-    layer, order = new_layer(), np.array([3, 0, 4, 1, 2])
-    np.testing.assert_allclose(call(layer, X[order]), call(layer, X)[order], rtol=1e-5, atol=1e-5)
 
 
 def test_multi_head_attention_has_right_gradients(x64):
@@ -183,18 +127,13 @@ def test_multi_head_attention_starts_with_heads_that_differ_at_the_size_of_a_sin
     assert not any(part.bias.any() for part in (*parts, layer.output))
 
 
-def test_multi_head_attention_has_as_many_parameters_whatever_the_number_of_heads():
-    for num_heads in (1, 2, 3, 6):
-        assert sum(w.size for w in jax.tree.leaves(new_layer(num_heads))) == 4 * D_MODEL**2
-
-
 @pytest.mark.equation("eq-multi-head-layer", "eq-efficiency-grouped")
-@pytest.mark.parametrize("masks", ["one for all", "one for each", "some shared"])
+@pytest.mark.parametrize("masks", ["one for each", "some shared"])
 def test_multi_head_attention_of_a_batch_is_each_text_alone(masks):
     layer, batch = new_layer(4, num_kv_heads=2, use_bias=True), (2, 3)
     scheme = drawn(lambda heads, key: pf.RelativePositions(heads, key=key), 4)
     x, context = draw(*batch, SEQ, D_MODEL), draw(*batch, KV_SEQ, D_MODEL)
-    front = {"one for all": (), "one for each": batch, "some shared": (3,)}[masks]
+    front = {"one for each": batch, "some shared": (3,)}[masks]
     mask = np.random.default_rng(1).random((*front, SEQ, KV_SEQ)) < 0.6
     mask[..., 2, :] = False
     slopes, each = draw(*batch, SEQ, D_MODEL), np.broadcast_to(mask, (*batch, SEQ, KV_SEQ))
@@ -219,78 +158,27 @@ def test_multi_head_attention_of_a_batch_is_each_text_alone(masks):
         np.testing.assert_allclose(found, expected, rtol=1e-4, atol=2e-5)
 
 
-LAYER, KEY = new_layer(), jax.random.key(0)
-ROWS, OPEN = np.ones((5, 12), np.float32), np.ones((5, 5), bool)
+LAYER = new_layer()
 
 
 @pytest.mark.usefixtures("unchecked")
 @pytest.mark.parametrize(
     ("call", "error", "message"),
     [
-        (
-            lambda: pf.split_heads(ROWS[:, :7], 3),
-            ValueError,
-            r"x is 7 wide, which 3 heads cannot share equally; expect",
-        ),
-        (lambda: pf.split_heads(ROWS[0], 3), ValueError, r"x has shape \(12,\); expected \(\.\.\., seq, width\)"),
-        (lambda: pf.split_heads(ROWS, 0), ValueError, r"num_heads is 0; expected at least 1"),
-        (
-            lambda: pf.merge_heads(ROWS),
-            ValueError,
-            r"heads has shape \(5, 12\); expected \(\.\.\., heads, seq, d_head\)",
-        ),
-        (
-            lambda: pf.MultiHeadAttention(13, 3, key=KEY),
-            ValueError,
-            r"d_model=13 is not a multiple.*=3.*give d_k and d_v",
-        ),
-        (lambda: pf.MultiHeadAttention(12, 4, num_kv_heads=3, key=KEY), ValueError, r"num_heads=4 is not.*=3.*equally"),
-        (lambda: pf.MultiHeadAttention(12, 3, d_k=0, key=KEY), ValueError, r"d_k is 0; expected at least 1"),
-        (lambda: pf.MultiHeadAttention(12.0, 3, key=KEY), TypeError, r"d_model is 12\.0; expected a whole"),
-        (lambda: pf.MultiHeadAttention(12, 0, key=KEY), ValueError, r"num_heads is 0; expected at least 1"),
-        (
-            lambda: LAYER(ROWS[0]),
-            ValueError,
-            r"x has shape \(12,\); expected \(\.\.\., seq, d_model=12\).*too few.*x\[None",
-        ),
-        (lambda: LAYER(ROWS.T), ValueError, r"x has .*swapped.*x\.mT"),
-        (
-            lambda: LAYER(ROWS, context=np.ones((7, 11), np.float32)),
-            ValueError,
-            r"context has shape \(7, 11\); expected \(kv_seq, d_model=12\)",
-        ),
-        (
-            lambda: LAYER(ROWS[None], context=np.ones((2, 7, 12), np.float32)),
-            ValueError,
-            r"context has shape \(2, 7, 12\); expected \(1, kv_seq, d_model=12\)\. What stands in front is a batch",
-        ),
-        (
-            lambda: LAYER(ROWS, np.ones((3, 5, 5), bool)),
-            ValueError,
-            r"mask has shape \(3, 5, 5\); expected \(seq=5, kv_seq\)",
-        ),
-        (
-            lambda: LAYER(np.ones((2, 5, 12), np.float32), np.ones((3, 5, 5), bool)),
-            ValueError,
-            r"mask has shape \(3, 5, 5\); expected \(\.\.\., seq=5, kv_seq\)",
-        ),
-        (
-            lambda: LAYER(ROWS, OPEN[:, :4]),
-            ValueError,
-            r"mask has shape \(5, 4\); expected \(q_seq=5, kv_seq=5",
-        ),
-        (lambda: LAYER(ROWS, OPEN[:4]), ValueError, r"mask has shape \(4, 5\); expected \(seq=5, kv_seq\)"),
-        (lambda: LAYER.attention_weights(ROWS, OPEN + 0.0), TypeError, r"mask is an array of float64; expected a Bool"),
-        (
-            lambda: pf.multi_head_sum(ROWS, *[np.ones((3, 12, 4), np.float32)] * 4),
-            ValueError,
-            r"output_weights has shape \(3, 12, 4\); expected \(heads=3, d_v=4, d_model=12\)",
-        ),
-        (
-            lambda: pf.multi_head_concat(ROWS, *[np.ones((0, 12, 12), np.float32)] * 4),
-            ValueError,
-            r"heads is 0; expected at least 1",
-        ),
+        (lambda: pf.split_heads(X[:, :7], 3), ValueError, "7 wide"),
+        (lambda: pf.merge_heads(X), ValueError, "heads"),
+        (lambda: pf.MultiHeadAttention(13, 3, key=KEY), ValueError, "d_model"),
+        (lambda: pf.MultiHeadAttention(12, 4, num_kv_heads=3, key=KEY), ValueError, "num_heads"),
+        (lambda: LAYER(X[0]), ValueError, "x has"),
+        (lambda: LAYER(X.T), ValueError, "swapped"),
+        (lambda: LAYER(X, context=CONTEXT[:, :11]), ValueError, "context"),
+        (lambda: LAYER(X[None], context=jnp.stack([CONTEXT, CONTEXT])), ValueError, "context"),
+        (lambda: LAYER(X, np.ones((3, 5, 5), bool)), ValueError, "mask"),
+        (lambda: LAYER(jnp.stack([X, X]), np.ones((3, 5, 5), bool)), ValueError, "mask"),
+        (lambda: LAYER(X, CAUSAL[:, :4]), ValueError, "mask"),
+        (lambda: LAYER.attention_weights(X, CAUSAL + 0.0), TypeError, "mask"),
+        (lambda: pf.multi_head_sum(X, *[np.ones((3, 12, 4), np.float32)] * 4), ValueError, "output_weights"),
+        (lambda: pf.multi_head_concat(X, *[np.ones((0, 12, 12), np.float32)] * 4), ValueError, "heads"),
     ],
 )
 def test_bad_input_is_named(call, error, message):

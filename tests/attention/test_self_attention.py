@@ -49,13 +49,6 @@ def test_window_weights_by_hand():
     np.testing.assert_allclose(pf.window_weights(4, 1), expected, rtol=1e-6)
 
 
-@pytest.mark.equation("eq-relations-window")
-def test_window_weights_are_a_convolution():
-    signal = draw(9)
-    smooth = pf.weighted_average(pf.window_weights(9, 2), signal[:, None])[:, 0]
-    np.testing.assert_allclose(smooth[2:-2], np.convolve(signal, np.ones(5) / 5, "valid"), rtol=1e-5, atol=1e-7)
-
-
 # --- scores
 
 
@@ -125,6 +118,9 @@ def test_softmax_of_a_hidden_key_is_exactly_zero_and_the_rest_renormalised():
     np.testing.assert_allclose(weights, open_weights / open_weights.sum(axis=1, keepdims=True), rtol=1e-5)
 
 
+# --- attend
+
+
 @pytest.mark.equation("eq-self-attention-weights")
 def test_attention_weights_rows_sum_to_one_and_columns_do_not():
     weights = np.asarray(attention_weights(*QKV[:2]))
@@ -132,26 +128,8 @@ def test_attention_weights_rows_sum_to_one_and_columns_do_not():
     assert np.abs(weights.sum(axis=0) - 1).max() > 0.1
 
 
-@pytest.mark.equation("eq-self-attention-weights", "eq-self-attention-attend")
-def test_attend_is_the_weights_times_the_values():
-    weights = np.asarray(attention_weights(*QKV[:2], MASK))
-    np.testing.assert_allclose(attend(*QKV, MASK), weights @ np.asarray(QKV[2]), rtol=1e-5, atol=1e-6)
-
-
-# --- attend
-
-
 @pytest.mark.equation("eq-self-attention-attend")
-def test_attend_by_hand():
-    # Scores 0 and 2 log 3; halved by the root of d_k = 4: weights 1/4 and 3/4.
-    queries = jnp.array([[2 * math.log(3.0), 0.0, 0.0, 0.0]])
-    keys = jnp.array([[0.0, 1.0, 0.0, 0.0], [1.0, 0.0, 0.0, 0.0]])
-    values = jnp.array([[4.0, 0.0, -8.0], [0.0, 8.0, 0.0]])
-    np.testing.assert_allclose(attend(queries, keys, values), [[1.0, 6.0, -2.0]], rtol=1e-6)
-
-
-@pytest.mark.equation("eq-self-attention-attend")
-@settings(max_examples=100)
+@settings(max_examples=50)
 @given(
     sizes=st.sampled_from([(1, 5, 3, 4), (4, 1, 1, 4), (4, 9, 3, 1), (9, 9, 1, 1)]),  # each is compiled anew
     seed=st.integers(0, 2**31),
@@ -174,12 +152,10 @@ def test_attend_has_right_gradients(x64):
 
 
 @pytest.mark.equation("eq-self-attention-attend", "eq-self-attention-weights", "eq-self-attention-hard")
-@pytest.mark.parametrize("shared", [False, True])
-def test_attend_of_a_batch_of_any_rank_is_attention_one_by_one(shared):
+def test_attend_of_a_batch_of_any_rank_is_attention_one_by_one():
     batch = (2, 3)
     queries, keys, values = (draw(*batch, *each.shape) for each in QKV)
-    front = (3,) if shared else batch  # what is shared is broadcast
-    mask, bias = np.random.default_rng(1).random((*front, Q_SEQ, KV_SEQ)) < 0.6, draw(*front, Q_SEQ, KV_SEQ)
+    mask, bias = np.random.default_rng(1).random((3, Q_SEQ, KV_SEQ)) < 0.6, draw(3, Q_SEQ, KV_SEQ)  # are shared
     found = attend(queries, keys, values, mask, bias=bias)
     weights, hard = attention_weights(queries, keys, mask, bias=bias), hard_attention(queries, keys, values)
     masks, biases = (np.broadcast_to(each, (*batch, Q_SEQ, KV_SEQ)) for each in (mask, bias))
@@ -194,7 +170,6 @@ def test_attend_of_a_batch_of_any_rank_is_attention_one_by_one(shared):
 def test_attend_under_vmap_and_jit_equals_one_at_a_time():
     queries, keys, values = draw(3, 2, Q_SEQ, D_K)
     batched = eqx.filter_jit(jax.vmap(pf.attend))(queries, keys, values)
-    np.testing.assert_allclose(batched, attend(queries, keys, values), rtol=1e-5, atol=1e-6)
     np.testing.assert_allclose(batched[1], attend(queries[1], keys[1], values[1]), rtol=1e-5, atol=1e-6)
 
 
@@ -252,8 +227,8 @@ def test_attend_does_not_care_about_the_order_of_keys_and_follows_that_of_querie
     np.testing.assert_allclose(attend(queries[::-1], keys, values), output[::-1], rtol=1e-5, atol=1e-6)
 
 
-@pytest.mark.parametrize("dtype", [jnp.float16, jnp.bfloat16])
-def test_attend_in_half_precision_does_not_overflow(dtype):
+def test_attend_in_half_precision_does_not_overflow():
+    dtype = jnp.float16
     queries, keys, values = (np.full(shape, fill, dtype) for *shape, fill in ((2, 3, 1), (1500, 3, 1), (1500, 4, 100)))
     for scale in (None, 1 / np.sqrt(3)):
         output = pf.attend(queries, keys, values, scale=scale)
@@ -307,13 +282,9 @@ def test_causal_mask_lets_no_gradient_back_from_the_future():
 
 
 @pytest.mark.equation("eq-self-attention-padding")
-def test_padding_mask_by_hand():
+def test_padding_mask_of_a_batch_is_that_of_each_text():
     assert pf.padding_mask(jnp.array([True, True, False]), 2).tolist() == [[True, True, False]] * 2
     assert pf.padding_mask(jnp.array([True, False])).shape == (2, 2)
-
-
-@pytest.mark.equation("eq-self-attention-padding")
-def test_padding_mask_of_a_batch_is_that_of_each_text():
     is_token = np.random.default_rng(0).random((2, 3, 7)) < 0.5
     mask = pf.padding_mask(is_token, 5)
     np.testing.assert_array_equal(mask, np.broadcast_to(is_token[:, :, None], (2, 3, 5, 7)))
@@ -332,16 +303,6 @@ def test_self_attention_projects_then_attends():
     assert square.value_weight.shape == (D_MODEL, D_MODEL)  # d_v is d_model unless given
 
 
-@pytest.mark.equation("eq-self-attention-layer")
-def test_self_attention_of_a_batch_is_each_text_alone():
-    x = draw(2, 3, 5, D_MODEL)
-    found, weights = call(LAYER, x, CAUSAL), call(LAYER.attention_weights, x, CAUSAL)
-    for place in np.ndindex(2, 3):
-        np.testing.assert_allclose(found[place], call(LAYER, x[place], CAUSAL), rtol=1e-5, atol=1e-6)
-        alone = call(LAYER.attention_weights, x[place], CAUSAL)
-        np.testing.assert_allclose(weights[place], alone, rtol=1e-5, atol=1e-6)
-
-
 def test_self_attention_starts_with_three_different_matrices_of_glorot_size(key):
     layer = pf.SelfAttention(64, 64, key=key)
     weights = [np.asarray(w) for w in (layer.query_weight, layer.key_weight, layer.value_weight)]
@@ -350,80 +311,36 @@ def test_self_attention_starts_with_three_different_matrices_of_glorot_size(key)
         assert all(np.abs(weight - other).max() > 0.01 for other in weights[n + 1 :])
 
 
-def test_self_attention_follows_a_permutation_of_its_tokens():
-    order = np.array([3, 0, 4, 1, 2])
-    np.testing.assert_allclose(call(LAYER, X[order]), call(LAYER, X)[order], rtol=1e-5, atol=1e-6)
-    assert np.abs(call(LAYER, X[order], CAUSAL) - call(LAYER, X, CAUSAL)[order]).max() > 0.01
-
-
 # --- bad input
 
-Q, K, V = np.ones((5, 4), np.float32), np.ones((7, 4), np.float32), np.ones((7, 3), np.float32)
-ALL = np.ones((5, 7), bool)
-
-
-@pytest.mark.parametrize(
-    ("arguments", "error", "message"),
-    [
-        ((Q[None], K, V), ValueError, r"keys has shape \(7, 4\); expected \(1, kv_seq, d_k=4\).*batch.*jax\.vmap"),
-        ((Q[0], K, V), ValueError, r"queries has shape \(4,\).*one axis too few.*queries\[None\]"),
-        ((Q, K.T, V), ValueError, r"keys has shape \(4, 7\); expected \(kv_seq, d_k=4\).*swapped.*keys\.mT"),
-        ((Q, V, V), ValueError, r"keys has shape \(7, 3\); expected \(kv_seq, d_k=4\)"),
-        ((Q, K, V[:6]), ValueError, r"values has shape \(6, 3\); expected \(kv_seq=7, d_v\)"),
-        ((Q, K, V, ALL.T), ValueError, r"mask has shape \(7, 5\); expected \(q_seq=5, kv_seq=7\).*padding_mask"),
-        ((Q, K, V, ALL[0]), ValueError, r"mask has shape \(7,\); expected \(q_seq=5, kv_seq=7\).*padding_mask"),
-        ((Q, K, V, np.zeros((5, 7))), TypeError, r"mask is an array of float64; expected a Boolean.*mask == 0"),
-        ((Q, K, V, [[True]]), TypeError, r"mask is a list; expected a Boolean array.*jnp\.asarray\(mask\)"),
-        ((Q.astype(int), K, V), TypeError, r"queries holds int64; expected floats.*queries\.astype\(float\)"),
-        ((Q, K, V.astype(int)), TypeError, r"values holds int64; expected floats"),
-        (([[1.0]], K, V), TypeError, r"queries is a list; expected an array with axes \(\.\.\., q_seq, d_k\).*jnp\.as"),
-        ((None, K, V), TypeError, r"queries is a NoneType; expected an array"),
-    ],
-)
-def test_attend_names_what_came_and_what_was_expected(arguments, error, message):
-    with pytest.raises(error, match=message):
-        pf.attend(*arguments)
-
-
-SMALL = drawn(lambda sizes, key: pf.SelfAttention(*sizes, key=key), (4, 2))
+Q, K, V = QKV
+SEEN = np.ones((Q_SEQ, KV_SEQ), bool)
 
 
 @pytest.mark.usefixtures("unchecked")
 @pytest.mark.parametrize(
     ("call", "error", "message"),
     [
-        (
-            lambda: pf.weighted_average(ALL[:, :6] + 0.0, V),
-            ValueError,
-            r"values has shape \(7, 3\); .* \(kv_seq=6, d_v\)",
-        ),
-        (lambda: pf.dot_product_scores(Q, V), ValueError, r"keys has shape \(7, 3\); expected .*d_k=4"),
-        (lambda: pf.shared_projection_scores(Q, V), ValueError, r"projection has .*d_model=4"),
-        (lambda: pf.softmax(Q.astype(int)), TypeError, r"scores holds int64; expected floats"),  # not weights of 0
-        (lambda: pf.softmax(Q, ALL), ValueError, r"mask has shape \(5, 7\); expected \(q_seq=5, kv_seq=4\)"),
-        (lambda: pf.softmax(Q, jax.random.key(0)), TypeError, r"mask is an array of key<fry>; expected a Boolean"),
-        (lambda: pf.scaled_scores(Q.astype(int), K), TypeError, r"queries holds int64; expected floats"),
-        (lambda: pf.scaled_scores(Q, K, scale="0.5"), TypeError, r"scale is '0\.5'; expected a number, finite"),
-        (lambda: pf.scaled_scores(Q, K, scale=np.nan), ValueError, r"scale is nan; expected finite"),
-        (lambda: pf.scaled_scores(Q, K, scale=np.ones(3)), TypeError, r"scale is array.*; expected a number, finite"),
-        (lambda: pf.scaled_scores(Q[0], K), ValueError, r"queries has shape \(4,\)"),
-        (lambda: pf.attention_weights(Q, K[None]), ValueError, r"keys has shape \(1, 7, 4\).*jax\.vmap"),
-        (lambda: pf.hard_attention(Q, K, V[:2]), ValueError, r"values has shape \(2, 3\); expected \(kv_seq=7"),
-        (lambda: pf.hard_attention(Q, K[None], V), ValueError, r"keys has shape \(1, 7, 4\).*jax\.vmap"),
-        (lambda: pf.window_weights(0, 1), ValueError, r"seq_len is 0; expected at least 1"),
-        (lambda: pf.window_weights(4, -1), ValueError, r"radius is -1; expected at least 0 and below"),
-        (lambda: pf.window_weights(4, 1.5), TypeError, r"radius is 1\.5; expected a whole number"),
-        (lambda: pf.window_weights(4, float("nan")), TypeError, r"radius is nan; expected a whole number"),
-        (lambda: pf.attend(Q[:, :0], K[:, :0], V), ValueError, r"d_k is 0; expected at least 1"),
-        (lambda: pf.causal_mask(0), ValueError, r"seq_len is 0; expected at least 1"),
-        (lambda: pf.causal_mask(2.5), TypeError, r"seq_len is 2\.5; expected a whole number"),
-        (lambda: pf.padding_mask(np.ones(3)), TypeError, r"is_token holds float64; expected bool.*is_token == 1"),
-        (lambda: pf.padding_mask(ALL[0, 0]), ValueError, r"is_token has shape \(\); expected \(\.\.\., kv_seq\)"),
-        (lambda: pf.padding_mask(ALL[0], 0), ValueError, r"q_seq is 0; expected at least 1"),
-        (lambda: pf.SelfAttention(0, 4, key=jax.random.key(0)), ValueError, r"d_model is 0; expected at least 1"),
-        (lambda: LAYER(Q), ValueError, r"x has shape \(5, 4\); expected \(\.\.\., seq, d_model=6\)"),
-        (lambda: SMALL(Q, ALL), ValueError, r"mask has shape \(5, 7\); expected \(seq=5, seq=5\)"),
-        (lambda: SMALL.attention_weights(K.T), ValueError, r"x has .*swapped.*x\.mT"),
+        (lambda: pf.attend(Q[None], K, V), ValueError, "keys"),
+        (lambda: pf.attend(Q, K.T, V), ValueError, "swapped"),
+        (lambda: pf.attend(Q, K, V[:6]), ValueError, "values"),
+        (lambda: pf.attend(Q, K, V, SEEN.T), ValueError, "mask"),
+        (lambda: pf.attend(Q, K, V, np.zeros((5, 7))), TypeError, "mask"),
+        (lambda: pf.attend(Q, K, V.astype(int)), TypeError, "values"),
+        (lambda: pf.attend(Q[:, :0], K[:, :0], V), ValueError, "d_k"),
+        (lambda: pf.weighted_average(SEEN[:, :6] + 0.0, V), ValueError, "values"),
+        (lambda: pf.dot_product_scores(Q, V), ValueError, "keys"),
+        (lambda: pf.shared_projection_scores(Q, V), ValueError, "projection"),
+        (lambda: pf.softmax(Q.astype(int)), TypeError, "scores"),  # not weights of 0
+        (lambda: pf.softmax(Q, SEEN), ValueError, "mask"),
+        (lambda: pf.scaled_scores(Q, K, scale=np.ones(3)), TypeError, "scale"),
+        (lambda: pf.attention_weights(Q, K[None]), ValueError, "keys"),
+        (lambda: pf.hard_attention(Q, K, V[:2]), ValueError, "values"),
+        (lambda: pf.window_weights(4, -1), ValueError, "radius"),
+        (lambda: pf.causal_mask(2.5), TypeError, "seq_len"),
+        (lambda: pf.padding_mask(np.ones(3)), TypeError, "is_token"),
+        (lambda: LAYER(Q), ValueError, "x has"),
+        (lambda: LAYER(X, SEEN), ValueError, "mask"),
     ],
 )
 def test_bad_input_is_named(call, error, message):

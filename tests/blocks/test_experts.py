@@ -25,7 +25,6 @@ KINDS = {
     "shared": {"shared": 2},
     "full": {"capacity": 1.0},
     "one": {"per_token": 1, "renormalise": False},
-    "all": {"per_token": EXPERTS},
 }
 
 
@@ -40,8 +39,17 @@ def new_experts(activation="swiglu", **fields):
 
 
 @pytest.mark.equation("eq-modern-experts", "eq-modern-shared")
-@pytest.mark.parametrize("activation", ["gelu", "swiglu"])
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize(
+    ("kind", "activation"),
+    [
+        ("softmax", "gelu"),
+        ("as-they-are", "swiglu"),
+        ("sigmoid", "swiglu"),
+        ("shared", "swiglu"),
+        ("full", "gelu"),
+        ("one", "swiglu"),
+    ],
+)
 def test_experts_agree_with_a_loop_in_float64(kind, activation):
     layer = new_experts(activation, **KINDS[kind])
     found = eqx.filter_jit(lambda layer, x: layer(x))(layer, X)
@@ -50,8 +58,7 @@ def test_experts_agree_with_a_loop_in_float64(kind, activation):
 
 
 @pytest.mark.equation("eq-modern-experts")
-@pytest.mark.parametrize("seq", [1, 2, 5, 40])
-@pytest.mark.parametrize("share_kept", [1.0, 0.6, 0.0])
+@pytest.mark.parametrize(("seq", "share_kept"), [(1, 1.0), (2, 0.0), (40, 0.6)])
 def test_mixture_is_the_sum_over_all_experts_with_gates_of_zero(seq, share_kept):
     """One expert has everything in a text, and others nothing, so that blocks are full, begun and empty."""
     layer, numbers = new_experts(), np.random.default_rng(seq)
@@ -101,14 +108,6 @@ def test_groups_count_by_their_two_best_experts():
     np.testing.assert_array_equal(in_best_groups(weights, 6, 2)[0], [True, False, False, False, True, False])
 
 
-@pytest.mark.equation("eq-modern-gates")
-def test_gates_of_a_softmax_are_the_softmax_of_the_chosen_scores():
-    scores = jnp.asarray(NUMBERS.normal(size=(SEQ, EXPERTS)), jnp.float32)
-    gates, chosen = pf.blocks.route(jax.nn.softmax(scores), 3)
-    np.testing.assert_allclose(gates, jax.nn.softmax(jax.lax.top_k(scores, 3)[0]), rtol=1e-5)
-    np.testing.assert_array_equal(chosen, jax.lax.top_k(scores, 3)[1])
-
-
 @pytest.mark.equation("eq-modern-capacity")
 def test_within_capacity_by_hand():
     chosen = jnp.asarray([[[0, 1], [0, 2], [0, 1]], [[2, 0], [1, 2], [0, 1]]])
@@ -123,10 +122,6 @@ def test_a_later_token_changes_no_earlier_one_with_a_capacity():
     before, after = layer(X), layer(X.at[:, 6:].set(3.0))
     np.testing.assert_array_equal(before[:, :6], after[:, :6])
     assert np.abs(before[:, 6:] - after[:, 6:]).max() > 0.1
-
-
-def test_one_token_is_never_dropped_since_its_experts_differ():
-    np.testing.assert_allclose(new_experts(capacity=1.0)(X[0, 0]), new_experts()(X[0, 0]), rtol=1e-5)
 
 
 @pytest.mark.parametrize("kind", ["softmax", "sigmoid"])
@@ -150,15 +145,7 @@ def test_a_look_shows_the_router_and_the_shared_network():
     layer = new_experts(shared=1, capacity=1.0, moved_bias=True, scores="sigmoid")
     output, seen = pf.look(layer, X)
     np.testing.assert_allclose(output, layer(X), rtol=1e-6)
-    assert list(seen) == [
-        "router.output",
-        "expert_weights",
-        "choice_bias",
-        "chosen",
-        "kept",
-        "shared.hidden",
-        "shared.output",
-    ]
+    assert {"router.output", "choice_bias", "kept", "shared.hidden", "shared.output"} <= seen.keys()
     assert seen["chosen"].shape == (2, SEQ, 3)
     assert seen["expert_weights"].shape == (2, SEQ, EXPERTS)
 
@@ -182,29 +169,25 @@ def test_no_two_experts_start_equal():
 
 
 @pytest.mark.parametrize(
-    ("bad", "message"),
+    "bad",
     [
-        ({"per_token": 8}, r"^per_token is 8; expected at most num_experts=7\.$"),
-        ({"per_token": 0}, r"^per_token is 0; expected at least 1"),
-        ({"num_experts": 0}, r"^num_experts is 0; expected at least 1"),
-        ({"width": 0}, r"^width is 0; expected at least 1"),
-        ({"groups": 2}, r"^groups is 2; expected a divisor of num_experts=7\.$"),
-        ({"groups": 7, "chosen_groups": 1}, r"^chosen_groups is 1; expected 3 to groups=7, or None for all\.$"),
-        ({"groups": 7, "chosen_groups": 8}, r"^chosen_groups is 8; expected 3 to groups=7, or None for all\.$"),
-        ({"capacity": 0.5}, r"^capacity is 0\.5; expected at least 1, with which equal loads just fit, such as 1\.25"),
-        ({"scores": "relu"}, r"^scores is 'relu'; expected one of 'softmax', 'sigmoid'"),
-        (
-            {"per_token": 1},
-            r"^per_token is 1 with renormalise=True, so that every gate is 1 and the router",
-        ),
-        ({"scale": 0.0}, r"^scale is 0\.0; expected finite and above 0"),
+        {"per_token": 8},
+        {"num_experts": 0},
+        {"groups": 2},
+        {"chosen_groups": 1, "groups": 7},
+        {"chosen_groups": 8, "groups": 7},
+        {"capacity": 0.5},
+        {"scores": "relu"},
+        {"per_token": 1},  # with renormalise=True every gate is 1
+        {"scale": 0.0},
     ],
+    ids=str,
 )
-def test_experts_config_names_what_is_wrong(bad, message, unchecked):
-    with pytest.raises(ValueError, match=message):
+def test_experts_config_names_what_is_wrong(bad, unchecked):
+    with pytest.raises(ValueError, match=next(iter(bad))):
         pf.blocks.ExpertsConfig(**SIZES | bad)
 
 
 def test_route_refuses_more_experts_than_there_are():
-    with pytest.raises(ValueError, match=r"^per_token is 3; expected at most num_experts=2\.$"):
+    with pytest.raises(ValueError, match="per_token"):
         pf.blocks.route(jnp.ones((4, 2)), 3)

@@ -24,15 +24,11 @@ LAYERS = {
     "layer": pf.LayerNorm,
     "layer-unbiased": functools.partial(pf.LayerNorm, use_bias=False),
     "rms": pf.RMSNorm,
-    "relu": functools.partial(pf.FeedForward, activation="relu"),
     "gelu": functools.partial(pf.FeedForward, activation="gelu"),
-    "gelu_tanh": functools.partial(pf.FeedForward, activation="gelu_tanh"),
-    "silu": functools.partial(pf.FeedForward, activation="silu"),
     "silu-unbiased": functools.partial(pf.FeedForward, activation="silu", use_bias=False),
     "swiglu": pf.SwiGLU,
 }
 NORMS = ["layer", "layer-unbiased", "rms"]
-NETWORKS = [name for name in LAYERS if name not in NORMS]
 call = eqx.filter_jit(lambda layer, x: layer(x))
 
 
@@ -58,74 +54,13 @@ def test_standardise_and_rms_norm_add_eps_under_the_root():
     np.testing.assert_allclose(pf.RMSNorm(2, eps=3.0)(jnp.array([[-1.0, 1.0]])), [[-0.5, 0.5]], rtol=1e-6)
 
 
-@pytest.mark.equation("eq-blocks-standardise")
-def test_standardise_gives_rows_of_mean_0_and_biased_variance_1():
-    rows = np.asarray(pf.standardise(X, eps=0.0), np.float64)
-    np.testing.assert_allclose(rows.mean(axis=1), np.zeros(SEQ), atol=1e-6)
-    np.testing.assert_allclose(rows.var(axis=1, ddof=0), np.ones(SEQ), rtol=1e-5)
-
-
-@pytest.mark.equation("eq-blocks-standardise")
-def test_standardise_ignores_shift_and_scale_of_a_row():
-    scales = np.array([[0.5], [1], [2], [30], [400]])
-    shifted = jnp.asarray(scales * X + NUMBERS.normal(size=(SEQ, 1)), float)
-    np.testing.assert_allclose(pf.standardise(shifted, eps=0.0), pf.standardise(X, eps=0.0), rtol=1e-3, atol=1e-5)
-
-
-@pytest.mark.equation("eq-blocks-layer-norm")
-def test_layer_norm_by_hand():
-    norm = eqx.tree_at(lambda m: (m.scale, m.bias), pf.LayerNorm(2), (jnp.array([10.0, 100.0]), jnp.array([1.0, 2.0])))
-    np.testing.assert_allclose(norm(jnp.array([[3.0, 5.0], [5.0, 3.0]])), [[-9, 102], [11, -98]], rtol=1e-4)
-
-
-@pytest.mark.equation("eq-blocks-rms-norm")
-def test_rms_norm_by_hand():
-    norm = eqx.tree_at(lambda m: m.scale, pf.RMSNorm(2, eps=0.0), jnp.array([10.0, 100.0]))
-    rows = norm(jnp.array([[1.0, 7.0], [-3.0, 3.0]]))
-    np.testing.assert_allclose(rows, [[2, 140], [-10, 100]], rtol=1e-6)
-
-
 @pytest.mark.equation("eq-blocks-layer-norm", "eq-blocks-rms-norm")
-@pytest.mark.parametrize("name", ["layer", "rms"])
-def test_norms_ignore_the_length_of_a_token_and_rms_norm_alone_keeps_its_mean(name):
-    norm = new_layer(name, eps=0.0)
-    np.testing.assert_allclose(norm(50 * X), norm(X), **CLOSE)
-    shift = np.abs(norm(X + 4) - norm(X)).max()
-    assert shift < 1e-4 if name == "layer" else shift > 0.1
-
-
-@pytest.mark.equation("eq-blocks-layer-norm", "eq-blocks-rms-norm")
-@pytest.mark.parametrize(("seq", "d_model", "eps"), [(1, 4, 1e-5), (5, 12, 0.1), (3, 1, 1e-5), (4, 9, 1e-3)])
+@pytest.mark.parametrize(("seq", "d_model", "eps"), [(5, 12, 0.1), (3, 1, 1e-5)])
 def test_norms_agree_with_a_loop_in_float64(seq, d_model, eps):
     rows = jnp.asarray(2 * NUMBERS.normal(size=(seq, d_model)) - 1, float)
     for name in NORMS:
         norm = new_layer(name, d_model, eps=eps)
         np.testing.assert_allclose(norm(rows), reference.normalise(rows, norm), rtol=1e-3, atol=1e-4)
-
-
-@pytest.mark.parametrize("name", NORMS)
-def test_norms_agree_with_equinox(name):
-    ours, kind = new_layer(name), eqx.nn.RMSNorm if name == "rms" else eqx.nn.LayerNorm
-    bias = getattr(ours, "bias", None)
-    theirs = kind(D_MODEL, eps=1e-5, use_bias=bias is not None)
-    theirs = eqx.tree_at(lambda m: (m.weight, m.bias), theirs, (ours.scale, bias), is_leaf=lambda leaf: leaf is None)
-    np.testing.assert_allclose(ours(X), jax.vmap(theirs)(X), rtol=1e-5, atol=1e-5)
-
-
-@pytest.mark.equation("eq-blocks-feed-forward", "eq-blocks-relu")
-def test_feed_forward_by_hand():
-    network = eqx.tree_at(
-        lambda m: (m.up.weight, m.up.bias, m.down.weight, m.down.bias),
-        pf.FeedForward(2, 3, activation="relu", key=KEY),
-        (
-            jnp.array([[1.0, 0.0, 2.0], [0.0, 1.0, -1.0]]),
-            jnp.array([0.0, -3.0, 1.0]),
-            jnp.array([[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]]),
-            jnp.array([0.5, -0.5]),
-        ),
-    )
-    # (1, 2) becomes (1, 2 - 3, 2 - 2 + 1) = (1, -1, 1), of which (1, 0, 1) passes.
-    np.testing.assert_allclose(network(jnp.array([[1.0, 2.0], [-1.0, 4.0]])), [[6.5, 7.5], [3.5, 3.5]], rtol=1e-6)
 
 
 @pytest.mark.equation("eq-blocks-relu", "eq-blocks-gelu", "eq-blocks-gelu-tanh", "eq-blocks-silu")
@@ -148,56 +83,18 @@ def test_feed_forward_activations_by_table_and_in_float64(activation, values):
     np.testing.assert_allclose(network(jnp.asarray(line)), expected, rtol=1e-6, atol=1e-6)
 
 
-@pytest.mark.equation("eq-blocks-swiglu")
-def test_swiglu_by_hand():
-    network = eqx.tree_at(
-        lambda m: (m.gate.weight, m.up.weight, m.down.weight),
-        pf.SwiGLU(2, 3, key=KEY),
-        (
-            jnp.array([[math.log(3), 0.0, 0.0], [0.0, 0.0, -math.log(3)]]),
-            jnp.array([[4.0, 9.0, 0.0], [0.0, 9.0, 8.0]]),
-            jnp.array([[1.0, 2.0], [10.0, 20.0], [3.0, 4.0]]),
-        ),
-    )
-    # The gates are silu(log 3) = 3/4 log 3, silu(0) = 0 and silu(-log 3) = -1/4 log 3: they let 3, 0 and -2 pass.
-    np.testing.assert_allclose(network(jnp.array([[1.0, 1.0]])), math.log(3) * np.array([[-3.0, -2.0]]), rtol=1e-6)
-
-
 @pytest.mark.equation("eq-blocks-feed-forward", "eq-blocks-swiglu")
-@pytest.mark.parametrize("name", NETWORKS)
-@pytest.mark.parametrize(("seq", "d_model", "d_ff"), [(5, 12, 7), (1, 3, 1), (4, 1, 8)])
-def test_feed_forward_agrees_with_a_loop_in_float64(name, seq, d_model, d_ff):
-    network = new_layer(name, d_model, d_ff)
-    rows = jnp.asarray(2 * NUMBERS.normal(size=(seq, d_model)), float)
-    np.testing.assert_allclose(network(rows), reference.feed_forward(rows, network), **CLOSE)
+@pytest.mark.parametrize("name", ["gelu", "silu-unbiased", "swiglu"])
+def test_feed_forward_agrees_with_a_loop_in_float64(name):
+    network = new_layer(name)
+    np.testing.assert_allclose(network(X), reference.feed_forward(X, network), **CLOSE)
 
 
-def test_feed_forward_agrees_with_equinox():
-    ours = new_layer("silu")
-    theirs = eqx.nn.MLP(D_MODEL, D_MODEL, D_FF, depth=1, activation=jax.nn.silu, key=KEY)
-    theirs = eqx.tree_at(
-        lambda m: [each for layer in m.layers for each in (layer.weight, layer.bias)],
-        theirs,
-        [ours.up.weight.T, ours.up.bias, ours.down.weight.T, ours.down.bias],
-    )
-    np.testing.assert_allclose(ours(X), jax.vmap(theirs)(X), rtol=1e-5, atol=1e-5)
-
-
-@pytest.mark.equation("eq-blocks-feed-forward", "eq-blocks-layer-norm")
 @pytest.mark.parametrize("name", ["layer", "rms", "gelu", "swiglu"])
-def test_layers_look_at_one_token_only(name):
-    layer, order = new_layer(name), np.array([3, 0, 4, 1, 2])
-    np.testing.assert_allclose(layer(X[order]), layer(X)[order], rtol=1e-5, atol=1e-6)
-    reach = np.abs(jax.jit(jax.jacobian(layer))(X)).max(axis=(1, 3))
-    np.testing.assert_array_equal(reach > 0, np.eye(SEQ, dtype=bool))
-
-
-@pytest.mark.parametrize("name", LAYERS)
 def test_layers_take_a_batch_of_any_rank_and_a_single_vector(name):
     layer, batch = new_layer(name), jnp.asarray(NUMBERS.normal(size=(2, 3, SEQ, D_MODEL)), float)
     together = call(layer, batch)
-    np.testing.assert_allclose(together[1, 2], layer(batch[1, 2]), **CLOSE)
-    np.testing.assert_allclose(together[0, 1], layer(batch[0, 1]), **CLOSE)
+    assert layer(X[:0]).shape == (0, D_MODEL)
     np.testing.assert_allclose(together[1, 2, 3], layer(batch[1, 2, 3]), **CLOSE)
     np.testing.assert_allclose(together, jax.vmap(jax.vmap(layer))(batch), **CLOSE)
 
@@ -225,7 +122,7 @@ def test_dropout_lets_the_gradient_pass_where_it_lets_the_entry_pass():
     np.testing.assert_allclose(gradient, np.where(pf.dropout(X, 0.25, key=KEY) == 0, 0, 4 / 3), rtol=1e-6)
 
 
-@pytest.mark.parametrize("name", [*LAYERS, "dropout"])
+@pytest.mark.parametrize("name", ["layer", "rms", "gelu", "swiglu", "dropout"])
 def test_layers_have_right_gradients(name, x64):
     layer = functools.partial(pf.dropout, rate=0.5, key=KEY) if name == "dropout" else new_layer(name, 4, 5)
     layer, static = eqx.partition(layer, eqx.is_array)
@@ -280,19 +177,13 @@ def test_norms_in_half_precision_keep_the_dtype_and_do_not_overflow(dtype):
             np.testing.assert_allclose(found.astype(jnp.float32), expected, rtol=1e-2, atol=1e-3)
 
 
-@pytest.mark.parametrize("dtype", [jnp.float16, jnp.bfloat16])
-@pytest.mark.parametrize("name", NETWORKS)
-def test_feed_forward_and_swiglu_keep_half_precision(name, dtype):
+@pytest.mark.parametrize("name", ["gelu", "swiglu"])
+def test_feed_forward_swiglu_and_dropout_keep_half_precision(name):
     network, rows = new_layer(name), X / 10
-    half = jax.tree.map(lambda w: w.astype(dtype), network)(rows.astype(dtype))
-    assert half.dtype == dtype
+    half = jax.tree.map(lambda w: w.astype(jnp.bfloat16), network)(rows.astype(jnp.bfloat16))
+    assert half.dtype == pf.dropout(half, 0.5, key=KEY).dtype == jnp.bfloat16
     expected = network(rows)
     np.testing.assert_allclose(half.astype(jnp.float32), expected, atol=0.03 * np.abs(expected).max())
-
-
-@pytest.mark.parametrize("dtype", [jnp.float16, jnp.bfloat16])
-def test_dropout_keeps_half_precision(dtype):
-    assert pf.dropout(X.astype(dtype), 0.5, key=KEY).dtype == dtype
 
 
 def test_norms_of_a_constant_row_are_finite_and_so_are_their_gradients():
@@ -305,81 +196,30 @@ def test_norms_of_a_constant_row_are_finite_and_so_are_their_gradients():
     np.testing.assert_array_equal(pf.RMSNorm(4)(jnp.zeros((3, 4))), np.zeros((3, 4)))
 
 
-@pytest.mark.parametrize("name", ["layer", "rms", "gelu", "swiglu"])
-def test_layers_take_no_tokens_and_tokens_of_one_number(name):
-    assert new_layer(name)(jnp.ones((0, D_MODEL))).shape == (0, D_MODEL)
-    single = LAYERS[name](1) if name in NORMS else new_layer(name, 1)
-    rows = single(jnp.array([[2.0], [-3.0]]))
-    assert np.isfinite(rows).all()
-    if name == "layer":  # a single number is its own mean
-        np.testing.assert_array_equal(rows, np.zeros((2, 1)))
-    if name == "rms":
-        np.testing.assert_allclose(rows, [[1], [-1]], rtol=1e-5)
-
-
-@pytest.mark.parametrize("name", ["layer", "rms", "gelu", "swiglu"])
-def test_layers_are_traced_once_for_each_shape(name):
-    layer, traced = new_layer(name), []
-
-    @eqx.filter_jit
-    def compiled(layer, x):
-        traced.append(x.shape)
-        return layer(x)
-
-    np.testing.assert_allclose(compiled(layer, X), layer(X), rtol=1e-5, atol=1e-5)
-    compiled(layer, 2 * X)
-    assert len(traced) == 1  # new values, no new trace
-    compiled(layer, X[:4])
-    assert len(traced) == 2
-
-
-@pytest.mark.usefixtures("unchecked")
-@pytest.mark.parametrize("name", ["layer", "rms", "gelu", "swiglu"])
-@pytest.mark.parametrize(
-    ("x", "error", "message"),
-    [
-        (jnp.ones((5, 8)), ValueError, r"x has shape \(5, 8\); expected \(\.\.\., d_\w+=12\)"),
-        (jnp.ones((2, 5, 8)), ValueError, r"x has shape \(2, 5, 8\); expected \(\.\.\., d_\w+=12\)"),
-        ([[1.0]], TypeError, r"x is a list; expected an array with axes \(\.\.\., d_\w+=12\).*jnp\.asarray"),
-        (X.astype(int), TypeError, r"x holds int32; expected floats.*x\.astype\(float\)"),
-    ],
-)
-def test_layers_name_what_came_and_what_was_expected(name, x, error, message):
-    with pytest.raises(error, match=message):
-        new_layer(name)(x)
+def test_norms_of_one_number():
+    rows = jnp.array([[2.0], [-3.0]])
+    np.testing.assert_array_equal(pf.LayerNorm(1)(rows), np.zeros((2, 1)))  # a single number is its own mean
+    np.testing.assert_allclose(pf.RMSNorm(1)(rows), [[1], [-1]], rtol=1e-5)
 
 
 @pytest.mark.usefixtures("unchecked")
 @pytest.mark.parametrize(
     ("call", "error", "message"),
     [
-        (lambda: pf.standardise(jnp.ones((5, 0))), ValueError, r"d_model is 0; expected at least 1"),
-        (lambda: pf.standardise(X, -1.0), ValueError, r"eps is -1\.0; expected finite and at least 0"),
-        (lambda: pf.standardise(X.astype(int)), TypeError, r"x holds int32; expected floats.*x\.astype\(float\)"),
-        (lambda: pf.standardise(X, "1e-5"), TypeError, r"eps is '1e-5'; expected a number, finite and at least 0"),
-        (lambda: pf.standardise(X, jnp.ones(2)), TypeError, r"eps is Array.*; expected a number"),
-        (lambda: jax.jit(pf.standardise)(X, 1e-5), TypeError, r"eps is traced.*static_argnames"),
-        (lambda: pf.LayerNorm(6, eps=-1e-5), ValueError, r"eps is -1e-05; expected finite and at least 0"),
-        (lambda: pf.LayerNorm(6, eps=float("inf")), ValueError, r"eps is inf; expected finite and at least 0"),
-        (lambda: pf.RMSNorm(6, eps=float("nan")), ValueError, r"eps is nan; expected finite and at least 0"),
-        (lambda: pf.LayerNorm(0), ValueError, r"d_model is 0; expected at least 1"),
-        (lambda: pf.RMSNorm(6.0), TypeError, r"d_model is 6\.0; expected a whole number"),
-        (lambda: pf.FeedForward(6, 0, key=KEY), ValueError, r"d_ff is 0; expected at least 1"),
-        (lambda: pf.SwiGLU(6, -1, key=KEY), ValueError, r"d_ff is -1; expected at least 1"),
-        (
-            lambda: pf.FeedForward(6, 7, activation="glu", key=KEY),
-            ValueError,
-            r"activation is 'glu'; expected one of 'relu', 'gelu', 'gelu_tanh', 'silu'",
-        ),
-        (lambda: pf.dropout(X, -0.1, key=KEY), ValueError, r"rate is -0\.1; expected at least 0"),
-        (lambda: pf.dropout(X, 1.0, key=KEY), ValueError, r"rate is 1\.0; expected at least 0 and below 1"),
-        (lambda: pf.dropout(X, 10), ValueError, r"rate is 10; expected at least 0 and .* 0\.1 for 10 per cent"),
-        (lambda: pf.dropout(X, float("nan")), ValueError, r"rate is nan; expected at least 0"),
-        (lambda: pf.dropout(X, "0.1", key=KEY), TypeError, r"rate is '0\.1'; expected a number, at least 0"),
-        (lambda: pf.dropout(X, True, key=KEY), TypeError, r"rate is True; expected a number"),
-        (lambda: pf.dropout(X, None), TypeError, r"rate is None; expected a number"),
-        (lambda: jax.jit(pf.dropout)(X, 0.1, key=KEY), TypeError, r"rate is traced.*static_argnames"),
-        (lambda: pf.dropout(X.astype(int), 0.1), TypeError, r"x holds int32; expected floats"),
+        (lambda: pf.LayerNorm(12)(X[:, :8]), ValueError, "x has"),
+        (lambda: pf.RMSNorm(12)(X[:, :8]), ValueError, "x has"),
+        (lambda: new_layer("gelu")(X[:, :8]), ValueError, "x has"),
+        (lambda: new_layer("swiglu")(X.astype(int)), TypeError, "x holds"),
+        (lambda: pf.standardise(jnp.ones((5, 0))), ValueError, "d_model"),
+        (lambda: pf.standardise(X, -1.0), ValueError, "eps"),
+        (lambda: jax.jit(pf.standardise)(X, 1e-5), TypeError, "traced"),
+        (lambda: pf.LayerNorm(6, eps=float("inf")), ValueError, "eps"),
+        (lambda: pf.RMSNorm(6.0), TypeError, "d_model"),
+        (lambda: pf.FeedForward(6, 0, key=KEY), ValueError, "d_ff"),
+        (lambda: pf.FeedForward(6, 7, activation="glu", key=KEY), ValueError, "activation"),
+        (lambda: pf.dropout(X, 1.0, key=KEY), ValueError, "rate"),
+        (lambda: jax.jit(pf.dropout)(X, 0.1, key=KEY), TypeError, "traced"),
+        (lambda: pf.dropout(X.astype(int), 0.1), TypeError, "x holds"),
     ],
 )
 def test_bad_input_is_named(call, error, message):

@@ -8,6 +8,7 @@ import json
 import os
 import re
 import threading
+import time
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -24,6 +25,7 @@ FLAGS = [
     "--disable-default-apps",
     "--disable-sync",
     "--no-first-run",
+    "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1",  # the site needs no other host, and gets none
 ]
 WIDE, PHONE = {"width": 1400, "height": 900}, {"width": 390, "height": 844}
 
@@ -128,11 +130,49 @@ def browser():
         chromium.close()
 
 
+# Which timers of a page have not gone off yet, with the milliseconds that each waits.
+TIMERS = """{
+    const timers = window.timers = new Map();
+    for (const kind of ['Timeout', 'Interval']) {
+        const [set, clear] = [window[`set${kind}`], window[`clear${kind}`]];
+        window[`set${kind}`] = (work, delay = 0, ...all) => {
+            const id = set(() => {
+                if (kind === 'Timeout') timers.delete(id);
+                work(...all);
+            }, delay);
+            timers.set(id, delay);
+            return id;
+        };
+        window[`clear${kind}`] = (id) => {
+            timers.delete(id);
+            clear(id);
+        };
+    }
+}"""
+# All that a page has put off is done, but for what it does after seconds: takes back a word on a button, for instance.
+QUIET = "() => [...window.timers.values()].every((delay) => delay >= 3000)"
+FRAMES = """async (count) => {
+    for (let n = 0; n < count; n++) await new Promise(requestAnimationFrame);
+}"""
+# The page is neither scrolled nor does it change its height for ten frames.
+AT_REST = """async () => {
+    for (let before = null, rest = 0; rest < 10;) {
+        await new Promise(requestAnimationFrame);
+        const now = `${scrollX} ${scrollY} ${document.documentElement.scrollHeight}`;
+        rest = now === before ? rest + 1 : 0;
+        before = now;
+    }
+}"""
+
+# The theme fades some of its colours. In a section that waits to be laid out, a fade would never end by itself.
+FADED = """() => new Promise(requestAnimationFrame).then(() =>
+    document.getAnimations().filter((each) => each instanceof CSSTransition).forEach((each) => each.finish()))"""
+
 # A section that comes into view is laid out, and its fonts are fetched, with the frame that follows.
 SEE_EACH = """async (sections) => {
     for (const section of sections) {
         section.scrollIntoView();
-        await new Promise((drawn) => requestAnimationFrame(() => setTimeout(drawn)));
+        for (let n = 0; n < 2; n++) await new Promise(requestAnimationFrame);
     }
 }"""
 
@@ -151,23 +191,25 @@ class Visit:
         self.errors: list[str] = []
         self.foreign: list[str] = []
         self.weights: dict[str, int] = {}
+        self.pending: set = set()
         self.context = browser.new_context(**{"viewport": WIDE, "service_workers": "block", **options})
+        self.context.add_init_script(TIMERS)
         self.page = self.context.new_page()
         self.page.set_default_timeout(15_000)
         self.page.on("console", lambda message: message.type == "error" and self.errors.append(message.text))
         self.page.on("pageerror", lambda error: self.errors.append(str(error)))
+        self.page.on("request", self._ask)
+        self.page.on("requestfinished", lambda request: self.pending.discard(request))
         self.page.on("requestfailed", self._record_failure)
         self.page.on("response", self._record)
-        host = urlsplit(site).netloc
-        self.page.route(lambda url: urlsplit(url).netloc != host, self._refuse)
         self.page.goto(site + path)
         self.settle()
 
-    def _refuse(self, route):
-        if urlsplit(route.request.url).scheme in ("data", "blob"):
-            return route.continue_()
-        self.foreign.append(route.request.url)
-        return route.abort()
+    def _ask(self, request):
+        self.pending.add(request)
+        address = urlsplit(request.url)
+        if address.scheme not in ("data", "blob") and address.netloc != urlsplit(self.site).netloc:
+            self.foreign.append(request.url)
 
     def _record(self, response):
         self.weights[response.url] = self._bytes_as_sent(response)
@@ -176,6 +218,7 @@ class Visit:
 
     def _record_failure(self, request):
         """A page that is left while it is still fetching gives up what it asked for; anything else is an error."""
+        self.pending.discard(request)
         if request.failure != "net::ERR_ABORTED":
             self.errors.append(f"{request.url}: {request.failure}")
 
@@ -187,24 +230,34 @@ class Visit:
         return int(response.headers.get("content-length", 0))
 
     def settle(self):
-        """Wait until each section has been laid out, each live figure is drawn and the fonts of both are there."""
-        self.page.wait_for_load_state("networkidle")
+        """Wait until each section has been laid out, each live figure is drawn, and all that was asked for is there."""
         self.page.locator(".bd-article > section > section").evaluate_all(SEE_EACH)
         for figure in self.page.locator(".live-figure").all():
             figure.scroll_into_view_if_needed()
             figure.locator(".lf-summary:not(:empty)").wait_for()
         self.page.evaluate("window.scrollTo(0, 0)")
         self.page.evaluate("document.fonts.ready.then(() => true)")
+        self.fetched()
+
+    def fetched(self):
+        """Wait until nothing is on its way any more, nor is anything asked for in the two frames that follow."""
+        begin, rest = time.monotonic(), 0
+        while rest < 2:
+            self.page.evaluate(FRAMES, 1)
+            rest = 0 if self.pending else rest + 1
+            assert time.monotonic() - begin < 60, f"still on its way: {[each.url for each in self.pending]}"
+
+    def quiet(self):
+        """Wait until all is done that the page has put off, and for two frames more, in which it would go on."""
+        self.page.wait_for_function(QUIET)
+        self.page.evaluate(FRAMES, 2)
 
     def theme(self, mode: str):
         """Switch between `light` and `dark`, as the theme's own button does."""
         self.page.evaluate(
             "mode => { for (const key of ['mode', 'theme']) document.documentElement.dataset[key] = mode }", mode
         )
-        # The theme fades some of its colours. In a section that waits to be laid out, a fade would never end by itself.
-        self.page.evaluate("""() => new Promise(requestAnimationFrame).then(() =>
-            document.getAnimations().filter((each) => each instanceof CSSTransition)
-                .forEach((each) => each.finish()))""")
+        self.page.evaluate(FADED)
 
     def close(self):
         self.context.close()
@@ -263,9 +316,16 @@ class Figure:
         self.visit, self.page, self.name = visit, visit.page, name
         self.root = self.page.locator(f'.live-figure[data-widget="{name}"] .lf').first
 
+    def laid_out(self) -> "Figure":
+        """Have the sections of its page laid out, and the figure in sight."""
+        self.page.add_style_tag(content=LAID_OUT)
+        self.root.scroll_into_view_if_needed()
+        return self
+
     def start(self) -> "Figure":
-        """Have the figure fetch its model, as the reader does, and wait until it stands in the place of its picture."""
-        self.root.locator(".lf-start").click()
+        """Have the figure fetch its model, if it needs one, and wait until it stands in the place of its picture."""
+        if self.root.locator(".lf-start").count():
+            self.root.locator(".lf-start").click()
         self.page.locator(f'.live-figure-mounted[data-widget="{self.name}"]').first.wait_for()
         return self
 
@@ -275,15 +335,19 @@ class Figure:
 
     def settled(self) -> dict:
         """The state, once the model has answered what was asked last."""
-        busy = "root => JSON.parse(root.dataset.state).busy !== true"
-        self.page.wait_for_function(busy, arg=self.root.element_handle())
-        return self.state
+        return self.until("state.busy !== true")
 
     @property
     def summary(self) -> str:
         self.settled()
-        self.page.wait_for_timeout(250)  # it speaks once the reader rests
+        self.visit.quiet()  # it speaks once the reader rests
         return self.root.locator("[aria-live]").inner_text()
+
+    def until(self, condition: str, timeout: int = 15_000) -> dict:
+        """The state, once a condition on it, a piece of JavaScript, is true."""
+        holds = f"root => {{ const state = JSON.parse(root.dataset.state); return {condition} }}"
+        self.page.wait_for_function(holds, arg=self.root.element_handle(), timeout=timeout)
+        return self.state
 
     def control(self, name: str):
         """The control of that name, whatever kind it is."""
@@ -298,16 +362,29 @@ class Figure:
             self.page.keyboard.press(key)
 
 
+@functools.cache
+def figures_of(path: str) -> list[str]:
+    """The live figures of a page that have all their parts lit, in order."""
+    text = (SITE / path).read_text("utf-8") if (SITE / path).is_file() else ""
+    return list(dict.fromkeys(re.findall(r'data-widget="(\w+)"(?![^>]*data-lit)', text)))
+
+
+def first_pages() -> dict[str, str]:
+    """The first page that shows each live figure, by the figure's name."""
+    found: dict[str, str] = {}
+    for path in pages():
+        for name in figures_of(path):
+            found.setdefault(name, path)
+    return found
+
+
 @pytest.fixture(scope="session")
 def figure_page():
     """A function that names the first page which shows a given live figure, with all its parts lit."""
+    found = first_pages()
 
     def find(name: str) -> str:
-        for path in pages():
-            whole = rf'data-widget="{name}"(?![^>]*data-lit)'
-            if (SITE / path).is_file() and re.search(whole, (SITE / path).read_text("utf-8")):
-                return path
-        return pytest.fail(f"No page of the built site shows the live figure {name}.", pytrace=False)
+        return found.get(name) or pytest.fail(f"No page of the built site shows the live figure {name}.", pytrace=False)
 
     return find
 
@@ -317,10 +394,7 @@ def open_figure(open_page, figure_page):
     """A function that opens the page of a live figure; options go to the browser's window."""
 
     def open_one(name: str, **options) -> Figure:
-        figure = Figure(open_page(figure_page(name), **options), name)
-        figure.page.add_style_tag(content=LAID_OUT)
-        figure.root.scroll_into_view_if_needed()
-        return figure
+        return Figure(open_page(figure_page(name), **options), name).laid_out()
 
     return open_one
 
@@ -334,11 +408,7 @@ def shared_figures(browser, site, figure_page):
         path = figure_page(name)
         if path not in opened:
             opened[path] = Visit(browser, site, path)
-            opened[path].page.add_style_tag(content=LAID_OUT)
-        figure = Figure(opened[path], name)
-        figure.root.scroll_into_view_if_needed()
-        if figure.root.locator(".lf-start").count():
-            figure.start()
+        figure = Figure(opened[path], name).laid_out().start()
         figure.reset()
         return figure
 

@@ -11,13 +11,13 @@ import pytest
 from tests.browser.conftest import SITE, pages
 from tests.browser.hostile import HOSTILE
 
-STATES = 20
+STATES = 8
 LETTERS = "abcdefgh ijklmnop, ABC äß 7&=?#%+"
 DESK = {"width": 1280, "height": 800}
 TEXTS = {"text", "prompt", "drawn"}  # keys whose value may be any text, or any word, as strokes
 CLOSE = {"rel_tol": 1e-4, "abs_tol": 1e-6}
 ROUNDED = {"stage": {"rel_tol": 1e-3, "abs_tol": 5e-5}}  # it is drawn from numbers of 16 bits until a model is there
-VALID = {"", "0", "-1"}  # among the hostile texts, what some settings may rightly be
+HOSTILE_TO = {"machine", "positions", "sampling", "patches"}  # what is read of an address is read in one place
 
 # What a state is reached by is no part of it: where the keys hold the pen, and how much a cache spared.
 ON_THE_WAY = {"patches": {"pen"}, "sampling": {"known", "caches", "rate"}, "shakespeare": {"known", "caches", "rate"}}
@@ -180,7 +180,7 @@ def check_links(context, site, path, name, module):
         found[figure.link()] = state
         assert figure.cut == [], state
     named = {link for link in found if "?" in link}
-    assert len(named) > min(4, STATES / 4), found
+    assert len(named) > STATES / 4, found
     assert max(map(len, named)) < 900
     for link in named:
         figure.follow(link)
@@ -189,9 +189,9 @@ def check_links(context, site, path, name, module):
     fresh = Opened(context, site, path, last, module)
     assert not differing(fresh.state, found[last], close), last
     fresh.page.wait_for_function(SEEN, arg=name)
-    check_hostile(
-        fresh, last, {key for link in named for key, _ in parse_qsl(link.partition("?")[2], keep_blank_values=True)}
-    )
+    if module in HOSTILE_TO:
+        links = [parse_qsl(link.partition("?")[2], keep_blank_values=True) for link in named]
+        check_hostile(fresh, last, {key for link in links for key, _ in link})
     assert figure.errors == fresh.errors == []
 
 
@@ -202,10 +202,10 @@ def check_hostile(figure, link, keys):
     figure.follow(f"{figure.name}?__proto__=1&constructor=1&nothing=1")
     for text in HOSTILE:
         words = quote_plus(text, errors="replace")
-        if text not in VALID:
+        if text:
             figure.follow(f"{figure.name}?" + "&".join(f"{key}={words}" for key in sorted(keys - TEXTS)))
     assert not differing(figure.state, before)
-    for text in HOSTILE[::3] if keys & TEXTS else []:
+    for text in HOSTILE if keys & TEXTS else []:
         figure.follow(f"{figure.name}?" + "&".join(f"{key}={quote_plus(text)}" for key in sorted(keys)))
     assert figure.state
     assert figure.page.evaluate("window.alarm") is None

@@ -16,16 +16,6 @@ def my_weights(queries, keys, mask):
 """,
     # Which uses what was written above.
     (FIRST, "ex-self-attention-attend"): "my_attend = lambda q, k, values, mask: my_weights(q, k, mask) @ values",
-    ("chapters/04_blocks.html", "ex-blocks-layer-norm"): """
-def my_layer_norm(x, scale, bias, eps):
-    deviation = x - x.mean(axis=-1, keepdims=True)
-    return deviation / np.sqrt((deviation**2).mean(axis=-1, keepdims=True) + eps) * scale + bias
-""",
-    ("chapters/06_positions.html", "ex-positions-sinusoid"): """
-def my_sinusoid(positions, d_model):
-    angles = positions[:, None] / 10_000 ** (np.arange(0, d_model, 2) / d_model)
-    return np.stack([np.sin(angles), np.cos(angles)], axis=-1).reshape(len(positions), d_model)
-""",
     ("chapters/08_generation.html", "ex-generation-temperature"): """
 def my_temperature(logits, temperature):
     if temperature == 0:
@@ -68,9 +58,17 @@ def page(browser, site_to_cut):
     page = context.new_page()
     page.set_default_timeout(STARTING)
     page.goto(site_to_cut[0] + FIRST)
-    page.wait_for_load_state("networkidle")
+    page.locator(".exercise-row .answer-open").first.wait_for(state="attached")
     yield page
     context.close()
+
+
+# All that the page has asked for is kept by its service worker.
+KEPT = """async () => {
+    const asked = performance.getEntriesByType('resource').map(({ name }) => name).filter((name) => /^http/.test(name));
+    const kept = await Promise.all(asked.map((name) => caches.match(name, { ignoreSearch: true })));
+    return document.readyState === 'complete' && kept.every(Boolean);
+}"""
 
 
 def test_exercises_are_solved_without_a_network(page, site_to_cut):
@@ -78,7 +76,7 @@ def test_exercises_are_solved_without_a_network(page, site_to_cut):
     Exercise(page, "ex-self-attention-weights").wait()
     for path in dict.fromkeys(path for path, _ in SOLVED):
         page.goto(address + path)
-        page.wait_for_load_state("networkidle")
+        page.wait_for_function(KEPT)
     cut()
     at = None
     for (path, label), code in SOLVED.items():

@@ -47,9 +47,8 @@ def test_formulas_of_a_figure_are_typeset(shared_figures, letters, name, least):
 
 def test_each_rule_of_the_machine_is_typeset(shared_figures, letters):
     figure = shared_figures("machine")
-    boxes = figure.root.locator("[data-box]")
-    for n in range(boxes.count()):
-        boxes.nth(n).click()
+    for box in figure.root.locator("[data-box]").all():
+        box.click()
         check(figure, letters, 1)
 
 

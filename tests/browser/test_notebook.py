@@ -15,6 +15,7 @@ import numpy as np
 import pytest
 
 import plainformer as pf
+from tests.browser.conftest import QUIET, TIMERS
 
 ADDRESS = "http://localhost/"
 CLOSE = {"rtol": 1e-4, "atol": 1e-4}
@@ -56,7 +57,7 @@ class Notebook:
         self.page.route("**/*", self._answer)
         self.page.on("console", lambda message: message.type == "error" and self.errors.append(message.text))
         self.page.on("pageerror", lambda error: self.errors.append(str(error)))
-        self.page.add_init_script(without)
+        self.page.add_init_script(TIMERS + without)
         self.page.goto(ADDRESS)
 
     def _answer(self, route):
@@ -87,7 +88,7 @@ class Notebook:
 
     @property
     def sentence(self):
-        self.page.wait_for_timeout(250)
+        self.page.wait_for_function(QUIET)
         return self.root.locator("[aria-live]").inner_text()
 
     def type(self, text):
@@ -149,11 +150,11 @@ def test_seq2seq(live, notebook):
     np.testing.assert_allclose(state["sure"], wanted, **CLOSE)
 
 
-@pytest.mark.parametrize("figure", ["writing", "machine", "heads", "lens", "surprise"])
+@pytest.mark.parametrize("figure", ["writing", "machine", "surprise"])
 def test_decoder(live, notebook, figure):
     model, text = decoder(), LETTERS.encode("cabbage")
     state = notebook().show(live.decoder(model, LETTERS, figure)).type("cabbage")
-    begun = [LETTERS.special["<start>"]] if figure in ("machine", "heads") else []  # where the vocabulary has one
+    begun = [LETTERS.special["<start>"]] if figure == "machine" else []  # where the vocabulary has one
     ids = jnp.asarray([*begun, *text])
     logits = model(ids)
     following = jax.nn.softmax(logits[-1])
@@ -162,13 +163,6 @@ def test_decoder(live, notebook, figure):
     elif figure == "machine":
         wanted = np.sort(following)[::-1]
         np.testing.assert_allclose([share for _, share in state["expected"]], wanted[: len(state["expected"])], **CLOSE)
-    elif figure == "heads":
-        weights = model.attention_weights(ids)[state["layer"]][state["head"]][state["token"]]
-        np.testing.assert_allclose(state["weights"], weights, **CLOSE)
-    elif figure == "lens":
-        last = state["depths"][-1]
-        wanted = jax.nn.softmax(logits[state["place"]])[jnp.asarray(last["likeliest"])]
-        np.testing.assert_allclose(last["shares"], wanted, **CLOSE)
     else:
         surprises = -jax.nn.log_softmax(logits)[np.arange(6), np.asarray(text[1:])]
         np.testing.assert_allclose(state["surprises"], surprises, **CLOSE)
@@ -229,22 +223,21 @@ def test_without_a_worker_the_page_computes(live, notebook, without):
 def test_a_letter_that_the_readers_vocabulary_lacks(live, notebook):
     page = notebook().show(live.encoder(encoder(), LETTERS))
     assert page.type("abZ🙂c_")["letters"] == ["a", "b", "c", "_"]
-    assert "The vocabulary lacks “Z🙂”: that is left out." in page.sentence
-    assert page.root.get_by_role("button", name="Tschechisch").count() == 0
-    page = notebook().show(live.decoder(decoder(), LETTERS))
-    assert page.type("abZc")["read"] == LETTERS.encode("abc")
-    assert "It does not know “Z”, and leaves that out." in page.sentence
+    assert "“Z🙂”" in page.sentence
 
 
-@pytest.mark.parametrize("mark", ["data-theme='dark'", "data-jp-theme-light='false'", "class='vscode-dark'"])
-def test_dark_notebooks_have_dark_figures(live, notebook, mark):
+def test_dark_notebooks_have_dark_figures(live, notebook):
     page = notebook().show(live.encoder(encoder(), LETTERS))
     paper = "root => getComputedStyle(root).backgroundColor"
-    assert page.root.evaluate(paper) == "rgb(255, 255, 255)"
-    name, value = mark.replace("'", "").split("=")
-    node = "documentElement" if name == "data-theme" else "body"
-    page.page.evaluate(f"document.{node}.setAttribute('{name}', '{value}')")
-    assert page.root.evaluate(paper) == "rgb(20, 24, 29)"
+    for node, name, value in [
+        ("documentElement", "data-theme", "dark"),
+        ("body", "data-jp-theme-light", "false"),
+        ("body", "class", "vscode-dark"),
+    ]:
+        assert page.root.evaluate(paper) == "rgb(255, 255, 255)"
+        page.page.evaluate(f"document.{node}.setAttribute('{name}', '{value}')")
+        assert page.root.evaluate(paper) == "rgb(20, 24, 29)"
+        page.page.evaluate(f"document.{node}.removeAttribute('{name}')")
 
 
 def test_what_the_page_cannot_read_is_said(live, notebook):

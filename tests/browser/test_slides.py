@@ -30,16 +30,13 @@ def deck(request, browser, tmp_path_factory):
     page.close()
 
 
-@pytest.mark.parametrize("media", ["print", "screen"])
-def test_every_slide_fits(deck, media):
-    deck.emulate_media(media=media)
-    sizes = deck.evaluate(SIZES)
-    assert len(sizes) > 15
-    assert [told for told in sizes if told[1] > 720 or told[2] > 1280 or told[3] != "22px"] == []
+def test_every_slide_fits_and_the_space_bar_goes_on(deck):
+    for media in ("print", "screen"):
+        deck.emulate_media(media=media)
+        sizes = deck.evaluate(SIZES)
+        assert len(sizes) > 15
+        assert [told for told in sizes if told[1] > 720 or told[2] > 1280 or told[3] != "22px"] == []
     assert deck.locator("img").evaluate_all("all => all.filter((each) => !each.naturalWidth).length") == 0
-
-
-def test_space_bar_goes_on(deck):
     deck.keyboard.press("Space")
     deck.wait_for_function("scrollY === innerHeight")
     deck.keyboard.press("Shift+Space")

@@ -58,6 +58,9 @@ def test_dynamics_follows_other_first_states(shared_figures):
     assert figure.state["angle"] == pytest.approx(1.12)
     assert figure.state["steps"] == 3
     check(figure, "volume_preserving", 1, 1.12, 3)
+    assert "points after the first three: length squared" in figure.summary
+    rows = figure.root.locator("tbody tr").all_inner_texts()
+    assert [row.split()[0] for row in rows] == ["|y|²", "energy", "distance"]
 
 
 def test_dynamics_turns_by_keys_and_by_dragging(shared_figures):
@@ -81,22 +84,3 @@ def test_dynamics_turns_by_keys_and_by_dragging(shared_figures):
     assert figure.state["model"] == numbers
     figure.reset()
     assert picture.inner_html() == before
-
-
-def test_dynamics_turns_by_touch(open_figure):
-    figure = open_figure("dynamics", has_touch=True, viewport={"width": 390, "height": 844})
-    picture = figure.root.locator("svg[tabindex]")
-    before = figure.state["turn"]
-    for kind, x in (("pointerdown", 100), ("pointermove", 150), ("pointerup", 150)):
-        options = {"pointerId": 1, "pointerType": "touch", "clientX": x, "clientY": 100, "bubbles": True}
-        picture.evaluate("node => { node.setPointerCapture = () => {}; }")
-        picture.dispatch_event(kind, options)
-    assert figure.state["turn"] == pytest.approx(before + 0.5)
-
-
-def test_dynamics_says_what_it_shows(shared_figures):
-    figure = shared_figures("dynamics")
-    assert figure.summary.startswith("Keeps volumes, transformer, ")
-    assert "points after the first three: length squared" in figure.summary
-    rows = figure.root.locator("tbody tr").all_inner_texts()
-    assert [row.split()[0] for row in rows] == ["|y|²", "energy", "distance"]

@@ -5,7 +5,6 @@ import numpy as np
 import pytest
 
 import plainformer as pf
-from tests.browser.hostile import type_each
 
 # What every test over all figures changes: controls with keys (`test_widgets.py`).
 CHANGES = {
@@ -17,16 +16,6 @@ CHANGES = {
     ],
 }
 STORY = ". Ben takes the ball . Ben drops the ball . where is the ball ?"
-
-# Type a text, and give the state once the model has read it.
-TYPE = """async (text) => {
-    const root = document.querySelector('[data-widget=heads] .lf');
-    const field = root.querySelector('textarea');
-    field.value = text;
-    field.dispatchEvent(new Event('input', { bubbles: true }));
-    const state = () => JSON.parse(root.dataset.state);
-    while (state().text !== text || state().busy) await new Promise((done) => setTimeout(done, 5));
-}"""
 
 
 @pytest.fixture(scope="module")
@@ -59,11 +48,17 @@ def check(state, model):
 def test_heads_make_what_python_makes_of_them(shared_figures, model):
     figure = shared_figures("heads")
     check(figure.settled(), model)
+    size = figure.root.locator(".lf-band-size").last
+    shown = size.inner_text()
+    figure.press(figure.root.get_by_label("concatenate, then project"), "ArrowRight")
+    assert figure.state["form"] == "sum"  # in both forms they add the same
+    assert shown == size.inner_text() == f"{np.sqrt(np.mean(np.square(figure.state['sumForm']))):.2f}"
     figure.root.get_by_role("button", name="Head 1").click()
     figure.press(figure.root.get_by_role("button", name="Head 5"), "Enter")
     assert figure.state["on"] == [False, True, True, True, False, True, True, True]
     check(figure.state, model)
-    figure.page.evaluate(TYPE, STORY)
+    figure.root.get_by_label("Your text").fill(STORY)
+    figure.settled()
     figure.root.get_by_role("radio", name="layer 4, head 7").click()
     figure.press(figure.root.get_by_role("listbox"), "Home", "ArrowRight")
     assert [figure.state[name] for name in ("layer", "head", "token")] == [3, 6, 1]
@@ -88,30 +83,3 @@ def test_heads_do_what_the_chapter_says_of_them(shared_figures):
     state = figure.state
     assert (state["head"], state["letters"][state["column"]]) == (4, "takes")
     assert state["token"] - state["column"] == 14
-
-
-def test_heads_two_forms_are_one_output(shared_figures):
-    figure = shared_figures("heads")
-    sizes = figure.root.locator(".lf-band-size")
-    shown = [sizes.last.inner_text()]
-    figure.press(figure.root.get_by_label("concatenate, then project"), "ArrowRight")
-    assert figure.state["form"] == "sum"
-    shown.append(sizes.last.inner_text())
-    assert shown[0] == shown[1] == f"{np.sqrt(np.mean(np.square(figure.state['sumForm']))):.2f}"
-
-
-def test_heads_by_touch(open_figure):
-    figure = open_figure("heads", has_touch=True, viewport={"width": 390, "height": 844}).start()
-    figure.root.get_by_role("radio", name="layer 3, head 1").tap()
-    figure.root.get_by_role("button", name="Head 2").tap()
-    assert (figure.state["layer"], figure.state["head"], figure.state["on"][1]) == (2, 0, False)
-    figure.root.locator(".lf-map-plane").tap(position={"x": 5, "y": 3})
-    assert (figure.state["token"], figure.state["column"]) == (0, 0)
-
-
-def test_heads_take_any_text(shared_figures):
-    figure = shared_figures("heads")
-    type_each(figure.root.get_by_label("Your text"))
-    assert figure.page.evaluate("window.alarm") is None
-    figure.root.get_by_label("Your text").fill("")
-    assert "nothing to read yet" in figure.summary

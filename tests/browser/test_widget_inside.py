@@ -32,12 +32,6 @@ def program(place):
     return eqx.filter_jit(run)
 
 
-def settled(figure):
-    """The state when all of the map is there."""
-    figure.page.wait_for_function("node => !JSON.parse(node.dataset.state).busy", arg=figure.root.element_handle())
-    return figure.state
-
-
 def check(state):
     ours, theirs, first = jnp.asarray(state["read"]), jnp.asarray(state["other"]), state["first"]
     assert (np.flatnonzero(np.asarray(ours != theirs))).tolist() == [first]
@@ -56,22 +50,22 @@ def check(state):
     np.testing.assert_allclose(state["chances"], [[run[each] for run in runs] for each in (a, b)], atol=1e-3)
 
 
-@pytest.mark.parametrize("pair", range(5))
+@pytest.mark.parametrize("pair", [1, 4])
 def test_map_is_that_of_python_there_and_back(shared_figures, pair):
     figure = shared_figures("inside")
     figure.root.locator("select").select_option(str(pair))
     for _ in range(2):
-        state = settled(figure)
+        state = figure.settled()
         assert state["pair"] == pair
         check(state)
         figure.control("the other way round").click()
-    settled(figure)
+    figure.settled()
 
 
 def test_a_box_is_pressed_or_reached_by_arrows(shared_figures):
     figure = shared_figures("inside")
     figure.root.locator("select").select_option("0")
-    settled(figure)
+    figure.settled()
     plane = figure.root.locator(".lf-map-plane")
     figure.press(plane, "ArrowDown", "ArrowDown", "ArrowRight")
     assert (figure.state["place"], figure.state["token"]) == (5, 1)

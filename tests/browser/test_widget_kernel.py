@@ -26,14 +26,9 @@ def check_kernel(state):
 def test_kernel_follows_the_keyboard(shared_figures):
     figure = shared_figures("kernel")
     check_kernel(figure.state)
-    for label, keys in [
-        ("Query at", ["ArrowRight"] * 3),
-        ("Width", ["ArrowLeft"] * 5),
-        ("Width", ["End"]),
-        ("Query at", ["Home"]),
-    ]:
+    for label, key in [("Query at", "ArrowRight"), ("Width", "End"), ("Query at", "Home")]:
         before = figure.state
-        figure.press(figure.control(label), *keys)
+        figure.press(figure.control(label), key)
         assert figure.state["value"] != before["value"]
         check_kernel(figure.state)
     figure.root.locator("input[value='3']").check()

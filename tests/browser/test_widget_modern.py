@@ -40,30 +40,18 @@ def check(state):
     assert state["loss"] == pytest.approx(np.mean(machine["losses"]))
 
 
-def test_modern_counts_what_the_package_counts(shared_figures):
-    figure = shared_figures("modern")
-    for _ in NUMBERS["machines"]:
-        check(figure.state)
-        figure.press(figure.control("Change"), "ArrowRight")
-    assert figure.state["machine"] == len(NUMBERS["machines"]) - 1
+MARKED = {"norm before": {"layer norm", "+"}, "SwiGLU": {"network"}, "rotary": {"embedding", "attention"}}
 
 
-@pytest.mark.parametrize(
-    ("name", "marked"),
-    [("norm before", {"layer norm", "+"}), ("SwiGLU", {"network"}), ("rotary", {"embedding", "attention"})],
-)
-def test_modern_marks_what_a_change_touches(shared_figures, name, marked):
-    figure = shared_figures("modern")
-    for _ in range([each["name"] for each in NUMBERS["machines"]].index(name)):
-        figure.press(figure.control("Change"), "ArrowRight")
-    assert {label for label, is_new in figure.state["boxes"] if is_new} == marked
-    assert figure.root.locator("svg .lf-new").count() == sum(is_new for _, is_new in figure.state["boxes"])
-
-
-def test_modern_puts_norms_where_the_block_has_them(shared_figures):
+def test_modern_counts_what_the_package_counts_and_marks_what_a_change_touches(shared_figures):
     figure = shared_figures("modern")
     kinds = [label for label, _ in figure.state["boxes"]]
     assert kinds == ["embedding", "attention", "+", "layer norm", "network", "+", "layer norm", "output"]
-    figure.press(figure.control("Change"), "ArrowRight")
-    kinds = [label for label, _ in figure.state["boxes"]]
-    assert kinds == ["embedding", "layer norm", "attention", "+", "layer norm", "network", "+", "layer norm", "output"]
+    for machine in NUMBERS["machines"]:
+        state = figure.state
+        check(state)
+        marked = {label for label, is_new in state["boxes"] if is_new}
+        assert marked == MARKED.get(machine["name"], marked)
+        assert figure.root.locator("svg .lf-new").count() == sum(is_new for _, is_new in state["boxes"])
+        figure.press(figure.control("Change"), "ArrowRight")
+    assert figure.state["machine"] == len(NUMBERS["machines"]) - 1

@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 
 import plainformer as pf
-from tests.browser.hostile import HOSTILE
 
 # What every test over all figures changes: controls with keys (`test_widgets.py`).
 CHANGES = {
@@ -27,22 +26,6 @@ CHANGES = {
 MODEL, VOCABULARY = pf.load_pretrained("decoder")
 SIZE, ROOM = len(VOCABULARY), MODEL.config.context_len
 RANDOM = np.random.default_rng(0)
-# Types a text into the field, and waits until the model has answered.
-ENTER = """async ([root, texts, read]) => {
-    const field = root.querySelector('input[type=text]');
-    const states = [];
-    for (const text of texts) {
-        field.value = text;
-        field.dispatchEvent(new Event('input', { bubbles: true }));
-        let state = JSON.parse(root.dataset.state);
-        while (state.read.length && !state.isKnown) {
-            await new Promise((resolve) => setTimeout(resolve, 5));
-            state = JSON.parse(root.dataset.state);
-        }
-        states.push(state);
-    }
-    return states;
-}"""
 # Reads twenty tokens and then all; of the first five the numbers are known.
 HELD = """async (ids) => {
     const address = new URL(document.querySelector('script[src*="live_figure"]').src);
@@ -55,10 +38,7 @@ HELD = """async (ids) => {
     const { known, first, blocks } = await ask('nextWithCache', ids, 5);
     return { known, first, blocks: blocks.map(({ keys, values }) => [rowsOf(keys), rowsOf(values)]) };
 }"""
-ANSWERED = """root => {
-    const { isKnown, running, view, beam } = JSON.parse(root.dataset.state);
-    return isKnown && !running && (view !== 'beam' || beam?.isDone);
-}"""
+ANSWERED = "state.isKnown && !state.running && (state.view !== 'beam' || state.beam?.isDone)"
 
 
 def close(found, wanted):
@@ -76,13 +56,17 @@ def logits_after(ids):
 
 
 def enter(figure, *texts):
-    return figure.page.evaluate(ENTER, [figure.root.element_handle(), list(texts)])
+    """Type texts into the field, and give the model's answers."""
+    states = []
+    for text in texts:
+        figure.root.get_by_role("textbox").fill(text)
+        states.append(figure.until("state.isKnown || !state.read.length"))
+    return states
 
 
 def settle(figure):
     """Wait until the model has answered all that it was asked."""
-    figure.page.wait_for_function(ANSWERED, arg=figure.root.element_handle())
-    return figure.state
+    return figure.until(ANSWERED)
 
 
 def check_distribution(state):
@@ -107,10 +91,10 @@ def tokens_of(state):
 
 
 def test_sampling_distributions_are_those_of_python(shared_figures):
-    """Twenty random prompts, some longer than the context, and for each of them other settings."""
+    """Random prompts, some longer than the context, and for two of them other settings."""
     figure = shared_figures("sampling")
     letters = [VOCABULARY.decode([token]) for token in range(1, SIZE)]
-    lengths = [1, 2, 5, 17, 64, 127, 128, 129, 200, 300] * 2
+    lengths = [1, 17, 128, 129, 300]
     # A field holds one line.
     prompts = ["".join(RANDOM.choice(letters, length)).replace("\n", " ") for length in lengths]
     keys = ["Home", "ArrowRight", "ArrowRight", "ArrowLeft", "End", "PageUp", "PageDown"]
@@ -120,7 +104,7 @@ def test_sampling_distributions_are_those_of_python(shared_figures):
         cut = 32 * -(-max(0, len(ids) - ROOM) // 32)
         assert (state["read"], state["cut"]) == (ids[cut:], cut)
         check_distribution(state)
-    for prompt in prompts[:4]:
+    for prompt in prompts[:2]:
         enter(figure, prompt)
         for label in ("Temperature", "Top-k", "Top-p", "Min-p"):
             figure.press(figure.control(label), *RANDOM.choice(keys, 2))
@@ -164,7 +148,7 @@ def test_sampling_table_shows_the_numbers(shared_figures):
 
 def test_sampling_writes_what_the_seed_says_and_the_same_again(shared_figures):
     figure = shared_figures("sampling")
-    for _ in range(6):
+    for _ in range(3):
         before = settle(figure)
         figure.control("Write one").click()
         after = settle(figure)
@@ -174,9 +158,8 @@ def test_sampling_writes_what_the_seed_says_and_the_same_again(shared_figures):
         assert token == wanted
         assert after["written"][-1]["probability"] == pytest.approx(before["model"][token])
         check_distribution(after)
-    assert f"6 written; the last, “{VOCABULARY.decode([token])}”".replace(" ”", "␣”") in figure.summary
     figure.control("Clear").click()
-    for _ in range(6):
+    for _ in range(3):
         settle(figure)
         figure.control("Write one").click()
     assert tokens_of(settle(figure)) == tokens_of(after)
@@ -189,9 +172,7 @@ def test_sampling_runs_greedily_beyond_the_context(shared_figures):
     figure = shared_figures("sampling")
     figure.press(figure.control("greedy"), "Space")
     figure.press(figure.control("Run"), "Enter")
-    figure.page.wait_for_function(
-        "root => JSON.parse(root.dataset.state).cut > 0", arg=figure.root.element_handle(), timeout=20_000
-    )
+    figure.until("state.cut > 0", timeout=60_000)
     rate = figure.state["rate"]
     figure.press(figure.control("Stop"), "Enter")
     state = settle(figure)
@@ -220,7 +201,7 @@ def beam_search(prompt, beams, depth):
 
 
 @pytest.mark.parametrize(
-    ("prompt", "beams", "depth"), [("You can ", 2, 8), ("A string is ", 2, 8), ("A string is ", 3, 6), ("def f(", 4, 8)]
+    ("prompt", "beams", "depth"), [("You can ", 2, 8), ("A string is ", 2, 8), ("A string is ", 3, 6)]
 )
 def test_sampling_searches_as_python_does(shared_figures, prompt, beams, depth):
     figure = shared_figures("sampling")
@@ -287,42 +268,20 @@ def test_sampling_cache_holds_pythons_keys_and_values(shared_figures):
         close(values, block.attention.value(rows)[5:])
 
 
-def test_sampling_takes_a_letter_that_is_pressed(open_figure):
-    """By finger, on a phone."""
-    figure = open_figure("sampling", viewport={"width": 390, "height": 844}, has_touch=True, is_mobile=True).start()
-    settle(figure)
-    wanted = figure.state["shown"][2]
-    figure.root.locator(".lf-take").nth(2).tap()
+def test_sampling_takes_a_letter_that_is_pressed(shared_figures):
+    figure = shared_figures("sampling")
+    wanted = settle(figure)["shown"][2]
+    figure.root.locator(".lf-take").nth(2).click()
     assert tokens_of(settle(figure)) == [wanted]
-    figure.root.get_by_role("button", name="The for statem").tap()
+    figure.root.get_by_role("button", name="The for statem").click()
     state = settle(figure)
     assert (state["prompt"], state["written"]) == ("The for statem", [])
-    check_distribution(state)
-    assert not figure.visit.errors
 
 
-def test_sampling_takes_any_text(shared_figures):
+def test_sampling_says_what_it_does_not_read(shared_figures):
     figure = shared_figures("sampling")
-    states = enter(figure, *HOSTILE)
-    assert [state["isKnown"] for state in states] == [bool(state["read"]) for state in states]
-    assert figure.page.evaluate("window.alarm") is None
-    for text, words in [
-        ("", "at least one letter"),
-        ("Zofia 🙂", "does not know “🙂”"),
-        ("a" * 200, "the last 104 of 200"),
-    ]:
+    for text, words in [("Zofia 🙂", "does not know “🙂”"), ("a" * 200, "the last 104 of 200")]:
         enter(figure, text)
         assert words in figure.summary
     figure.control("Write one").click()
-    check_distribution(settle(figure))
-
-
-def test_sampling_says_that_its_model_did_not_come_and_tries_again(open_figure):
-    figure = open_figure("sampling")
-    figure.visit.context.route("**/decoder.safetensors*", lambda route: route.abort())
-    figure.root.locator(".lf-start").click()
-    figure.root.get_by_role("button", name="Try again").wait_for()
-    assert "there is no connection" in figure.summary
-    figure.visit.context.unroute("**/decoder.safetensors*")
-    figure.start()
     check_distribution(settle(figure))

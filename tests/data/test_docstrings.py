@@ -39,19 +39,11 @@ def test_a_name_alone_and_nothing_is_imported(package):
     assert package.name not in sys.modules
 
 
-def test_the_packages_beside_the_book_have_megabytes():
-    training, validation = docstring_splits()
-    assert 5e6 < len(training) < 3e7
-    assert 0.05 < len(validation) / len(training) < 0.2
-    assert not set(paragraphs(training)) & set(paragraphs(validation))
-    assert training.count(" the ") > 50_000
-
-
 def test_packages_that_are_not_there_or_too_small_are_refused(package):
     for name in ("no_such_package", "json.decoder", "ast", ""):
-        with pytest.raises(ModuleNotFoundError, match=r"no installed package '.*' that is a folder .* pip"):
+        with pytest.raises(ModuleNotFoundError, match=r"no installed package"):
             docstring_splits([name])
     for path in package.glob("file_*.py"):
         path.unlink()
-    with pytest.raises(ValueError, match=r"0 texts leave nothing to train on .*; expected packages with more files"):
+    with pytest.raises(ValueError, match=r"0 texts leave nothing to train on"):
         docstring_splits((package.name,))

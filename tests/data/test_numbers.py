@@ -15,23 +15,11 @@ def test_number_words_in_several_languages():
 @pytest.mark.parametrize(
     ("call", "error", "message"),
     [
-        (
-            lambda: number_words([1], "xx"),
-            ValueError,
-            r"^num2words does not know the language 'xx'; expected one of am, ",
-        ),
-        (lambda: number_words([3, 1.5]), TypeError, r"^numbers holds 1.5; expected whole numbers"),
-        (lambda: number_words([True]), TypeError, r"^numbers holds True; expected whole numbers"),
-        (lambda: number_words(7), TypeError, r"^numbers is 7; expected a list of whole numbers"),
-        (lambda: number_words([-3], "cs"), ValueError, r"^num2words has no words for -3 in 'cs': "),
-        (lambda: number_words([-3], "am"), ValueError, r"^num2words has no words for -3 in 'am': "),
+        (lambda: number_words([1], "xx"), ValueError, r"^num2words does not know the language 'xx'"),
+        (lambda: number_words([3, 1.5]), TypeError, r"^numbers holds 1.5"),
+        (lambda: number_words([-3], "cs"), ValueError, r"^num2words has no words for -3 in 'cs'"),
         (lambda: number_splits(5, 5, language="xx"), ValueError, r"^num2words does not know the language 'xx'"),
-        (
-            lambda: number_splits(90_000, 5),
-            ValueError,
-            r"^There are 86,490 numbers .*, and 90,005 are wanted; take fewer",
-        ),
-        (lambda: number_words([10**400]), ValueError, r"^num2words has no words for 10{400} in 'en': "),
+        (lambda: number_splits(90_000, 5), ValueError, r"^There are 86,490 numbers"),
     ],
 )
 def test_number_words_bad_input(call, error, message):

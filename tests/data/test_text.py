@@ -15,16 +15,9 @@ from plainformer.data.text import (
 )
 
 
-def test_python_reference_is_a_long_english_text():
-    text = python_reference()
-    assert 300_000 < len(text) < 1_000_000
-    assert text.count(" the ") > 3_000
-    assert 'The "for" statement' in text
-
-
 def test_python_reference_missing(monkeypatch):
     monkeypatch.setitem(__import__("sys").modules, "pydoc_data.topics", None)
-    with pytest.raises(FileNotFoundError, match=r"without pydoc_data.*load_text"):
+    with pytest.raises(FileNotFoundError, match=r"without pydoc_data"):
         data._topics.__wrapped__()
 
 
@@ -33,25 +26,21 @@ def test_load_text_keeps_every_character(tmp_path):
     text = "naïve 日本語 🙂\r\nsecond line\n"
     path.write_bytes(text.encode())
     assert load_text(path) == load_text(str(path)) == text
-
-
-def test_load_text_drops_a_byte_order_mark(tmp_path):
-    path = tmp_path / "text.txt"
-    path.write_bytes("\ufeffabc".encode())
-    assert load_text(path) == "abc"
+    path.write_bytes(f"\ufeff{text}".encode())  # a byte order mark is no character of it
+    assert load_text(path) == text
 
 
 def test_load_text_bad_files(tmp_path):
     bad = tmp_path / "bad.txt"
     bad.write_bytes(b"caf\xe9")
-    with pytest.raises(ValueError, match=r"bad.txt is not UTF-8: byte 3 \(0xe9\).*Latin-1"):
+    with pytest.raises(ValueError, match=r"bad.txt is not UTF-8"):
         load_text(bad)
     bad.write_bytes(b" \n")
     with pytest.raises(ValueError, match=r"bad.txt is empty, or holds white space only"):
         load_text(bad)
-    with pytest.raises(FileNotFoundError, match=r"There is no file .*none.txt"):
+    with pytest.raises(FileNotFoundError, match=r"There is no file"):
         load_text(tmp_path / "none.txt")
-    with pytest.raises(IsADirectoryError, match=r"is a folder; expected a file"):
+    with pytest.raises(IsADirectoryError, match=r"is a folder"):
         load_text(tmp_path)
 
 
@@ -73,16 +62,16 @@ def test_stream_text_gives_the_whole_text_in_pieces_that_end_with_a_line(tmp_pat
 
 @pytest.mark.usefixtures("unchecked")
 def test_stream_text_bad_files(tmp_path):
-    with pytest.raises(FileNotFoundError, match=r"^There is no file .*none.txt\. Looked in"):
+    with pytest.raises(FileNotFoundError, match=r"^There is no file"):
         stream_text(tmp_path / "none.txt")
-    with pytest.raises(IsADirectoryError, match=r"is a folder; expected a file"):
+    with pytest.raises(IsADirectoryError, match=r"is a folder"):
         stream_text(tmp_path)
     (tmp_path / "latin.txt").write_bytes(b"a line\n" * 5000 + b"caf\xe9\n")
     pieces = stream_text(tmp_path / "latin.txt", 10)
     assert next(pieces) == "a line\na line\n"
-    with pytest.raises(ValueError, match=r"latin.txt is not UTF-8, somewhere after character \d+: .*such as Latin-1"):
+    with pytest.raises(ValueError, match=r"latin.txt is not UTF-8, somewhere after"):
         list(pieces)
-    with pytest.raises(ValueError, match=r"^piece_size is 0; expected at least 1"):
+    with pytest.raises(ValueError, match=r"^piece_size is 0"):
         stream_text(tmp_path / "latin.txt", 0)
 
 
@@ -92,8 +81,8 @@ def test_python_reference_splits_share_no_paragraph():
     assert len(set(paragraphs(training))) == len(paragraphs(training))
     assert len(set(paragraphs(validation))) == len(paragraphs(validation))
     assert set(paragraphs(training)) | set(paragraphs(validation)) >= set(paragraphs(python_reference())) - {""}
-    assert 200_000 < len(training) + len(validation) < len(python_reference())
     assert 0.05 < len(validation) / (len(training) + len(validation)) < 0.2
+    assert 'The "for" statement' in training + validation
     assert python_reference_splits() == (training, validation)
 
 
@@ -118,29 +107,16 @@ def test_tiny_shakespeare_is_downloaded_once(download, tmp_path):
     # A copy that was spoilt is not used, but fetched again, which fails here: the page is gone.
     (copy,) = (path for path in (tmp_path / "cache").rglob("*") if path.is_file())
     copy.write_text("spoilt")
-    with pytest.raises(OSError, match=r"^Cannot download http://127.*404.*load_text\(\).*python_reference\(\)"):
+    with pytest.raises(OSError, match=r"^Cannot download http://127"):
         tiny_shakespeare()
 
 
 def test_tiny_shakespeare_refuses_another_text(download, tmp_path):
     _, pages = download
     (pages / "input.txt").write_text("All's well that ends well.")
-    with pytest.raises(ValueError, match=r"^http://127.*/input.txt is not the file expected: .*hash.*load_text\(\)"):
+    with pytest.raises(ValueError, match=r"^http://127"):
         tiny_shakespeare()
     assert not [path for path in (tmp_path / "cache").rglob("*") if path.is_file()]
-
-
-def test_tiny_shakespeare_without_network(monkeypatch, tmp_path, download):
-    monkeypatch.setattr(data, "TINY_SHAKESPEARE", "http://127.0.0.1:9/input.txt")  # nobody listens there
-    with pytest.raises(OSError, match=r"^Cannot download http://127.0.0.1:9/.*python_reference\(\) needs no network"):
-        tiny_shakespeare()
-
-
-def test_tiny_shakespeare_is_the_one_everybody_uses():
-    assert data.TINY_SHAKESPEARE_SHA256.startswith("86c4e6aa9db7c042")
-    # Its parts, as everybody cuts it, follow from its length.
-    training, validation = split_text("x" * 1_115_394)
-    assert (len(training), len(validation)) == (1_003_854, 111_540)
 
 
 def test_split_text_cuts_in_two():
@@ -150,13 +126,7 @@ def test_split_text_cuts_in_two():
 
 @pytest.mark.parametrize(
     ("text", "fraction", "message"),
-    [
-        ("abc", 0.0, r"^fraction is 0.0; expected more than 0 and less than 1"),
-        ("abc", 1.0, r"^fraction is 1.0; expected more than 0 and less than 1"),
-        ("abc", float("nan"), r"^fraction is nan; expected more than 0"),
-        ("abc", 0.2, r"^A text of 3 characters has no 20% of it that leaves two parts"),
-        ("", 0.9, r"^A text of 0 characters"),
-    ],
+    [("abc", 0.0, r"^fraction is 0.0"), ("abc", 0.2, r"^A text of 3 characters has no 20% of it")],
 )
 def test_split_text_bad_input(text, fraction, message):
     with pytest.raises(ValueError, match=message):

@@ -40,7 +40,7 @@ def test_windows_of_the_shortest_text():
     assert (inputs.tolist(), targets.tolist(), is_token.tolist()) == ([[4, 5]], [[5, 6]], [[True, True]])
 
 
-@pytest.mark.parametrize("num_tokens", [8, 9, 10, 11, 12, 22])
+@pytest.mark.parametrize("num_tokens", [8, 9, 22])
 def test_consecutive_windows_make_every_token_but_the_first_a_target_once(num_tokens):
     text = np.arange(50, 50 + num_tokens)
     windows = consecutive_windows(text, 7)
@@ -52,8 +52,7 @@ def test_consecutive_windows_make_every_token_but_the_first_a_target_once(num_to
     assert (targets[~is_token] == 0).all()
 
 
-@pytest.mark.parametrize("num_tokens", [8, 9, 22, 29, 30])
-@pytest.mark.parametrize("batch_size", [1, 2, 3])
+@pytest.mark.parametrize(("num_tokens", "batch_size"), [(8, 1), (22, 2), (30, 3)])
 def test_stream_windows_are_the_consecutive_ones_in_batches_of_one_shape(num_tokens, batch_size):
     text = np.arange(50, 50 + num_tokens)
     batches = list(stream_windows(text, 7, batch_size))
@@ -100,33 +99,14 @@ def test_with_a_separator_no_window_crosses_documents(lengths, is_open, seq_len,
 @pytest.mark.parametrize(
     ("call", "error", "message"),
     [
-        (
-            lambda: random_windows([1, 2, 3], 2, 1, separator="\n"),
-            TypeError,
-            r"^separator is '\\n'; expected a whole",
-        ),
-        (lambda: consecutive_windows([1, 2, 3], 2, separator=-1), ValueError, r"^separator is -1; expected at least 0"),
-        (lambda: random_windows([1, 2, 3], 3, 2), ValueError, r"^The text has 3 tokens; expected at least 4, a window"),
-        (lambda: consecutive_windows([], 3), ValueError, r"^The text has 0 tokens; .*shorter window"),
-        (lambda: random_windows([1, 2, 3], 0, 2), ValueError, r"^seq_len is 0; expected at least 1"),
-        (lambda: random_windows([1, 2, 3], 2, 0), ValueError, r"^batch_size is 0; expected at least 1"),
-        (lambda: random_windows([1, 2, 3], 2, 1)("3"), TypeError, r"^step is '3'; expected a whole number"),
-        (lambda: random_windows([1, 2, 3], 2, 1, seed=-1), ValueError, r"^seed is -1; expected at least 0 and below"),
-        (lambda: stream_windows([1, 2], 2, 3), ValueError, r"^The text has 2 tokens; expected at least 3, a window"),
-        (lambda: stream_windows([1, 2, 3], 2, 0), ValueError, r"^batch_size is 0; expected at least 1"),
-        (lambda: random_windows([1, 2, -3], 2, 1), ValueError, r"^tokens\[2\] is -3; expected 0 to"),
-        (
-            lambda: random_windows(iter([1, 2, 3]), 2, 1),
-            TypeError,
-            r"^tokens is of type list_iterator, which can be read once; expected a list: pass list\(tokens\)",
-        ),
-        (lambda: random_windows({1, 2, 3}, 2, 1), TypeError, r"^tokens is of type set; expected token ids, such as"),
-        (lambda: consecutive_windows([1.0, 2.0, 3.0], 2), TypeError, r"^tokens are float64; expected whole numbers"),
-        (
-            lambda: consecutive_windows([[1, 2], [3, 4]], 2),
-            ValueError,
-            r"^tokens has shape \(2, 2\); expected \(seq,\)",
-        ),
+        (lambda: random_windows([1, 2, 3], 2, 1, separator="\n"), TypeError, r"^separator is '\\n'"),
+        (lambda: random_windows([1, 2, 3], 3, 2), ValueError, r"^The text has 3 tokens"),
+        (lambda: consecutive_windows([], 3), ValueError, r"^The text has 0 tokens"),
+        (lambda: random_windows([1, 2, 3], 2, 1)("3"), TypeError, r"^step is '3'"),
+        (lambda: stream_windows([1, 2], 2, 3), ValueError, r"^The text has 2 tokens"),
+        (lambda: random_windows([1, 2, -3], 2, 1), ValueError, r"^tokens\[2\] is -3"),
+        (lambda: random_windows(iter([1, 2, 3]), 2, 1), TypeError, r"^tokens is of type list_iterator"),
+        (lambda: consecutive_windows([[1, 2], [3, 4]], 2), ValueError, r"^tokens has shape \(2, 2\)"),
     ],
 )
 def test_windows_bad_input(call, error, message):

@@ -4,8 +4,6 @@ import ast
 import re
 from pathlib import Path
 
-import pytest
-
 from plainformer.exercises.registry import exercise_modules
 
 CHAPTERS = sorted((Path(__file__).parents[2] / "chapters").glob("*_*.md"))
@@ -17,7 +15,6 @@ CHECK = re.compile(r"`pf\.exercises\.check\(\"(\w+)\", (\w+)\)`")
 
 # Two appendices, of mistakes and of data of one's own, ask nothing.
 ASKING = [file for file in CHAPTERS if "{exercise" in file.read_text(encoding="utf-8")]
-each_chapter = pytest.mark.parametrize("file", ASKING, ids=lambda file: file.stem)
 
 
 def exercises(file):
@@ -45,39 +42,35 @@ def defined(tree):
     return {node.name for node in ast.walk(tree) if isinstance(node, ast.FunctionDef) and node.name.startswith("my_")}
 
 
-@each_chapter
-def test_every_exercise_and_solution_is_found(file):
-    text = file.read_text(encoding="utf-8")
-    assert len(exercises(file)) == len(re.findall(r"^`{3,}\{exercise(?:-start)?\}", text, re.MULTILINE)) >= 3
-    assert len(solutions(file)) == text.count("{solution-start}")
+def test_every_exercise_and_solution_is_found():
+    for file in ASKING:
+        text = file.read_text(encoding="utf-8")
+        number = len(re.findall(r"^`{3,}\{exercise(?:-start)?\}", text, re.MULTILINE))
+        assert len(exercises(file)) == number >= 3, file.name
+        assert len(solutions(file)) == text.count("{solution-start}"), file.name
 
 
-@each_chapter
-def test_functions_of_solutions_are_checked(file):
-    for label, tree in solutions(file).items():
-        unchecked = defined(tree) - {function for _, function in checked(tree)}
-        assert not unchecked, f"{file.name}: the solution of {label} defines {unchecked}, which no check tries"
+def test_functions_that_an_exercise_asks_for_are_checked_and_those_of_solutions():
+    for file in ASKING:
+        code = solutions(file)
+        for label, tree in code.items():
+            unchecked = defined(tree) - {function for _, function in checked(tree)}
+            assert not unchecked, f"{file.name}: the solution of {label} defines {unchecked}, which no check tries"
+        for label, text in exercises(file).items():
+            text = " ".join(text.split())
+            asked = set(re.findall(r"[Ww]rite (?:first )?`(\w+)\(", text))
+            asked |= {name for name in FUNCTION.findall(text) if name.startswith("my_")}
+            said = set(CHECK.findall(text))
+            wanted = {function for _, function in said}
+            assert asked == wanted, f"{file.name}: {label} asks for {asked} and checks {said}"
+            found = checked(code[label]) if label in code else set()
+            assert said <= found, f"{file.name}: the solution of {label}"
 
 
-@each_chapter
-def test_functions_that_an_exercise_asks_for_are_checked(file):
-    code = solutions(file)
-    for label, text in exercises(file).items():
-        text = " ".join(text.split())
-        asked = set(re.findall(r"[Ww]rite (?:first )?`(\w+)\(", text))
-        asked |= {name for name in FUNCTION.findall(text) if name.startswith("my_")}
-        said = set(CHECK.findall(text))
-        assert asked == {function for _, function in said}, f"{file.name}: {label} asks for {asked} and checks {said}"
-        assert said <= (checked(code[label]) if label in code else set()), f"{file.name}: the solution of {label}"
-
-
-@each_chapter
-def test_checks_that_a_chapter_names_exist(file):
-    named = set(re.findall(r"exercises\.check\(\"(\w+)\"", file.read_text(encoding="utf-8")))
-    assert named <= set(exercise_modules())
-    assert named, f"{file.name} has no exercise with a check"
-
-
-def test_every_check_belongs_to_an_exercise():
+def test_chapters_name_the_checks_that_there_are():
     asked = {name for file in CHAPTERS for text in exercises(file).values() for name, _ in CHECK.findall(text)}
     assert asked == set(exercise_modules())
+    for file in ASKING:
+        named = set(re.findall(r"exercises\.check\(\"(\w+)\"", file.read_text(encoding="utf-8")))
+        assert named, f"{file.name} has no exercise with a check"
+        assert named <= set(exercise_modules()), file.name

@@ -24,20 +24,31 @@ each_exercise = pytest.mark.parametrize("name", exercise_modules())
 
 @each_exercise
 def test_check_passes_right_answers(name, capsys):
+    """The last right answer of each exercise, the package's where it has one, gives the examples' results, too."""
     answers = [function for where, function in RIGHT if where == name]
     assert answers, f"no module tests/helpers/readers_answers_*.py has a right answer to {name}"
-    checks = len(load_exercise(name).cases)
+    exercise = load_exercise(name)
     for function in answers:
         check(name, function)
-        assert re.fullmatch(rf"{name}: passed {checks} checks on [^{{}}\n]+\n", capsys.readouterr().out)
+        assert re.fullmatch(rf"{name}: passed {len(exercise.cases)} checks on [^{{}}\n]+\n", capsys.readouterr().out)
+    for inputs in exercise.examples:
+        found = answers[-1](*(as_argument(value) for value in inputs.values()))
+        found = np.stack(found) if isinstance(found, tuple) and exercise.parts else found
+        np.testing.assert_allclose(found, exercise.answer(**inputs), rtol=1e-5, atol=1e-5)
 
 
 @each_exercise
-def test_check_names_the_readers_mistake(name):
+def test_check_names_the_readers_mistakes_and_a_reader_makes_each_here(name):
+    """A wrong answer is an exercise, a function, and words that only one mistake's message has."""
+    mistakes = [mistake.diagnosis for mistake in load_exercise(name).mistakes]
+    known = {mistake.diagnosis for mistake in load_exercise(BUILT_ON[name]).mistakes} if name in BUILT_ON else set()
     for function, words in ((function, words) for where, function, words in WRONG if where == name):
         first = complaint(name, function).splitlines()[0]
         assert re.search(words, first)
         assert "; and " not in first
+        (says,) = (says for says in mistakes if re.search(words, says))
+        known.add(says)
+    assert known >= set(mistakes)
 
 
 @each_exercise
@@ -51,63 +62,15 @@ def test_no_two_mistakes_are_confused(name):
         assert mistake.hint.endswith("?")
 
 
-@each_exercise
-def test_every_mistake_is_made_by_a_reader_here(name):
-    """A wrong answer is an exercise, a function, and words that only one mistake's message has."""
-    mistakes = [mistake.diagnosis for mistake in load_exercise(name).mistakes]
-    made = [[says for says in mistakes if re.search(words, says)] for where, _, words in WRONG if where == name]
-    assert all(len(says) == 1 for says in made)
-    known = {mistake.diagnosis for mistake in load_exercise(BUILT_ON[name]).mistakes} if name in BUILT_ON else set()
-    assert {says for (says,) in made} | known >= set(mistakes)
-
-
-@each_exercise
-def test_results_of_mistakes_differ(name):
-    """On the inputs together, the results of any two mistakes differ, and each from the right one."""
-    exercise = load_exercise(name)
-    mistakes = [("right", [{}]), *((mistake.diagnosis, mistake.variants) for mistake in exercise.mistakes)]
-    results = [(says, results_of(exercise, steps)) for says, variants in mistakes for steps in variants]
-    for i, (says, one) in enumerate(results):
-        for says_too, other in results[i + 1 :]:
-            if says != says_too:
-                assert not all(is_same(exercise, a, b) for a, b in zip(one, other, strict=True)), (says, says_too)
-
-
-def results_of(exercise, steps):
-    results = []
-    for case in exercise.cases:
-        try:
-            with np.errstate(all="ignore"):
-                results.append(exercise.answer(**case.inputs, **steps))
-        except (ValueError, LookupError):
-            results.append(None)
-    return results
-
-
-def is_same(exercise, one, other):
-    if one is None or other is None:
-        return one is other
-    return exercise.is_same(one, other)
-
-
-@each_exercise
-def test_examples_say_what_a_right_answer_returns(name):
-    """The last right answer of each exercise is the package's, where it has one."""
-    exercise = load_exercise(name)
-    for inputs in exercise.examples:
-        found = dict(RIGHT)[name](*(as_argument(value) for value in inputs.values()))
-        found = np.stack(found) if isinstance(found, tuple) and exercise.parts else found
-        np.testing.assert_allclose(found, exercise.answer(**inputs), rtol=1e-5, atol=1e-5)
-
-
-@each_exercise
-def test_inputs_tell_sizes_apart(name):
+def test_inputs_tell_sizes_apart():
     """Behind two axes of one size a mistake may hide: in the first case only those agree that agree in every case."""
-    first, *others = [sizes_of(case.inputs) for case in load_exercise(name).cases]
-    for one, other in itertools.combinations(first, 2):
-        if first[one] == first[other]:
-            assert all(case[one] == case[other] for case in others if {one, other} <= set(case)), (one, other)
-    assert len(set(first.values())) == max(len(set(case.values())) for case in (first, *others))
+    for name in exercise_modules():
+        first, *others = [sizes_of(case.inputs) for case in load_exercise(name).cases]
+        for one, other in itertools.combinations(first, 2):
+            if first[one] == first[other]:
+                both = [case for case in others if {one, other} <= set(case)]
+                assert all(case[one] == case[other] for case in both), (name, one, other)
+        assert len(set(first.values())) == max(len(set(case.values())) for case in (first, *others)), name
 
 
 def sizes_of(inputs):

@@ -1,20 +1,15 @@
-"""Chapter 21: pages that texts share, and attention over them."""
+"""Chapter 21: pages that texts share; test_serving.py attends over them."""
 
-import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
 import pytest
 from hypothesis import given, strategies
-from tiers import few_in_the_gate
-from toy_models import Bigram, drawn
+from toy_models import Bigram
 
-import plainformer as pf
 from plainformer.generation import PageTables, place_in_pages
-from plainformer.generation.pages import copy_pages, extend_in_pages, make_pages
+from plainformer.generation.pages import make_pages
 
 SIZE = 4
-extend = eqx.filter_jit(lambda model, *arguments: model.extend(*arguments))
-in_pages = eqx.filter_jit(extend_in_pages)
 
 
 @pytest.mark.equation("eq-serving-page-table")
@@ -113,72 +108,15 @@ def test_page_tables_keep_every_text_as_an_ordinary_cache_does(steps):
     assert found.tables.counts == [0] * 200
 
 
-def test_two_texts_with_a_common_beginning_store_it_once():
-    tables, beginning = PageTables(num_pages=20, page_size=4), list(range(12))
-    for text in range(5):
-        tokens = [*beginning, 50 + text]
-        for token in tokens[tables.begin(text, tokens) :]:
-            tables.append(text, token)
-    assert tables.num_held == 3 + 5  # three pages of all, and one of each
-
-
-def model_with(**options):
-    stack = pf.StackConfig(d_model=12, num_layers=2, num_heads=6, d_ff=10, **options)
-    return drawn(pf.Decoder, pf.DecoderConfig(11, 20, stack=stack))
-
-
-OPTIONS = [{"position_scheme": scheme} for scheme in ("rotary", "alibi", "learned", "sinusoidal", "relative")]
-OPTIONS += [{"num_kv_heads": 2, "d_k": 4, "d_v": 5}, {"position_scheme": "rotary", "window": 5}]
-
-
-@pytest.mark.equation("eq-serving-page-table")
-@pytest.mark.parametrize("options", few_in_the_gate(OPTIONS, 3), ids=str)
-def test_attention_over_pages_is_that_over_an_ordinary_cache(options):
-    """Two texts of unequal length in scattered pages, the second shorter by a page and a half, then a token of each."""
-    model, ids = model_with(**options), np.random.default_rng(1).integers(0, 11, (2, 13))
-    pages, tables = make_pages(model, 9, SIZE), jnp.array([[7, 2, 5, 0], [3, 8, 9, 9]])
-    lengths = (12, 6)
-    for start in (0, 4, 8):
-        piece = np.array([[p if p < length else -1 for p in range(start, start + 4)] for length in lengths])
-        _, pages = in_pages(model, pages, tables, jnp.asarray(np.where(piece < 0, 0, ids[:, start : start + 4])), piece)
-    last = jnp.asarray([[ids[0, 12]], [ids[1, 6]]])
-    rows, _ = in_pages(model, pages, tables, last, jnp.array([[12], [6]]))
-    for text, length in enumerate(lengths):
-        cache = model.make_cache(20)
-        _, cache = extend(model, jnp.asarray(ids[text, :length]), cache)
-        expected, _ = extend(model, last[text], cache)
-        np.testing.assert_allclose(rows[text], expected, rtol=1e-5, atol=1e-5)
-
-
-def test_copy_pages_copies_keys_and_values():
-    model = model_with()
-    pages = tuple((keys + jnp.arange(4.0)[:, None, None, None], values) for keys, values in make_pages(model, 3, SIZE))
-    copied = copy_pages(pages, jnp.array([2, 3]), jnp.array([0, 3]))
-    assert np.asarray(copied[0][0])[:, 0, 0, 0].tolist() == [2, 1, 2, 3]
-
-
 @pytest.mark.parametrize(
     ("call", "error", "message"),
     [
-        (
-            lambda tables: tables.append(0, 1),
-            ValueError,
-            r"All 1 pages are held, by 1 texts; expected a free one\. Make",
-        ),
-        (
-            lambda tables: tables.begin(0, [1]),
-            ValueError,
-            r"text is 0, which has begun already; expected a new one",
-        ),
-        (
-            lambda tables: tables.append(1, 1),
-            ValueError,
-            r"text is 1, which has not begun; expected one of \[0\]",
-        ),
-        (lambda tables: tables.end(1), ValueError, r"text is 1, which has not begun"),
-        (lambda tables: tables.begin(1, 3), TypeError, r"tokens is 3; expected a list of ids"),
-        (lambda tables: PageTables(0, 2), ValueError, r"num_pages is 0; expected at least 1"),
-        (lambda tables: make_pages(Bigram(np.eye(3)), 3, 2), TypeError, r"cache are none; expected KeyValueCache"),
+        (lambda tables: tables.append(0, 1), ValueError, "pages are held"),
+        (lambda tables: tables.begin(0, [1]), ValueError, "text"),
+        (lambda tables: tables.append(1, 1), ValueError, "text"),
+        (lambda tables: tables.end(1), ValueError, "text"),
+        (lambda tables: tables.begin(1, 3), TypeError, "tokens"),
+        (lambda tables: make_pages(Bigram(np.eye(3)), 3, 2), TypeError, "cache"),
     ],
 )
 def test_pages_say_what_is_wrong(call, error, message, unchecked):

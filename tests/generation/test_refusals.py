@@ -1,4 +1,4 @@
-"""Every way of writing refuses what any of them refuses, in the same words, and draws by the same law."""
+"""Every way of writing refuses what any of them refuses, and draws by the same law."""
 
 import equinox as eqx
 import jax
@@ -61,76 +61,100 @@ def with_key(way, options: dict) -> dict:
 
 
 MISUSES = {
-    "an id beyond the vocabulary": ([1, 99], {}, ValueError, r"is 99; expected 0 to 6, as there are 7 tokens"),
-    "an id below zero": ([-1, 2], {}, ValueError, r"is -1; expected 0 to 6"),
-    "ids that are no whole numbers": ([1.5], {}, TypeError, r"float64; expected whole numbers"),
-    "truths": ([True, False], {}, TypeError, r"True or False; expected whole numbers"),
-    "text": ("ab", {}, TypeError, r"is a string; expected .*Encode it first"),
-    "text in a list": (["ab"], {}, TypeError, r"is a string; expected .*Encode it first"),
-    "nothing": (None, {}, TypeError, r"(prompts|sources) is None; expected a list of ids"),
-    "a set": ({(1, 2)}, {}, TypeError, r"(prompts|sources) is \{\(1, 2\)\}; expected a list of ids"),
-    "an empty prompt": ([], {}, ValueError, r"is empty; expected at least one token"),
-    "an empty prompt of two": ([[1], []], {}, ValueError, r"(prompts|sources)\[1\] is empty; expected at least one"),
-    "a bad id in the second of two": (
-        [[1], [2, 7]],
-        {},
-        ValueError,
-        r"(prompts|sources)\[1\]\[1\] is 7; expected",
-    ),
-    "a prompt longer than the context": ([1] * 13, {}, ValueError, r"(13 tokens|are 18); expected|13 tokens, and 3"),
-    "a text of another vocabulary": (
-        "ab",
-        {"tokenizer": pf.Vocabulary("abc")},
-        ValueError,
-        r"has 3 tokens; expected 7",
-    ),
-    "a tokenizer that is none": ([1], {"tokenizer": "gpt2"}, TypeError, r"tokenizer is of type str; expected a Vocab"),
-    "no tokens to write": ([1], {"max_new_tokens": 0}, ValueError, r"max_new_tokens is 0; expected at least 1"),
-    "more than there is room for": ([1], {"max_new_tokens": 50}, ValueError, r"expected (at most|1 to) context_len=12"),
-    "a stop token beyond the vocabulary": (
-        [1],
-        {"stop_tokens": [7]},
-        ValueError,
-        r"stop_tokens\[0\] is 7; expected",
-    ),
-    "a stop token that is text": ([1], {"stop_tokens": "."}, TypeError, r"stop_tokens is a string; .*Encode it first"),
-    "a set of stop tokens": ([1], {"stop_tokens": {1}}, TypeError, r"stop_tokens is \{1\}; expected a list of ids"),
-    "a model that is none": ([1], {"model": "decoder"}, TypeError, r"model is of type str; expected"),
+    "an id beyond the vocabulary": ([1, 99], {}, ValueError, "99"),
+    "an id below zero": ([-1, 2], {}, ValueError, "-1"),
+    "ids that are no whole numbers": ([1.5], {}, TypeError, "float64"),
+    "truths": ([True, False], {}, TypeError, "True or False"),
+    "text": ("ab", {}, TypeError, "Encode it first"),
+    "text in a list": (["ab"], {}, TypeError, "Encode it first"),
+    "nothing": (None, {}, TypeError, "(prompts|sources) is None"),
+    "a set": ({(1, 2)}, {}, TypeError, "(prompts|sources)"),
+    "an empty prompt": ([], {}, ValueError, "is empty"),
+    "an empty prompt of two": ([[1], []], {}, ValueError, r"(prompts|sources)\[1\]"),
+    "a bad id in the second of two": ([[1], [2, 7]], {}, ValueError, r"(prompts|sources)\[1\]\[1\]"),
+    "a prompt longer than the context": ([1] * 13, {}, ValueError, "13 tokens|18"),
+    "a text of another vocabulary": ("ab", {"tokenizer": pf.Vocabulary("abc")}, ValueError, "3 tokens"),
+    "a tokenizer that is none": ([1], {"tokenizer": "gpt2"}, TypeError, "tokenizer"),
+    "no tokens to write": ([1], {"max_new_tokens": 0}, ValueError, "max_new_tokens"),
+    "more than there is room for": ([1], {"max_new_tokens": 50}, ValueError, "context_len=12"),
+    "a stop token beyond the vocabulary": ([1], {"stop_tokens": [7]}, ValueError, r"stop_tokens\[0\]"),
+    "a stop token that is text": ([1], {"stop_tokens": "."}, TypeError, "stop_tokens"),
+    "a set of stop tokens": ([1], {"stop_tokens": {1}}, TypeError, "stop_tokens"),
+    "a model that is none": ([1], {"model": "decoder"}, TypeError, "model"),
 }
 MISDRAWN = {
-    "a negative temperature": (
-        {"temperature": -0.1},
-        ValueError,
-        r"temperature is -0\.1; expected finite and at least",
-    ),
-    "no temperature": ({"temperature": float("nan")}, ValueError, r"temperature is nan; expected finite"),
-    "an infinite temperature": ({"temperature": float("inf")}, ValueError, r"temperature is inf; expected finite"),
-    "a temperature in words": ({"temperature": "hot"}, TypeError, r"temperature is 'hot'; expected a number"),
-    "top_k of 0": ({"top_k": 0}, ValueError, r"top_k is 0; expected at least 1"),
-    "top_k beyond the vocabulary": ({"top_k": 8}, ValueError, r"top_k is 8; expected at most 7, the number of tokens"),
-    "top_p of 0": ({"top_p": 0}, ValueError, r"top_p is 0; expected a probability above 0"),
-    "top_p beyond 1": ({"top_p": 1.01}, ValueError, r"top_p is 1\.01; expected a probability"),
-    "no key": ({"key": None}, TypeError, r"key is None; expected a random key, .*or temperature=0"),
-    "a seed for a key": ({"key": 3}, TypeError, r"key is of type int; expected a single random key"),
+    "a negative temperature": ({"temperature": -0.1}, ValueError),
+    "no temperature": ({"temperature": float("nan")}, ValueError),
+    "an infinite temperature": ({"temperature": float("inf")}, ValueError),
+    "a temperature in words": ({"temperature": "hot"}, TypeError),
+    "top_k of 0": ({"top_k": 0}, ValueError),
+    "top_k beyond the vocabulary": ({"top_k": 8}, ValueError),
+    "half a top_k": ({"top_k": 2.5}, TypeError),
+    "top_p of 0": ({"top_p": 0}, ValueError),
+    "top_p beyond 1": ({"top_p": 1.01}, ValueError),
+    "min_p beyond 1": ({"min_p": 1.5}, ValueError),
+    "no key": ({"key": None}, TypeError),
+    "a seed for a key": ({"key": 3}, TypeError),
 }
 
 
 @pytest.mark.usefixtures("unchecked")
 @pytest.mark.parametrize("misuse", MISUSES)
-@pytest.mark.parametrize("way", WAYS)
-def test_every_way_of_writing_refuses_a_wrong_call(way, misuse):
+def test_every_way_of_writing_refuses_a_wrong_call(misuse, subtests):
     prompt, options, error, message = MISUSES[misuse]
-    with pytest.raises(error, match=message):
-        way(prompt, **with_key(way, options))
+    for way in WAYS:
+        with subtests.test(way=way.__name__), pytest.raises(error, match=message):
+            way(prompt, **with_key(way, options))
 
 
 @pytest.mark.usefixtures("unchecked")
 @pytest.mark.parametrize("misuse", MISDRAWN)
-@pytest.mark.parametrize("way", DRAWING)
-def test_every_way_of_drawing_refuses_a_wrong_choice(way, misuse):
-    options, error, message = MISDRAWN[misuse]
-    with pytest.raises(error, match=message):
-        way([1], **{"temperature": 1.0, "key": KEY, **options})
+def test_every_way_of_drawing_refuses_a_wrong_choice(misuse, subtests):
+    options, error = MISDRAWN[misuse]
+    (name,) = options
+    for way in DRAWING:
+        with subtests.test(way=way.__name__), pytest.raises(error, match=name):
+            way([1], **{"temperature": 1.0, "key": KEY, **options})
+    if name != "key":
+        with pytest.raises(error, match=name):
+            pf.next_token_probabilities(jnp.arange(7.0), **options)
+
+
+SEARCHES = [
+    ({"beam_width": 0}, ValueError),
+    ({"beam_width": 1.5}, TypeError),
+    ({"length_power": -1}, ValueError),
+    ({"length_power": float("inf")}, ValueError),
+    ({"length_power": 100}, ValueError),  # a length to this power is infinite
+]
+
+
+@pytest.mark.usefixtures("unchecked")
+@pytest.mark.parametrize(("options", "error"), SEARCHES)
+def test_every_search_refuses_a_wrong_beam(options, error):
+    (name,) = options
+    for search, model in ((pf.beam_search, DECODER), (pf.translate, TRANSLATOR)):
+        with pytest.raises(error, match=name):
+            search(model, [1], 3, **{"beam_width": 2, **options})
+
+
+@pytest.mark.usefixtures("unchecked")
+def test_what_is_read_has_to_fit():
+    with pytest.raises(ValueError, match="logits"):
+        pf.next_token_probabilities(jnp.ones((1, 7)))
+    with pytest.raises(TypeError, match="logits"):
+        pf.next_token_probabilities(jnp.arange(7))
+    with pytest.raises(ValueError, match="tokens"):
+        pf.generation.sequence_log_probs(DECODER, jnp.array([3]))
+    with pytest.raises(ValueError, match="context_len=12"):
+        pf.generation.sequence_log_probs(DECODER, jnp.zeros(14, int))
+
+
+def test_every_way_of_writing_fills_the_context():
+    """The last token that is written is not read: 12 tokens are."""
+    assert len(generate([1, 2, 3, 4], max_new_tokens=9, temperature=0).tokens) == 9
+    assert len(beam([1, 2, 3, 4], max_new_tokens=9)[0].tokens) == 9
+    assert len(speculative([1, 2, 3, 4], max_new_tokens=6, temperature=0).tokens) == 6
 
 
 @pytest.mark.parametrize("way", WAYS)
@@ -142,29 +166,30 @@ def test_every_way_of_writing_names_weights_that_are_no_numbers(way):
             way([1, 2], spoilt, **options)
 
 
-@pytest.mark.parametrize("temperature", [1e-300, 1e-45, 1e-38])
-@pytest.mark.parametrize("way", [generate, stream, speculative])
-def test_a_temperature_however_small_draws_among_the_likeliest(way, temperature):
+@pytest.mark.parametrize("way", [generate, speculative])
+def test_a_temperature_however_small_draws_among_the_likeliest(way):
     """After each token, 1 and 4 are equally likely, and all others less so: both are drawn, and nothing else."""
     model = Bigram(np.tile(np.float32([0.0, 2.0, 1.9, 0.0, 2.0, 1.0, 0.0]), (VOCAB, 1)), 40)
     more = {"draft": Bigram(np.eye(VOCAB), 40)} if way is speculative else {}
-    tokens = tokens_of(way([3], model, 30, temperature=temperature, key=KEY, **more))
-    found = np.bincount(tokens, minlength=VOCAB)
-    assert set(np.flatnonzero(found)) == {1, 4}
-    assert 5 < found[1] < 25
+    for temperature in (1e-300, 1e-45, 1e-38):
+        tokens = tokens_of(way([3], model, 30, temperature=temperature, key=KEY, **more))
+        found = np.bincount(tokens, minlength=VOCAB)
+        assert set(np.flatnonzero(found)) == {1, 4}
+        assert 5 < found[1] < 25
 
 
-@pytest.mark.parametrize("way", DRAWING)
+@pytest.mark.parametrize("way", [generate, speculative])
 def test_a_temperature_however_large_draws_among_all(way):
     found = [tokens_of(way([n % 5], key=jax.random.key(n), temperature=1e300)) for n in range(25)]
     assert set().union(*found) == set(range(VOCAB))
 
 
+@pytest.mark.usefixtures("unchecked")
 @pytest.mark.parametrize("way", WAYS)
 def test_one_prompt_gives_one_result_and_a_list_of_them_a_list(way):
     """By ids, by an array and by text; the results say the same of the first."""
     options = with_key(way, {"temperature": 0.0} if way in DRAWING else {}) | {"tokenizer": WORDS}
-    one, *others = (way(prompt, **options) for prompt in ([1, 2], "bc"))
+    one, *others = (way(prompt, **options) for prompt in ([1, 2], np.array([1, 2]), jnp.array([1, 2]), "bc"))
     several = [way(prompts, **options) for prompts in ([[1, 2], [3]], ["bc", "d"])]
     for found in others:
         assert same(found, one)
@@ -186,19 +211,11 @@ def same(found, expected) -> bool:
 def test_results_of_all_ways_have_the_same_fields(way):
     """What was written, as text without the token that stopped it; the log-probability is that of all tokens."""
     options = with_key(way, {"temperature": 0.0} if way in DRAWING else {})
-    whole = first(way([1, 2], **options))
-    assert not whole.stopped or way in (translate, translate_by_beam)
-    assert whole.text is None
-    found = first(way([1, 2], **options, stop_tokens=whole.tokens[:1], tokenizer=WORDS))
-    found = (
-        found
-        if way not in (beam, translate_by_beam)
-        else first(way([1, 2], max_new_tokens=1, **options, stop_tokens=whole.tokens[:1], tokenizer=WORDS))
-    )
-    assert found[:4] == (found.tokens, found.text, found.log_prob, found.stopped)
+    likeliest, *_ = first(way([1, 2], max_new_tokens=1, **options)).tokens
+    found = first(way([1, 2], max_new_tokens=1, **options, stop_tokens=[likeliest], tokenizer=WORDS))
     assert found._fields[:4] == ("tokens", "text", "log_prob", "stopped")
     assert found.stopped
-    assert found.tokens[-1] in (whole.tokens[0], STOP)
+    assert found.tokens[-1] in (likeliest, STOP)
     assert found.text == WORDS.decode(found.tokens[:-1])
     if way not in (translate, translate_by_beam):
         log_probs = np.asarray(pf.generation.sequence_log_probs(DECODER, [1, 2, *found.tokens]))[1:]
@@ -215,13 +232,13 @@ def test_a_draft_is_asked_for_what_the_model_is():
     def short(context_len, vocab_size=VOCAB):
         return drawn(pf.Decoder, decoder_config(vocab_size, context_len, num_layers=1, **SIZES))
 
-    with pytest.raises(ValueError, match=r"3 more and 2 drafted are 7; expected at most context_len=6 of the draft"):
+    with pytest.raises(ValueError, match="context_len=6 of the draft"):
         speculative([1, 2], draft=short(6), key=KEY)
-    with pytest.raises(ValueError, match=r"are 7; expected at most context_len=6 of the model"):
+    with pytest.raises(ValueError, match="context_len=6 of the model"):
         speculative([1, 2], short(6), key=KEY)
-    with pytest.raises(ValueError, match=r"The draft has a vocabulary of 8 tokens; expected 7"):
+    with pytest.raises(ValueError, match="vocabulary"):
         speculative([1, 2], draft=short(12, 8), key=KEY)
-    with pytest.raises(TypeError, match=r"draft is of type str; expected one that writes"):
+    with pytest.raises(TypeError, match="draft"):
         speculative([1, 2], draft="small", key=KEY)
 
 

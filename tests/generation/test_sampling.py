@@ -35,31 +35,12 @@ def model():
     return drawn(pf.Decoder, decoder_config(VOCAB, CONTEXT, **SIZES, **options), seed=3)
 
 
-@pytest.fixture(scope="module")
-def continuations(model):
-    """Three prompts of different lengths, continued greedily."""
-    return pf.generate(model, PROMPTS, NEW, temperature=0.0)
-
-
-@pytest.mark.equation("eq-generation-temperature")
-def test_next_token_probabilities_by_hand():
-    logits = jnp.log(jnp.array([0.1, 0.3, 0.6]))
-    np.testing.assert_allclose(probabilities(logits), [0.1, 0.3, 0.6], rtol=1e-5)
-    np.testing.assert_allclose(probabilities(logits, temperature=0.5), np.array([1, 9, 36]) / 46, rtol=1e-5)
-    np.testing.assert_allclose(probabilities(logits, temperature=2.0), np.sqrt([1, 3, 6]) / np.sqrt([1, 3, 6]).sum())
-
-
 @pytest.mark.equation("eq-generation-temperature")
 def test_next_token_probabilities_at_temperature_zero_share_the_largest(logits):
     greedy = [0, 0.5, 0, 0, 0.5, 0, 0]
     for temperature in (0.0, 1e-6, 1e-30, 1e-60):  # the last of them is zero in single precision
         np.testing.assert_array_equal(probabilities(logits, temperature=temperature), greedy)
     np.testing.assert_array_equal(probabilities(1e30 * logits, temperature=1e-10), greedy)
-
-
-@pytest.mark.equation("eq-generation-temperature")
-def test_next_token_probabilities_at_high_temperature_are_uniform(logits):
-    np.testing.assert_allclose(probabilities(logits, temperature=1e6), np.full(VOCAB, 1 / VOCAB), rtol=1e-5)
 
 
 @pytest.mark.equation("eq-generation-top-k", "eq-generation-top-p")
@@ -73,18 +54,8 @@ def test_next_token_probabilities_that_keep_all_change_nothing(logits):
     np.testing.assert_array_equal(probabilities(logits, top_p=1.0, top_k=VOCAB, temperature=1.0), expected)
 
 
-@pytest.mark.equation("eq-generation-top-k")
-def test_next_token_probabilities_top_k_by_hand(logits):
-    np.testing.assert_array_equal(probabilities(logits, top_k=1), [0, 0.5, 0, 0, 0.5, 0, 0])
-    np.testing.assert_array_equal(probabilities(logits[1:4], top_k=1), [1, 0, 0])
-    found = probabilities(jnp.log(jnp.array([0.4, 0.1, 0.2, 0.1, 0.2])), top_k=2)
-    np.testing.assert_allclose(found, [0.5, 0, 0.25, 0, 0.25], rtol=1e-5)  # what ties with the second stays
-
-
 @pytest.mark.equation("eq-generation-top-p")
-@pytest.mark.parametrize(
-    ("top_p", "kept"), [(0.01, 1), (0.5, 1), (0.5001, 2), (0.75, 2), (0.7501, 3), (0.875, 3), (0.9, 4), (0.97, 5)]
-)
+@pytest.mark.parametrize(("top_p", "kept"), [(0.5, 1), (0.5001, 2), (0.97, 5)])
 def test_next_token_probabilities_top_p_keeps_the_smallest_set_that_reaches_it(top_p, kept):
     exact = np.array([0.5, 0.25, 0.125, 0.0625, 0.0625 / 2, 0.0625 / 2])
     order = np.array([4, 2, 0, 5, 1, 3])
@@ -108,7 +79,7 @@ def test_next_token_probabilities_take_temperature_then_top_k_then_top_p():
 
 
 @pytest.mark.equation("eq-generation-top-p")
-@pytest.mark.parametrize(("top_p", "dtype"), [(1e-46, "float32"), (1e-8, "float16"), (1e-45, "bfloat16")])
+@pytest.mark.parametrize(("top_p", "dtype"), [(1e-46, "float32"), (1e-8, "float16")])
 def test_next_token_probabilities_top_p_keeps_the_likeliest_however_small_it_is(logits, top_p, dtype):
     found = probabilities(logits.astype(dtype), top_p=top_p)
     np.testing.assert_array_equal(found, [0, 0.5, 0, 0, 0.5, 0, 0])
@@ -122,9 +93,8 @@ def test_next_token_probabilities_of_hidden_tokens_are_zero_at_any_temperature(l
         np.testing.assert_allclose(found.sum(), 1, rtol=1e-6)
 
 
-@pytest.mark.parametrize("dtype", [jnp.float16, jnp.bfloat16])
-def test_probabilities_of_16_bit_logits_are_computed_in_32(logits, dtype):
-    half = logits.astype(dtype)
+def test_probabilities_of_16_bit_logits_are_computed_in_32(logits):
+    half = logits.astype(jnp.bfloat16)
     expected = probabilities(half.astype(jnp.float32), temperature=0.7, top_p=0.95)
     np.testing.assert_array_equal(probabilities(half, temperature=0.7, top_p=0.95), expected)
     model = Bigram(jnp.tile(half, (VOCAB, 1)))
@@ -132,10 +102,9 @@ def test_probabilities_of_16_bit_logits_are_computed_in_32(logits, dtype):
     np.testing.assert_allclose(pf.generation.sequence_log_probs(model, jnp.array([0, 1])), [log_prob], rtol=1e-6)
 
 
-@pytest.mark.parametrize("dtype", [jnp.float16, jnp.bfloat16])
-def test_searches_of_16_bit_logits_give_32_bit_log_probs(logits, dtype):
+def test_searches_of_16_bit_logits_give_32_bit_log_probs(logits):
     # Looked up in a table, as XLA may keep more than 16 bits between two operations.
-    table = jnp.stack([jnp.roll(logits, shift) for shift in range(VOCAB)]).astype(dtype)
+    table = jnp.stack([jnp.roll(logits, shift) for shift in range(VOCAB)]).astype(jnp.bfloat16)
     (greedy,) = pf.generate(Bigram(table), [[1]], NEW, temperature=0.0)
     (found,) = pf.beam_search(Bigram(table), [1], NEW, beam_width=1)
     assert found.tokens == greedy.tokens
@@ -145,27 +114,17 @@ def test_searches_of_16_bit_logits_give_32_bit_log_probs(logits, dtype):
     np.testing.assert_allclose(found.log_prob, expected.sum(), rtol=1e-6)
 
 
-def test_searches_of_a_16_bit_model_agree_in_32_bits(model):
-    model = jax.tree.map(lambda leaf: leaf.astype(jnp.float16), model)
-    (greedy,) = pf.generate(model, [[1, 5]], NEW, temperature=0.0)
-    (found,) = pf.beam_search(model, [1, 5], NEW, beam_width=1)
-    assert found.tokens == greedy.tokens
-    np.testing.assert_allclose(found.log_prob, sum(greedy.log_probs), rtol=1e-5)
-    log_probs = log_probs_of(model, jnp.array([1, 5, *greedy.tokens]))
-    assert log_probs.dtype == jnp.float32
-    assert any(float(jnp.asarray(each, jnp.float16)) != each for each in greedy.log_probs)
-
-
 quarters = st.lists(st.integers(-12, 12), min_size=VOCAB, max_size=VOCAB)
 
 
+@pytest.mark.equation("eq-generation-temperature", "eq-generation-top-k", "eq-generation-top-p")
 @hypothesis.given(
     quarters,
     st.sampled_from([0.0, 0.5, 1.0, 2.5]),
     st.sampled_from([None, 1, 3, VOCAB]),
     st.none() | st.floats(0.01, 1.0),
 )
-@hypothesis.settings(max_examples=60)
+@hypothesis.settings(max_examples=40)
 def test_next_token_probabilities_agree_with_a_loop_and_sum_to_one(numbers, temperature, top_k, top_p):
     exact = np.array(numbers) / 4
     powers = (exact == exact.max()) * 1.0 if temperature == 0 else np.exp((exact - exact.max()) / temperature)
@@ -197,25 +156,16 @@ def passed(model, tokens):
     return np.asarray(log_probs_at_every_token(model, np.pad(tokens, (0, CONTEXT - len(tokens)))), np.float64)
 
 
-def test_generate_greedily_equals_a_loop_of_full_passes(model, continuations):
-    for prompt, continuation in zip(PROMPTS, continuations, strict=True):
-        text = list(prompt)
-        for _ in range(NEW):
-            text.append(int(passed(model, text)[len(text) - 1].argmax()))
-        assert continuation.tokens == text[len(prompt) :]
-        assert not continuation.stopped
-    assert len({token for each in continuations for token in each.tokens}) > 1
-
-
 @pytest.mark.equation("eq-decoder-factorisation")
-def test_generate_log_probs_are_those_of_sequence_log_probs(model, continuations, key):
+def test_generate_log_probs_are_those_of_sequence_log_probs(model, key):
+    greedy = pf.generate(model, PROMPTS, NEW, temperature=0.0)
     sampled = pf.generate(model, PROMPTS, NEW, temperature=2.0, top_k=5, top_p=0.9, key=key)
-    for prompt, each in zip(PROMPTS * 2, continuations + sampled, strict=True):
+    for prompt, each in zip(PROMPTS * 2, greedy + sampled, strict=True):
         text = prompt + each.tokens
         by_hand = passed(model, text)[np.arange(len(text) - 1), text[1:]]
         np.testing.assert_allclose(each.log_probs, by_hand[len(prompt) - 1 :], rtol=1e-4, atol=1e-4)
     np.testing.assert_allclose(log_probs_of(model, jnp.array(text)), by_hand, rtol=1e-4, atol=1e-4)
-    assert sampled != continuations
+    assert sampled != greedy
 
 
 @pytest.mark.equation("eq-decoder-factorisation")
@@ -229,17 +179,6 @@ def test_sequence_log_probs_of_all_texts_sum_to_one(key):
     )
 
 
-def test_generate_gives_each_prompt_what_it_gets_among_others(model, continuations, key):
-    options = {"temperature": 1.5, "top_k": 5, "top_p": 0.9, "key": key}
-    together = pf.generate(model, PROMPTS, NEW, **options)
-    first, *_ = pf.generate(model, [PROMPTS[0], [2, 2], [5, 1]], NEW, **options)  # less padding, other neighbours
-    assert first.tokens == together[0].tokens
-    np.testing.assert_allclose(first.log_probs, together[0].log_probs, rtol=1e-4, atol=1e-5)
-    (alone,) = pf.generate(model, PROMPTS[2:], NEW, temperature=0.0)  # the one with most padding
-    assert alone.tokens == continuations[2].tokens
-    np.testing.assert_allclose(alone.log_probs, continuations[2].log_probs, rtol=1e-4, atol=1e-5)
-
-
 def test_generate_is_reproduced_by_its_key(key):
     model = Bigram(np.zeros((VOCAB, VOCAB)))
     prompts, (one, other) = [[1], [1], [1]], jax.random.split(key)
@@ -248,11 +187,8 @@ def test_generate_is_reproduced_by_its_key(key):
     assert pf.generate(model, prompts, CONTEXT, key=other) != first
     assert len({tuple(each.tokens) for each in first}) == 3  # the same prompt, but streams of their own
     assert all(len(set(each.tokens)) > 2 for each in first)  # and every step draws anew
-
-
-def test_generate_draws_for_other_prompts_by_other_streams(key):
-    one, other = pf.generate(Bigram(np.zeros((VOCAB, VOCAB))), [[1], [2]], CONTEXT, key=key)
-    assert one.tokens != other.tokens  # all tokens are equally likely, whatever the prompt
+    of_one, of_other = pf.generate(model, [[1], [2]], CONTEXT, key=one)
+    assert of_one.tokens != of_other.tokens
 
 
 def test_generate_ends_a_text_at_a_stop_token():
@@ -264,15 +200,6 @@ def test_generate_ends_a_text_at_a_stop_token():
     later = pf.generate(ring, [[0], [2], [5]], 4, temperature=0.0, stop_tokens=[4])
     assert [each.tokens for each in later] == [[1, 2, 3, 4], [3, 4], [6, 0, 1, 2]]
     assert [each.stopped for each in later] == [True, True, False]
-
-
-@pytest.mark.usefixtures("unchecked")
-def test_generate_takes_prompts_as_arrays():
-    ring = Bigram(20 * np.roll(np.eye(VOCAB), 1, axis=1))
-    for prompts in (np.array([[0, 1]]), jnp.array([[0, 1]]), [np.array([0, 1])], ((0, 1),)):
-        (found,) = pf.generate(ring, prompts, 3, temperature=0.0)
-        assert found.tokens == [2, 3, 4]
-        assert all(type(token) is int for token in found.tokens)
 
 
 @pytest.mark.equation("eq-generation-ancestral")
@@ -306,13 +233,3 @@ def test_generate_is_traced_once_for_each_shape_and_method(key):
     assert model.traces.count == once
     pf.generate(model, [[4], [5, 6]], 3, temperature=0.0)
     assert model.traces.count > once  # another method
-
-
-@pytest.mark.usefixtures("unchecked")
-@pytest.mark.parametrize("top_k", [1, np.int64(1)])
-def test_generate_with_top_k_of_one_is_greedy(top_k, key):
-    model = Bigram(jax.random.normal(key, (VOCAB, VOCAB)))
-    greedy = pf.generate(model, [[1], [2]], 5, temperature=0.0)
-    assert [each.tokens for each in pf.generate(model, [[1], [2]], 5, top_k=top_k, key=key)] == [
-        each.tokens for each in greedy
-    ]

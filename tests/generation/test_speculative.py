@@ -19,15 +19,6 @@ def decoder(num_layers, seed, **options):
 
 
 @pytest.mark.equation("eq-efficiency-accept")
-def test_accept_drafted_lets_pass_what_the_model_likes_at_least_as_well():
-    drafted = jnp.array([0, 2])  # 0.5 against 0.2, 0.8 against 0.25
-    for seed in range(20):
-        count, token = accept_drafted(drafted, Q, P, key=jax.random.key(seed))
-        assert count == 2
-        assert token in (0, 1, 2)
-
-
-@pytest.mark.equation("eq-efficiency-accept")
 @pytest.mark.equation("eq-efficiency-residual")
 def test_accept_drafted_is_exact_in_distribution():
     """200,000 pairs of tokens, drafted from Q and corrected, are distributed as P says, place by place and together."""
@@ -60,7 +51,7 @@ def test_accept_drafted_draws_from_what_the_draft_gave_too_little():
 @pytest.mark.equation("eq-efficiency-speculative")
 @pytest.mark.parametrize(
     ("options", "num_drafted"),
-    [({}, 3), ({"position_scheme": "rotary", "num_kv_heads": 1}, 1), ({"attention": "linear"}, 3)],
+    [({"position_scheme": "rotary", "num_kv_heads": 1}, 1), ({"attention": "linear"}, 3)],
 )
 def test_speculative_text_at_low_temperature_is_the_greedy_one(options, num_drafted):
     """At a temperature near 0 both write the likeliest tokens: caches and positions are in order after a refusal."""
@@ -73,19 +64,18 @@ def test_speculative_text_at_low_temperature_is_the_greedy_one(options, num_draf
     assert 20 / (num_drafted + 1) <= found.num_calls <= 20
 
 
-@pytest.mark.slow
 @pytest.mark.equation("eq-efficiency-speculative")
 def test_speculative_text_is_distributed_as_the_models_own():
-    """Pairs of tokens after one token, 3,000 texts of each, by decoders that disagree."""
-    model, draft = decoder(1, 3), decoder(1, 4)
-    logits = np.asarray(model(jnp.array([[5, token] for token in range(7)])), np.float64)
-    first, second = (np.exp(rows - rows.max(-1, keepdims=True)) for rows in (logits[0, 0], logits[:, 1]))
-    expected = (first / first.sum())[:, None] * second / second.sum(-1, keepdims=True)
-    keys = jax.random.split(jax.random.key(5), 3_000)
-    found = np.zeros((7, 7))
-    for key in keys:
-        found[tuple(speculative_generate(model, draft, [5], 2, num_drafted=2, key=key).tokens)] += 1 / len(keys)
-    np.testing.assert_allclose(found, expected, atol=4.5 * np.sqrt(expected.max() / len(keys)))
+    """Of 3,000 tokens, how often each follows each, by models that disagree."""
+    tables = np.random.default_rng(0).normal(size=(2, 4, 4))
+    model, draft = (Bigram(jnp.asarray(table, jnp.float32), 3_100) for table in tables)
+    found = speculative_generate(model, draft, [0], 3_000, num_drafted=2, key=jax.random.key(5))
+    counts = np.zeros((4, 4))
+    np.add.at(counts, ([0, *found.tokens[:-1]], found.tokens), 1)
+    numbers = counts.sum(axis=1, keepdims=True)
+    expected = np.exp(tables[0]) / np.exp(tables[0]).sum(axis=1, keepdims=True)
+    assert (np.abs(counts / numbers - expected) < 4.5 * np.sqrt(expected * (1 - expected) / numbers)).all()
+    assert numbers.min() > 300
 
 
 def test_speculation_by_the_model_itself_is_never_refused():
@@ -95,29 +85,8 @@ def test_speculation_by_the_model_itself_is_never_refused():
     assert found.num_calls == 4
 
 
-def test_speculation_needs_one_vocabulary():
-    with pytest.raises(ValueError, match="The draft has a vocabulary of 3 tokens; expected 7"):
-        speculative_generate(decoder(1, 0), Bigram(jnp.zeros((3, 3))), [1], 2, key=jax.random.key(0))
-
-
-def test_speculation_needs_room_for_what_is_drafted():
-    model = decoder(1, 0)
-    with pytest.raises(ValueError, match="2 tokens, 35 more and 4 drafted are 41; expected at most context_len=40"):
-        speculative_generate(model, model, [1, 2], 35, key=jax.random.key(0))
-    assert len(speculative_generate(model, model, [1, 2], 34, key=jax.random.key(0)).tokens) == 34
-
-
-def test_speculation_needs_a_prompt():
-    with pytest.raises(ValueError, match="is empty; expected at least one token"):
-        speculative_generate(decoder(1, 0), decoder(1, 1), [], 2, key=jax.random.key(0))
-
-
 def test_a_draft_may_read_less_than_the_model():
-    model, draft = (
-        pf.Decoder(
-            pf.DecoderConfig(7, context_len, stack=pf.StackConfig(d_model=8, num_layers=1, num_heads=2)), key=key
-        )
-        for context_len, key in ((64, jax.random.key(0)), (12, jax.random.key(1)))
-    )
+    sizes = pf.StackConfig(d_model=8, num_layers=1, num_heads=2)
+    model, draft = (drawn(pf.Decoder, pf.DecoderConfig(7, length, stack=sizes), length) for length in (64, 12))
     found = speculative_generate(model, draft, [1, 2, 3], 6, num_drafted=3, temperature=0)
     assert found.tokens == pf.generate(model, [1, 2, 3], 6, temperature=0).tokens

@@ -51,22 +51,20 @@ def test_the_cache_of_a_hybrid_is_full_when_its_keys_are(hybrid):
     with pytest.raises(ValueError, match="room for 3 tokens and holds 3"):
         hybrid.extend(jnp.asarray([4]), cache)
     read = eqx.filter_jit(lambda model, cache: model.extend(jnp.asarray([4]), cache)[0])
-    with pytest.raises(Exception, match=r"at most 2, so that 1 tokens fit into 3"):
+    with pytest.raises(Exception, match="at most 2"):
         jax.block_until_ready(read(hybrid, cache))
 
 
 def test_what_takes_tokens_back_or_shares_a_cache_refuses_a_state(hybrid):
-    with pytest.raises(
-        ValueError, match="A model here keeps a state, which cannot forget a token; expected a cache of"
-    ):
+    with pytest.raises(ValueError, match="state"):
         pf.generation.speculative_generate(hybrid, hybrid, PROMPTS[0], 4, temperature=0)
-    with pytest.raises(TypeError, match="A part of the cache is a DeltaCache; expected a KeyValueCache, to be shared"):
+    with pytest.raises(TypeError, match="DeltaCache"):
         pf.beam_search(hybrid, PROMPTS[0], 4, beam_width=2)
 
 
 def test_models_that_see_later_tokens_refuse_a_state():
     stack = pf.StackConfig(d_model=12, num_layers=2, num_heads=3, pattern=PATTERN)
-    with pytest.raises(ValueError, match="pattern has 'delta', for which later tokens are hidden; expected it in a"):
+    with pytest.raises(ValueError, match="pattern"):
         eqx.filter_eval_shape(
             pf.Encoder, pf.EncoderConfig(vocab_size=11, context_len=CONTEXT, stack=stack), key=jax.random.key(0)
         )

@@ -15,23 +15,9 @@ def layer_norm(x, scale, bias, eps):
     return centred / np.sqrt(np.var(x, axis=1)[:, None] + eps) * scale + bias
 
 
-def layer_norm_in_loops(x, scale, bias, eps):
-    result = np.zeros(x.shape)
-    for n, row in enumerate(x.astype(float)):
-        mean = sum(row) / len(row)
-        root = math.sqrt(sum((number - mean) ** 2 for number in row) / len(row) + eps)
-        result[n] = [(number - mean) / root * s + b for number, s, b in zip(row, scale, bias, strict=True)]
-    return result
-
-
 def package_layer_norm(x, scale, bias, eps):
     layer = pf.LayerNorm(x.shape[1], eps=eps)
     return eqx.tree_at(lambda layer: (layer.scale, layer.bias), layer, (scale, bias))(x)
-
-
-def feed_forward_in_loops(x, w_in, b_in, w_out, b_out):
-    hidden = [[max(0.0, row @ w + b) for w, b in zip(w_in.T, b_in, strict=True)] for row in x]
-    return np.array(hidden) @ w_out + b_out
 
 
 def package_feed_forward(x, w_in, b_in, w_out, b_out):
@@ -279,15 +265,12 @@ BLOCK = [
     (lambda x, a, f, norm1, norm2: block(right)(x, a, f, norm2, norm1), "the two norms are swapped"),
 ]
 RIGHT = [
-    ("layer_norm", in_jax(package_layer_norm, static_argnums=3)),
     ("layer_norm", in_numpy(layer_norm)),
-    ("layer_norm", in_numpy(layer_norm_in_loops)),
-    ("feed_forward", in_jax(package_feed_forward)),
+    ("layer_norm", in_jax(package_layer_norm, static_argnums=3)),
     ("feed_forward", in_numpy(bent(relu))),
-    ("feed_forward", in_numpy(feed_forward_in_loops)),
-    ("pre_norm_block", pre_norm_block),
-    ("pre_norm_block", lambda x, *functions: in_jax(lambda x: package_block(x, *functions))(x)),
+    ("feed_forward", in_jax(package_feed_forward)),
     ("pre_norm_block", in_numpy(pre_norm_block)),
+    ("pre_norm_block", lambda x, *functions: in_jax(lambda x: package_block(x, *functions))(x)),
 ]
 WRONG = [
     *(("layer_norm", in_numpy(function), words) for function, words in LAYER_NORM),

@@ -173,7 +173,6 @@ RIGHT = [
     ("mask_tokens", in_numpy(hidden())),
     ("mask_tokens", in_jax(mask_in_jax, static_argnums=5)),
     ("masked_token_loss", in_numpy(right_loss)),
-    ("masked_token_loss", in_numpy(lambda *given: kept(*given).sum() / max(given[2].sum(), 1))),
     ("masked_token_loss", in_jax(pf.cross_entropy)),
     ("mean_pool", in_numpy(pooled)),
     ("mean_pool", in_jax(pf.mean_pool)),

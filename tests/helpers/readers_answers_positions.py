@@ -276,11 +276,6 @@ def rotary(rows, positions):
     return np.concatenate([points.real, points.imag], axis=1)
 
 
-def alibi_at_once(num_heads, q_seq):
-    slopes = 2.0 ** (-8 * np.arange(1, num_heads + 1) / num_heads)
-    return -np.einsum("h,ij->hij", slopes, np.abs(np.arange(q_seq)[:, None] - np.arange(q_seq)))
-
-
 def shift_by_least_squares(offset, d_model):
     """The matrix that takes 100 codes to their successors, found without any trigonometry."""
     before, after = (right_codes(np.arange(100) + k, d_model) for k in (0, offset))
@@ -292,17 +287,13 @@ def package_alibi(num_heads, q_seq):
 
 
 RIGHT = [
-    ("sinusoid", in_numpy(sinusoid)),
     ("sinusoid", in_numpy(right_codes)),
     ("sinusoid", in_jax(pf.sinusoidal_positions, static_argnums=1)),
-    ("rotary", in_numpy(rotary)),
     ("rotary", in_numpy(turned())),
     ("rotary", in_jax(pf.rotate_pairs)),
-    ("alibi", alibi_at_once),
     ("alibi", alibi()),
     ("alibi", in_jax(package_alibi, static_argnums=(0, 1))),
     ("shift", shift_by_least_squares),
-    ("shift", blocks(turn)),
     ("shift", in_jax(pf.shift_matrix, static_argnums=(0, 1))),
 ]
 WRONG = [

@@ -41,11 +41,8 @@ package_attend = in_jax(pf.attend)
 
 RIGHT = [
     ("scores", in_numpy(lambda q, k: np.array([[np.dot(a, b) for b in k] for a in q]) / q.shape[1] ** 0.5)),
-    ("scores", in_numpy(lambda q, k: scaled(q, k).tolist())),
-    ("scores", in_jax(scaled)),
     ("scores", in_jax(pf.scaled_scores)),
     ("weights", in_numpy(weights)),
-    ("weights", in_numpy(weights_in_loops)),
     ("weights", in_jax(pf.attention_weights)),
     ("attend", in_numpy(lambda q, k, v, mask: weights(q, k, mask) @ v)),
     ("attend", lambda queries, keys, values, mask=None, *, scale=None: package_attend(queries, keys, values, mask)),

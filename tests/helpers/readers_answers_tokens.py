@@ -152,15 +152,10 @@ def beyond_the_end(ids, length):
 RIGHT = [
     ("encode", encode()),
     ("encode", lambda text, encoder: encoder.encode(text)),
-    ("encode", lambda text, encoder: np.array(encode()(text, encoder), int)),
-    ("encode", lambda text, encoder: tuple(encode()(text, encoder))),
     ("windows", in_numpy(slices(whole_windows))),
     ("windows", in_numpy(lambda x, length, stride: np.lib.stride_tricks.sliding_window_view(x, length)[::stride])),
-    ("pairs", in_numpy(pairs())),
     ("pairs", in_numpy(pairs_by_reshape)),
     ("pairs", in_jax(pairs_by_reshape, static_argnums=1)),
-    ("pairs", in_numpy(lambda ids, length: [part.tolist() for part in pairs_by_reshape(ids, length)])),
-    ("pairs", in_numpy(lambda ids, length: np.stack(pairs_by_reshape(ids, length)))),
 ]
 ENCODE = [
     (encode(leftmost), "whatever pair stands furthest left"),

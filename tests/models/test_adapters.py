@@ -1,6 +1,5 @@
 """Adapters: at first they change nothing, they alone are trained, and they can be added in or saved alone."""
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -17,27 +16,13 @@ BATCH = pf.data.Windows(IDS[:, :-1], IDS[:, 1:])
 
 
 def decoder(seed=0):
-    return (
-        drawn(pf.Decoder, pf.DecoderConfig(11, 16, STACK))
-        if seed == 0
-        else pf.Decoder(pf.DecoderConfig(11, 16, STACK), key=jax.random.key(seed))
-    )
+    return drawn(pf.Decoder, pf.DecoderConfig(11, 16, STACK), seed)
 
 
 def trained(model, num_steps=20):
     config = pf.TrainingConfig(num_steps=num_steps, learning_rate=0.03, warmup_steps=1)
     how = {"progress": False, "trainable": is_adapter}
     return pf.fit(model, pf.training.next_token_loss, lambda step: BATCH, config, **how)
-
-
-def test_adapters_are_equation_3_of_hu_et_al():
-    layer = pf.Linear(4, 3, key=KEY)
-    adapted = AdaptedLinear(layer, 2, 0.5, key=KEY)
-    assert not adapted.adapter_out.any()
-    adapted = eqx.tree_at(lambda layer: layer.adapter_out, adapted, jax.random.normal(KEY, (2, 3)))
-    x, a, b = (np.asarray(each, np.float64) for each in (jnp.arange(4.0), adapted.adapter_in, adapted.adapter_out))
-    expected = x @ np.asarray(layer.weight) + np.asarray(layer.bias) + 0.5 * x @ a @ b
-    np.testing.assert_allclose(adapted(jnp.arange(4.0)), expected, rtol=1e-5)
 
 
 def test_at_first_nothing_changes_and_then_only_adapters_do():
@@ -50,15 +35,6 @@ def test_at_first_nothing_changes_and_then_only_adapters_do():
     changed = {name for name in before if not np.array_equal(before[name], after[name])}
     assert changed == {name for name in before if is_adapter(name)}
     assert len(changed) == 2 * 2 * STACK.num_layers
-
-
-def test_merging_computes_the_same():
-    model = decoder()
-    found, _ = trained(add_adapters(model, 2, where=lambda place: True, key=KEY))
-    merged = merge_adapters(found)
-    assert jax.tree.structure(merged) == jax.tree.structure(model)
-    assert np.abs(np.asarray(found(IDS) - model(IDS))).max() > 0.1
-    np.testing.assert_allclose(merged(IDS), found(IDS), rtol=1e-5, atol=1e-5)
 
 
 def test_adapters_of_any_model_with_linear_maps():
@@ -81,34 +57,32 @@ def test_adapters_are_saved_alone(tmp_path):
 
 def test_adapters_that_do_not_fit_are_refused(tmp_path):
     path, model = tmp_path / "adapters.safetensors", decoder()
-    save_adapters(path, add_adapters(model, 2, key=KEY))
-    with pytest.raises(ValueError, match=r"has adapters of another model; expected those of one with the same numbers"):
-        load_adapters(path, add_adapters(decoder(1), 2, key=KEY))
-    with pytest.raises(ValueError, match=r"do not fit: .*adapter_in is \(12, 2\) float32, expected \(12, 3\).*`where`"):
-        load_adapters(path, add_adapters(model, 3, key=KEY))
-    with pytest.raises(ValueError, match=r"do not fit: .*expected none"):
-        load_adapters(path, model)
+    adapted = add_adapters(model, 2, key=KEY)
+    save_adapters(path, adapted)
+    for other in (add_adapters(decoder(1), 2, key=KEY), add_adapters(model, 3, key=KEY), model):
+        with pytest.raises(ValueError, match=r"of another model|do not fit"):
+            load_adapters(path, other)
     path.write_bytes(path.read_bytes()[:-3])
-    with pytest.raises(ValueError, match=r"is damaged, or no file of save_adapters"):
-        load_adapters(path, add_adapters(model, 2, key=KEY))
+    with pytest.raises(ValueError, match="damaged"):
+        load_adapters(path, adapted)
     pf.save_model(tmp_path / "model.safetensors", model)
-    with pytest.raises(ValueError, match=r"model.safetensors holds no adapters"):
-        load_adapters(tmp_path / "model.safetensors", add_adapters(model, 2, key=KEY))
-    with pytest.raises(FileNotFoundError, match=r"There is no file none.safetensors"):
-        load_adapters(tmp_path / "none.safetensors", model)
+    with pytest.raises(ValueError, match="holds no adapters"):
+        load_adapters(tmp_path / "model.safetensors", adapted)
+    with pytest.raises(FileNotFoundError, match="none"):
+        load_adapters(tmp_path / "none.safetensors", adapted)
 
 
 def test_what_cannot_be_adapted_is_refused(tmp_path):
     model = decoder()
-    with pytest.raises(ValueError, match=r"No linear map is chosen; expected a place such as 'stack.blocks.0.attent"):
+    with pytest.raises(ValueError, match="No linear map is chosen"):
         add_adapters(model, 2, where=lambda place: False, key=KEY)
-    with pytest.raises(ValueError, match=r"stack.blocks.0.attention.query has an adapter; expected none"):
+    with pytest.raises(ValueError, match=r"attention\.query has an adapter"):
         add_adapters(add_adapters(model, 2, key=KEY), 2, key=KEY)
-    with pytest.raises(ValueError, match=r"rank is 0; expected a whole number above 0|rank is 0; expected"):
-        add_adapters(model, 0, key=KEY)
-    with pytest.raises(ValueError, match=r"This Decoder has no adapters; expected some"):
+    with pytest.raises(ValueError, match="rank is 11"):
+        add_adapters(model, 11, where=lambda place: place.endswith(".up"), key=KEY)
+    with pytest.raises(ValueError, match="has no adapters"):
         save_adapters(tmp_path / "adapters.safetensors", model)
-    with pytest.raises(ValueError, match=r"This Decoder has no adapters; expected some"):
+    with pytest.raises(ValueError, match="has no adapters"):
         merge_adapters(model)
 
 
@@ -121,5 +95,5 @@ def test_experts_are_no_linear_maps_of_their_own():
     at = "stack.blocks.0.feed_forward"
     assert {place for place in places if "networks" in place} == set()
     assert any(place.startswith(f"{at}.shared") for place in places)
-    with pytest.raises(ValueError, match="No linear map is chosen; expected a place such as"):
+    with pytest.raises(ValueError, match="No linear map is chosen"):
         pf.models.add_adapters(model, 2, where=lambda place: "networks" in place, key=jax.random.key(1))

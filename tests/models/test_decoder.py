@@ -21,19 +21,10 @@ GROUPED = {"num_kv_heads": KV_HEADS}
 MODERN = {"norm": "rms", "activation": "swiglu", "use_bias": False, "tied_embedding": False}
 KINDS = {
     "learned": {"position_scheme": "learned"},
-    "learned-grouped-post": {
-        "position_scheme": "learned",
-        "norm_placement": "post",
-        "tied_embedding": False,
-        **GROUPED,
-    },
-    "sinusoidal": {"position_scheme": "sinusoidal", "tied_embedding": False},
     "sinusoidal-grouped-post": {"position_scheme": "sinusoidal", "norm_placement": "post", **GROUPED},
-    "rotary-post": {"position_scheme": "rotary", "norm_placement": "post"},
     "rotary-grouped-modern": {"position_scheme": "rotary", **GROUPED, **MODERN},
     "relative-grouped": {"position_scheme": "relative", **GROUPED},
     "alibi-post-modern": {"position_scheme": "alibi", "norm_placement": "post", **MODERN},
-    "none": {"position_scheme": "none", "activation": "relu"},
     "window-half-rotary": {
         "position_scheme": "rotary",
         "rotary_fraction": 0.5,
@@ -45,7 +36,6 @@ KINDS = {
         **GROUPED,
     },
     "output-norm-rows": {"norm_placement": "output", "qk_norm": True, "qk_norm_over": "row", **GROUPED},
-    "sandwich-rotary": {"norm_placement": "sandwich", "position_scheme": "rotary", **MODERN},
     "sinks-grouped": {"sinks": True, **GROUPED},
     "pattern-rotary": {"position_scheme": "rotary", "window": 3, "pattern": ("window", "full")},
     "experts": {
@@ -93,11 +83,8 @@ def read_pieces(model, tokens, lengths, positions=None):
     return np.concatenate(pieces, axis=-2), cache
 
 
-compiled_extend = eqx.filter_jit(lambda model, tokens, cache: model.extend(tokens, cache))
-
-
 @pytest.mark.equation("eq-decoder-model")
-@pytest.mark.parametrize("kind", ["learned-grouped-post", "sinusoidal", "rotary-grouped-modern", "none"])
+@pytest.mark.parametrize("kind", ["sinusoidal-grouped-post", "rotary-grouped-modern"])
 def test_decoder_agrees_with_a_loop_in_float64(kind):
     model = new_model(kind)
     logits = model(TEXT)
@@ -130,7 +117,7 @@ def test_compiled_decoder_extend_equals_the_full_call_for_every_split_of_a_promp
         assert_close(np.concatenate(pieces), expected)
 
 
-@pytest.mark.parametrize("kind", ["learned", "rotary-grouped-modern", "relative-grouped"])
+@pytest.mark.parametrize("kind", ["learned", "relative-grouped"])
 def test_decoder_extend_ignores_padding_in_front(kind):
     model, padded = new_model(kind), np.array([[0, 2, 5], [1, 3, 4]])
     positions = np.maximum(np.arange(SEQ) - padded[..., None], -1)
@@ -144,40 +131,14 @@ def test_decoder_extend_ignores_padding_in_front(kind):
         assert_close(logits[place][start:], alone[place][: SEQ - start])
 
 
-@pytest.mark.parametrize("kind", ["learned", "relative-grouped"])
-def test_decoder_extend_counts_on_from_each_texts_last_position(kind):
-    model, start = new_model(kind), np.array([[0, 2, 1], [3, 1, 2]])[..., None]
+def test_decoder_extend_counts_on_from_each_texts_last_position():
+    model, start = new_model(), np.array([[0, 2, 1], [3, 1, 2]])[..., None]
     positions = jnp.asarray(np.maximum(np.arange(4) - start, -1))
     _, cache = read_pieces(model, SIX, [2, 2], positions)
     found, longer = read(model, SIX[..., 4:6], cache)
     expected, _ = read(model, SIX[..., 4:6], cache, jnp.asarray(4 - start + np.arange(2)))
     np.testing.assert_array_equal(found, expected)
     assert longer[0].positions[..., 5].tolist() == [[5, 3, 4], [2, 4, 3]]
-
-
-@pytest.mark.parametrize(
-    "kind", ["learned", "sinusoidal", "rotary-grouped-modern", "relative-grouped", "alibi-post-modern"]
-)
-def test_decoder_extend_in_16_bits_gives_what_a_call_gives(kind):
-    model = jax.tree.map(lambda leaf: leaf.astype(jnp.bfloat16), new_model(kind))
-    cache = model.make_cache()
-    assert cache[1].keys.dtype == cache[1].values.dtype == jnp.bfloat16
-    rows, cache = compiled_extend(model, TEXT[:3], cache)
-    more, _ = compiled_extend(model, TEXT[3:6], cache)
-    found, expected = model.logits(jnp.concatenate([rows, more])), call(model, TEXT[:6])
-    assert rows.dtype == more.dtype == expected.dtype == jnp.bfloat16
-    scale = float(jnp.abs(expected).max())
-    np.testing.assert_allclose(found.astype(jnp.float32), expected.astype(jnp.float32), atol=0.03 * scale)
-
-
-@pytest.mark.parametrize("kind", ["learned", "rotary-post", "alibi-post-modern"])
-def test_decoder_extend_one_position_further_differs(kind):
-    model = new_model(kind)
-    _, cache = read_pieces(model, SIX, [2, 2])
-    right, wrong = (read(model, SIX[..., 4:5], cache, jnp.full((*BATCH, 1), place))[0][..., 0, :] for place in (4, 5))
-    expected = model(SIX)[..., 4, :]
-    assert_close(right, expected)
-    assert (np.abs(wrong - expected).max(axis=-1) > 1e-3 * np.abs(expected).max()).all()
 
 
 class Given(eqx.Module):
@@ -190,9 +151,8 @@ class Given(eqx.Module):
 
 
 @pytest.mark.equation("eq-decoder-model")
-@pytest.mark.parametrize("kind", ["sinusoidal", "rotary-grouped-modern"])
-def test_decoder_lets_no_gradient_back_from_the_future(kind):
-    model, probe = new_model(kind), jnp.asarray(NUMBERS.normal(size=VOCAB), float)
+def test_decoder_lets_no_gradient_back_from_the_future():
+    model, probe = new_model("rotary-grouped-modern"), jnp.asarray(NUMBERS.normal(size=VOCAB), float)
 
     def mixed(rows):
         return eqx.tree_at(lambda m: m.embedding, model, Given(rows))(TEXT) @ probe
@@ -200,23 +160,6 @@ def test_decoder_lets_no_gradient_back_from_the_future(kind):
     reach = np.abs(jax.jit(jax.jacrev(mixed))(model.embedding(TEXT))).sum(axis=2)
     assert (reach[np.triu_indices(SEQ, 1)] == 0.0).all()
     assert (reach[np.tril_indices(SEQ)] > 0).all()
-
-
-@pytest.mark.parametrize("kind", ["learned", "rotary-grouped-modern"])
-def test_decoder_logits_of_a_prefix_do_not_depend_on_what_follows(kind):
-    model = new_model(kind)
-    logits = np.asarray(call(model, TEXT))
-    for end in range(1, SEQ):
-        changed = np.asarray(call(model, jnp.asarray((np.asarray(TEXT) + (np.arange(SEQ) >= end)) % VOCAB)))
-        np.testing.assert_array_equal(changed[:end], logits[:end])
-        assert (np.abs(changed[end:] - logits[end:]).max(axis=1) > 1e-3).all()
-
-
-def test_decoder_attention_weights_give_the_future_nothing():
-    weights = np.asarray(new_model("rotary-grouped-modern").attention_weights(SIX))
-    assert weights.shape == (*BATCH, 2, HEADS, SEQ, SEQ)
-    assert (weights[..., ~np.tri(SEQ, dtype=bool)] == 0.0).all()
-    assert (weights[..., np.tri(SEQ, dtype=bool)] > 0).all()
 
 
 def test_decoder_last_matrices_start_smaller():
@@ -240,31 +183,13 @@ def test_decoder_has_as_many_parameters_as_counted_by_hand():
 
     block = 4 * (24 * 24 + 24) + (24 * 10 + 10) + (10 * 24 + 24) + 2 * 48
     assert count() == 11 * 24 + 9 * 24 + 5 * block + 48
-    assert count(norm_placement="post") == 11 * 24 + 9 * 24 + 5 * block
     assert count(position_scheme="sinusoidal", tied_embedding=False) == 11 * 24 + 5 * block + 48 + 24 * 11
     assert count(position_scheme="relative") == 11 * 24 + 32 * 6 + 5 * block + 48
     modern = 2 * 24 * 24 + 2 * 24 * 8 + 3 * 24 * 10 + 2 * 24
     assert count(position_scheme="rotary", **GROUPED, **MODERN) == 11 * 24 + 5 * modern + 24 + 24 * 11
 
 
-def test_decoder_tied_embedding_is_the_only_table():
-    model, rows = new_model(), jnp.asarray(NUMBERS.normal(size=(2, D_MODEL)), float)
-    assert model.output is None
-    plain = eqx.tree_at(lambda m: m.stack.final_norm, model, None)
-    assert_close(plain.logits(rows), np.einsum("nd,vd->nv", rows, model.embedding.weight))
-    untied = new_model(tied_embedding=False)
-    assert (untied.output.weight.shape, untied.output.bias) == ((D_MODEL, VOCAB), None)
-
-
 # --- at its edges: texts that are too long, caches that do not fit, and what a reader is told ----------------
-
-
-def test_decoder_takes_a_text_as_long_as_the_context():
-    model, text = new_model(), jnp.arange(CONTEXT)
-    assert call(model, text).shape == (CONTEXT, VOCAB)
-    logits, cache = compiled_read(model, text, model.make_cache())
-    assert logits.shape == (CONTEXT, VOCAB)
-    assert [int(part.length) for part in cache] == [CONTEXT, CONTEXT]
 
 
 def test_decoder_new_cache_has_the_room_that_is_asked_for():
@@ -282,55 +207,18 @@ def read_beyond_its_capacity():
 @pytest.mark.parametrize(
     ("call", "error", "message"),
     [
-        (
-            lambda: new_model()(jnp.zeros(10, int)),
-            ValueError,
-            r"tokens has 10 tokens; expected 1 to context_len=9\. Cut",
-        ),
-        (
-            lambda: new_model()(jnp.zeros((2, 10), int)),
-            ValueError,
-            r"tokens has 10 tokens; expected 1 to context_len=9",
-        ),
-        (lambda: new_model()(jnp.zeros(0, int)), ValueError, r"tokens has 0 tokens; expected 1 to .*at least one"),
-        (lambda: new_model()([1, 2]), TypeError, r"tokens is a list; expected an array .*jnp\.asarray\(tokens\)"),
-        (lambda: new_model()("a text"), TypeError, r"tokens is a str; .*Encode it first"),
-        (
-            lambda: new_model()(TEXT.astype(float)),
-            TypeError,
-            r"tokens holds float32; expected whole numbers, such as enc",
-        ),
-        (lambda: new_model()(jnp.array([0, 11])), ValueError, r"ids\[1\] is 11; expected 0 to 10"),
-        (lambda: new_model()(jnp.array([[0, -1]])), ValueError, r"ids\[0, 1\] is -1; expected 0 to 10"),
-        (lambda: new_model().residual_stream(jnp.zeros(10, int)), ValueError, r"tokens has 10 tokens; expected 1 to"),
-        (lambda: new_model().attention_weights(jnp.zeros(10, int)), ValueError, r"tokens has 10 tokens; expected 1 to"),
-        (read_beyond_its_capacity, ValueError, r"room for 9 tokens and holds 8; expected room for 2 more"),
-        (
-            lambda: new_model().extend(TEXT, new_model(num_layers=3).make_cache()),
-            ValueError,
-            r"The cache has 3 parts; expected 2: see make_cache\(\)",
-        ),
-        (
-            lambda: new_model().extend(TEXT, new_model("relative-grouped").make_cache()),
-            ValueError,
-            r"cache\.keys has shape \(2, 4, 9\); expected .*6.*The cache is of another layer",
-        ),
-        (
-            lambda: new_model().extend(SIX[0, :2], new_model().make_cache(batch=(3,))),
-            ValueError,
-            r"tokens has shape \(2, 7\), and the cache was made for batch=\(3,\); .*make_cache\(batch=\(2,\)\)",
-        ),
-        (
-            lambda: new_model().extend(TEXT, new_model().make_cache(), jnp.arange(3)),
-            ValueError,
-            r"positions has shape \(3,\); expected \(seq=7,\)",
-        ),
-        (
-            lambda: new_model().extend(TEXT[:2], new_model().make_cache(), jnp.array([8, 9])),
-            ValueError,
-            r"positions\[1\] is 9; expected 0 to 8\. The table",
-        ),
-        (lambda: new_model().make_cache(0), ValueError, r"capacity is 0; expected at least 1"),
+        (lambda: new_model()(jnp.zeros((2, 10), int)), ValueError, "tokens has 10 tokens"),
+        (lambda: new_model()(jnp.zeros(0, int)), ValueError, "tokens has 0 tokens"),
+        (lambda: new_model()("a text"), TypeError, "Encode it first"),
+        (lambda: new_model()(TEXT.astype(float)), TypeError, "tokens holds float32"),
+        (lambda: new_model()(jnp.array([[0, -1]])), ValueError, r"ids\[0, 1\] is -1"),
+        (lambda: new_model().residual_stream(jnp.zeros(10, int)), ValueError, "tokens has 10 tokens"),
+        (read_beyond_its_capacity, ValueError, "room for 9 tokens and holds 8"),
+        (lambda: new_model().extend(TEXT, new_model(num_layers=3).make_cache()), ValueError, "3 parts"),
+        (lambda: new_model().extend(TEXT, new_model("relative-grouped").make_cache()), ValueError, r"cache\.keys"),
+        (lambda: new_model().extend(SIX[0, :2], new_model().make_cache(batch=(3,))), ValueError, "batch="),
+        (lambda: new_model().extend(TEXT, new_model().make_cache(), jnp.arange(3)), ValueError, "positions"),
+        (lambda: new_model().extend(TEXT[:2], new_model().make_cache(), jnp.array([8, 9])), ValueError, "positions"),
     ],
 )
 def test_bad_input_is_named(call, error, message):
@@ -338,38 +226,16 @@ def test_bad_input_is_named(call, error, message):
         call()
 
 
-@pytest.mark.usefixtures("unchecked")
 @pytest.mark.parametrize(
-    ("fields", "error", "message"),
+    ("fields", "message"),
     [
-        ({"vocab_size": 0}, ValueError, r"vocab_size is 0; expected at least 1"),
-        ({"vocab_size": "11"}, TypeError, r"vocab_size is '11'; expected a whole number"),
-        ({"context_len": 0}, ValueError, r"context_len is 0; expected at least 1"),
-        ({"tied_embedding": 1}, TypeError, r"tied_embedding is 1; expected True or False"),
-        (
-            {"window": CONTEXT + 1, "pattern": ("window", "full")},
-            ValueError,
-            r"window is 10; expected at most context_len=9, for with a wider one all blocks of the pattern are full\.",
-        ),
-        (
-            {"output_bias": True},
-            ValueError,
-            r"output_bias is for an output with a matrix of its own; expected tied_emb",
-        ),
+        ({"window": CONTEXT + 1, "pattern": ("window", "full")}, "window is 10"),
+        ({"output_bias": True}, "output_bias"),
     ],
 )
-def test_decoder_config_names_what_is_wrong_before_a_model_is_made(fields, error, message):
-    with pytest.raises(error, match=message):
-        decoder_config(**{"vocab_size": VOCAB, "context_len": CONTEXT} | fields)
-
-
-def test_decoder_config_is_one_value():
-    config = decoder_config(VOCAB, CONTEXT, **sizes())
-    assert config == decoder_config(VOCAB, CONTEXT, **sizes())
-    assert hash(config) == hash(decoder_config(VOCAB, CONTEXT, **sizes()))
-    assert config != decoder_config(VOCAB, CONTEXT, **sizes(), norm="rms")
-    with pytest.raises(AttributeError):
-        config.vocab_size = 3
+def test_decoder_config_names_what_is_wrong_before_a_model_is_made(fields, message):
+    with pytest.raises(ValueError, match=message):
+        decoder_config(VOCAB, CONTEXT, **fields)
 
 
 def test_compiled_decoder_extend_names_a_full_cache():
@@ -378,13 +244,6 @@ def test_compiled_decoder_extend_names_a_full_cache():
     _, cache = compiled_read(model, TEXT[:4], cache)
     _, full = compiled_read(model, TEXT[:1], cache)
     assert [int(part.length) for part in full] == [CONTEXT, CONTEXT]
-    message = r"An entry of cache\.length is not allowed; expected at most {}, so that {} tokens fit into 9\. Make the"
-    with pytest.raises(RuntimeError, match=message.format(7, 2)):
-        jax.block_until_ready(compiled_read(model, TEXT[:2], cache))
-    with pytest.raises(RuntimeError, match=message.format(8, 1)):
-        jax.block_until_ready(compiled_read(model, TEXT[:1], full))
-
-
-def test_compiled_decoder_names_ids_out_of_range():
-    with pytest.raises(RuntimeError, match=r"An entry of ids is not allowed; expected 0 to 10, as there are 11 tokens"):
-        jax.block_until_ready(call(new_model(), TEXT.at[2].set(11)))
+    for tokens, held in [(TEXT[:2], cache), (TEXT[:1], full)]:
+        with pytest.raises(RuntimeError, match=rf"cache\.length .* so that {len(tokens)} tokens fit into 9"):
+            jax.block_until_ready(compiled_read(model, tokens, held))

@@ -144,15 +144,6 @@ FOR_OTHERS = {
     ("encoder", "d_in"): "RowEncoder reads rows",
 }
 OF_A_STACK = {field.name for field in dataclasses.fields(pf.StackConfig)}
-own_fields = pytest.mark.parametrize(
-    ("kind", "path"),
-    [
-        pytest.param(kind, path, id=f"{kind}-{'.'.join(path)}")
-        for kind in KINDS
-        for path in fields_of(plain_config(kind))
-        if path[-1] not in OF_A_STACK and not {path[-1], (kind, path[-1])} & FOR_OTHERS.keys()
-    ],
-)
 
 
 @functools.cache
@@ -166,20 +157,32 @@ def named(model) -> dict:
     return {jax.tree_util.keystr(path, simple=True, separator="."): leaf for path, leaf in leaves}
 
 
-@own_fields
-def test_every_field_of_every_configuration_acts(kind, path):
-    name, (*within, _) = path[-1], path
-    assert name in OTHER, f"{'.'.join(path)} of a {kind} is new: write another value for it into OTHER"
-    one = replaced(plain_config(kind), within, **NEEDS.get(name, {}))
-    other = replaced(one, within, **{name: OTHER[name]})
-    if shapes_of(kind, one) == shapes_of(kind, other):
-        found, expected = new_model(kind, config=other), new_model(kind)(*KINDS[kind].inputs)
+def own_fields(kind):
+    """The paths of the fields of a model's configuration that are not of a stack."""
+    paths = fields_of(plain_config(kind))
+    return [
+        path for path in paths if path[-1] not in OF_A_STACK and not {path[-1], (kind, path[-1])} & FOR_OTHERS.keys()
+    ]
+
+
+@all_kinds
+def test_every_field_of_every_configuration_acts(kind):
+    expected = new_model(kind)(*KINDS[kind].inputs)
+    for path in own_fields(kind):
+        name, (*within, _) = path[-1], path
+        where = f"{'.'.join(path)} of a {kind}"
+        assert name in OTHER, f"{where} is new: write another value for it into OTHER"
+        one = replaced(plain_config(kind), within, **NEEDS.get(name, {}))
+        other = replaced(one, within, **{name: OTHER[name]})
+        if shapes_of(kind, one) != shapes_of(kind, other):
+            continue
+        found = new_model(kind, config=other)
         if name == "start_token":
             with pytest.raises(ValueError, match="expected the start token, 8"):
                 found(*KINDS[kind].inputs)
-            return
-        message = f"{'.'.join(path)} of a {kind} changes neither a shape nor what it returns"
-        assert np.abs(found(*KINDS[kind].inputs) - expected).max() > 1e-3 * np.abs(expected).max(), message
+        else:
+            change = np.abs(found(*KINDS[kind].inputs) - expected).max()
+            assert change > 1e-3 * np.abs(expected).max(), f"{where} changes neither a shape nor what it returns"
 
 
 UNUSUAL = {
@@ -231,16 +234,12 @@ def test_every_block_of_every_model_is_made_of_its_stacks_own_configuration(kind
     model = eqx.filter_eval_shape(KINDS[kind].model, config, key=KEY)
     for stack, sizes in zip(parts(model, Stack), of_stacks, strict=True):
         assert len(stack.blocks) == sizes.num_layers
-        assert stack.dropout_rate == sizes.dropout_rate, f"a {kind} drops what enters its stack at another rate"
-        assert stack.window == sizes.window, f"tokens of a {kind} see another window than that of their stack"
-        assert stack.kinds == sizes.kinds, f"blocks of a {kind} are of other kinds than those of their stack"
+        assert (stack.dropout_rate, stack.window, stack.kinds) == (sizes.dropout_rate, sizes.window, sizes.kinds)
         for number, block in enumerate(stack.blocks):
             reads = hasattr(block, "cross_attention")
             options = {"kind": stack.kinds[number], "cross_attention": reads}
             expected = eqx.filter_eval_shape(pf.make_block, sizes, **options, key=KEY)
-            assert eqx.tree_equal(block, expected), (
-                f"block {number} of a {kind} is not what make_block makes of {sizes}"
-            )
+            assert eqx.tree_equal(block, expected), f"block {number} of a {kind} is not what make_block makes"
         schemes = [eqx.filter_eval_shape(make_scheme, sizes, 9, causal=causal, key=KEY) for causal in (True, False)]
         alike = any(eqx.tree_equal(stack.scheme, scheme) for scheme in schemes)  # which of them, a test below says
         assert alike, f"{stack.scheme} of a {kind} is not what make_scheme makes of {sizes}"
@@ -249,19 +248,17 @@ def test_every_block_of_every_model_is_made_of_its_stacks_own_configuration(kind
 
 
 @all_kinds
-@pytest.mark.parametrize("norm", ["layer", "rms"])
-def test_every_norm_and_every_bias_of_every_model_is_that_of_the_configuration(kind, norm):
-    config = fullest_config(kind, norm=norm, norm_eps=0.25, use_bias=False)
-    model = eqx.filter_eval_shape(KINDS[kind].model, config, key=KEY)
-    norms = parts(model, pf.LayerNorm if norm == "layer" else pf.RMSNorm)
-    vectors = [name for name, array in named(model).items() if array.ndim == 1]
-    others = [name for name in vectors if not name.endswith(("scale", "class_token"))]
-    assert not others, f"a {kind} with use_bias=False has {others}"
-    scales = sum(name.endswith("scale") for name in vectors)
-    assert {each.eps for each in norms} == {0.25}, f"some norm of a {kind} has another eps than the configuration"
-    assert len(norms) == scales, (
-        f"{scales - len(norms)} of {scales} norms of a {kind} are of another kind than {norm!r}"
-    )
+def test_every_norm_and_every_bias_of_every_model_is_that_of_the_configuration(kind):
+    for norm, part in (("layer", pf.LayerNorm), ("rms", pf.RMSNorm)):
+        config = fullest_config(kind, norm=norm, norm_eps=0.25, use_bias=False)
+        model = eqx.filter_eval_shape(KINDS[kind].model, config, key=KEY)
+        norms = parts(model, part)
+        vectors = [name for name, array in named(model).items() if array.ndim == 1]
+        others = [name for name in vectors if not name.endswith(("scale", "class_token"))]
+        assert not others, f"a {kind} with use_bias=False has {others}"
+        assert {each.eps for each in norms} == {0.25}, f"some norm of a {kind} has another eps than the configuration"
+        scales = sum(name.endswith("scale") for name in vectors)
+        assert len(norms) == scales, f"some norms of a {kind} are of another kind than {norm!r}"
 
 
 # --- dropout ----------------------------------------------------------------------------------------------------
@@ -298,18 +295,18 @@ FURTHER = {("classifier", "__call__"): 1}
 
 
 @all_kinds
-@pytest.mark.parametrize("name", ["__call__", "residual_stream"])
-def test_every_model_drops_what_enters_a_stack_and_what_leaves_each_sublayer(kind, name, drops):
+def test_every_model_drops_what_enters_a_stack_and_what_leaves_each_sublayer(kind, drops):
     config, of_stacks = each_with_its_own(kind, dropout_rate=[0.25, 0.375], num_layers=[3, 2])
     model = new_model(kind, config=config)
-    expected = Counter({of_stacks[0].dropout_rate: FURTHER.get((kind, name), 0)})
-    for stack, sizes in zip(parts(model, Stack), of_stacks, strict=True):
-        sublayers = [2 + hasattr(block, "cross_attention") for block in stack.blocks]
-        expected[sizes.dropout_rate] += 1 + sum(sublayers)
-    found = drops(getattr(model, name), *KINDS[kind].inputs, key=KEY)
-    rates = Counter(drop.rate for drop in found)
-    assert rates == expected, f"{kind}.{name} drops (rate: how often) {rates}; expected {expected}"
-    assert drops(getattr(model, name), *KINDS[kind].inputs) == []
+    for name in ("__call__", "residual_stream"):
+        expected = Counter({of_stacks[0].dropout_rate: FURTHER.get((kind, name), 0)})
+        for stack, sizes in zip(parts(model, Stack), of_stacks, strict=True):
+            sublayers = [2 + hasattr(block, "cross_attention") for block in stack.blocks]
+            expected[sizes.dropout_rate] += 1 + sum(sublayers)
+        found = drops(getattr(model, name), *KINDS[kind].inputs, key=KEY)
+        rates = Counter(drop.rate for drop in found)
+        assert rates == expected, f"{kind}.{name} drops (rate: how often) {rates}; expected {expected}"
+        assert drops(getattr(model, name), *KINDS[kind].inputs) == []
 
 
 @all_kinds
@@ -369,9 +366,8 @@ def test_every_loss_hands_its_key_to_the_model():
 
 
 @all_kinds
-@pytest.mark.parametrize("fields", [{}, {"position_scheme": "relative", "activation": "swiglu"}])
-def test_every_model_draws_each_of_its_arrays_by_the_key_and_no_two_by_one(kind, fields):
-    config = fullest_config(kind, d_ff=D_MODEL, **fields)
+def test_every_model_draws_each_of_its_arrays_by_the_key_and_no_two_by_one(kind):
+    config = fullest_config(kind, d_ff=D_MODEL, position_scheme="relative", activation="swiglu")
     with jax.debug_key_reuse(True):  # raises at the line that uses a key for the second time
         models = [KINDS[kind].model(config, key=jax.random.key(seed)) for seed in (1, 2)]
     one, other = ({name: np.asarray(array) for name, array in named(model).items()} for model in models)

@@ -8,10 +8,9 @@ import pytest
 from closeness import assert_close
 from jax.test_util import check_grads
 
-import plainformer as pf
 from plainformer.models import dynamics
 
-SEQ, D, D_K, BATCH = 5, 4, 2, 3
+SEQ, D, BATCH = 5, 4, 3
 NUMBERS = np.random.default_rng(13)
 X = jnp.asarray(NUMBERS.normal(size=(SEQ, D)), jnp.float32)
 FORM = jnp.asarray(NUMBERS.normal(size=(D, D)), jnp.float32)
@@ -44,21 +43,7 @@ def test_bilinear_scores_compare_each_query_with_each_key():
         assert_close(scores[n, m], x[n] @ form @ x[m])
 
 
-@pytest.mark.equation("eq-dynamics-bilinear")
-def test_bilinear_scores_are_those_of_queries_and_keys():
-    """Any two maps make one form, of a rank at most their width; and any form of that rank is made of two maps."""
-    w_q, w_k = (jnp.asarray(NUMBERS.normal(size=(D, D_K)), jnp.float32) for _ in range(2))
-    scores = dynamics.bilinear_scores(X, w_q @ w_k.T)
-    assert_close(scores, pf.dot_product_scores(X @ w_q, X @ w_k))
-    assert np.linalg.matrix_rank(w_q @ w_k.T, tol=1e-5) == D_K < D
-    left, sizes, right = np.linalg.svd(np.asarray(FORM, np.float64))
-    full = dynamics.bilinear_scores(X, jnp.asarray((left * sizes) @ right, jnp.float32))
-    assert_close(
-        full, pf.dot_product_scores(X @ jnp.asarray(left * sizes, jnp.float32), X @ jnp.asarray(right.T, jnp.float32))
-    )
-
-
-@pytest.mark.equation("eq-dynamics-bilinear", "eq-notation-columns-definition")
+@pytest.mark.equation("eq-dynamics-bilinear", "eq-dynamics-attention", "eq-notation-columns-definition")
 def test_bilinear_attention_in_columns_is_that_in_rows_transposed(x64):
     """The literature's Z, C and Z Λ, with the softmax down the columns, and with the Cayley transform."""
     Z, B = NUMBERS.normal(size=(D, SEQ)), NUMBERS.normal(size=(D, D))
@@ -75,9 +60,8 @@ def test_bilinear_attention_in_columns_is_that_in_rows_transposed(x64):
 
 
 @pytest.mark.equation("eq-dynamics-softmax")
-def test_bilinear_attention_agrees_with_attend():
+def test_bilinear_attention_weighs_by_the_softmax_of_its_scores():
     attention = dynamics.BilinearAttention(D, key=KEY)
-    assert_close(attention(X), pf.attend(X @ attention.form, X, X, scale=1.0))
     x = np.asarray(X, np.float64)
     assert_close(attention(X), softmax(x @ np.asarray(attention.form, np.float64) @ x.T) @ x)
 
@@ -94,7 +78,7 @@ def test_cayley_is_that_of_the_hand(x64):
 
 @pytest.mark.equation("eq-dynamics-cayley")
 def test_cayley_of_skew_is_a_rotation_and_of_symmetric_is_none(x64):
-    S = NUMBERS.normal(size=(200, SEQ, SEQ))
+    S = NUMBERS.normal(size=(20, SEQ, SEQ))
     skew = dynamics.cayley(jnp.asarray(S - S.swapaxes(1, 2)))
     products = np.asarray(skew.mT @ skew)
     assert np.abs(products - np.eye(SEQ)).max() < 1e-12
@@ -106,34 +90,11 @@ def test_cayley_of_skew_is_a_rotation_and_of_symmetric_is_none(x64):
 @pytest.mark.equation("eq-dynamics-attention")
 def test_volume_preserving_attention_multiplies_by_an_orthogonal_matrix_for_all_features(x64):
     attention = in_double(dynamics.VolumePreservingAttention(D, key=KEY))
-    for _ in range(200):
+    for _ in range(20):
         x = jnp.asarray(NUMBERS.normal(size=(SEQ, D)))
         weights = attention.weights(x)
         assert np.abs(weights.T @ weights - np.eye(SEQ)).max() < 1e-12
         np.testing.assert_allclose(attention(x), weights @ x, rtol=1e-12)
-
-
-@pytest.mark.equation("eq-dynamics-attention")
-def test_volume_preserving_attention_leaves_its_scores_alone(x64):
-    """The reason why volumes are kept although the matrix depends on the rows."""
-    attention = in_double(dynamics.VolumePreservingAttention(D, key=KEY))
-    above = dynamics.above_diagonal(attention.entries, D)
-    x = jnp.asarray(X, jnp.float64)
-    before, after = (dynamics.bilinear_scores(each, above - above.T) for each in (x, attention(x)))
-    np.testing.assert_allclose(after, before, atol=1e-12)
-    np.testing.assert_allclose(after, -after.T, atol=1e-13)
-
-
-@pytest.mark.equation("eq-dynamics-attention")
-def test_volume_preserving_attention_agrees_with_a_loop():
-    attention = dynamics.VolumePreservingAttention(D, key=KEY)
-    form = np.zeros((D, D))
-    places = [(i, j) for i in range(D) for j in range(D) if i < j]
-    for (i, j), entry in zip(places, np.asarray(attention.entries, np.float64), strict=True):
-        form[i, j], form[j, i] = entry, -entry
-    x = np.asarray(X, np.float64)
-    S = x @ form @ x.T
-    assert_close(attention(X), np.linalg.inv(np.eye(SEQ) + S) @ (np.eye(SEQ) - S) @ x)
 
 
 @pytest.mark.equation("eq-dynamics-residual")
@@ -202,11 +163,11 @@ def test_volume_preserving_models_keep_the_volume_of_the_window(kind, x64):
 
 
 @pytest.mark.equation("eq-dynamics-volume")
-@pytest.mark.parametrize("kind", ["standard", "residual", "ordinary", "turning"])
+@pytest.mark.parametrize("kind", ["standard", "residual", "turning"])
 def test_the_other_models_do_not(kind, x64):
-    model = in_double(new_model(kind), size=0.5)
-    changes = [float(dynamics.log_volume_change(model, jnp.asarray(NUMBERS.normal(size=(SEQ, D))))) for _ in range(3)]
-    assert min(map(abs, changes)) > 0.1
+    model, random = in_double(new_model(kind), size=0.5), np.random.default_rng(2)
+    windows = [jnp.asarray(random.normal(size=(SEQ, D))) for _ in range(3)]
+    assert min(abs(float(dynamics.log_volume_change(model, window))) for window in windows) > 0.1
 
 
 @pytest.mark.equation("eq-dynamics-volume")
@@ -221,44 +182,7 @@ def test_log_volume_change_is_that_of_the_determinant(x64):
     assert float(dynamics.log_volume_change(model, window)) == pytest.approx(expected, rel=1e-6)
 
 
-@pytest.mark.equation("eq-dynamics-volume")
-def test_two_heads_do_not_keep_volume_though_each_does(x64):
-    """Two orthogonal matrices, one for each half of the features, whose scores read both halves; and their mean."""
-    heads = [in_double(dynamics.VolumePreservingAttention(D, key=KEY), seed) for seed in (1, 2)]
-
-    def layer(x):
-        return jnp.concatenate([head.weights(x) @ x[:, 2 * i : 2 * i + 2] for i, head in enumerate(heads)], axis=1)
-
-    x = jnp.asarray(X, jnp.float64)
-    assert abs(float(dynamics.log_volume_change(layer, x))) > 0.1
-    assert abs(float(dynamics.log_volume_change(lambda x: (heads[0](x) + heads[1](x)) / 2, x))) > 0.1
-
-
-def test_heads_that_score_by_their_own_features_keep_volume(x64):
-    heads = [in_double(dynamics.VolumePreservingAttention(2, key=KEY), seed) for seed in (1, 2)]
-
-    def layer(x):
-        return jnp.concatenate([head(x[:, 2 * i : 2 * i + 2]) for i, head in enumerate(heads)], axis=1)
-
-    change = dynamics.log_volume_change(layer, jnp.asarray(X[:, :4], jnp.float64))
-    np.testing.assert_allclose(change, 0, atol=1e-10)
-
-
-@pytest.mark.equation("eq-dynamics-volume")
-def test_an_orthogonal_matrix_that_depends_on_the_rows_is_not_enough(x64):
-    """Any scores can be made skew by taking what is below the diagonal; the matrix is orthogonal, volumes change."""
-
-    def layer(x):
-        below = jnp.tril(dynamics.bilinear_scores(x, jnp.asarray(FORM, jnp.float64)), -1)
-        weights = dynamics.cayley(below - below.T)
-        return weights @ x
-
-    x = jnp.asarray(X, jnp.float64)
-    np.testing.assert_allclose((layer(x) ** 2).sum(), (x**2).sum(), rtol=1e-12)
-    assert abs(float(dynamics.log_volume_change(layer, x))) > 0.1
-
-
-@pytest.mark.parametrize("kind", dynamics.KINDS)
+@pytest.mark.parametrize("kind", ["volume_preserving", "ordinary", "turning", "placed"])
 def test_models_of_a_batch_are_each_window_alone(kind):
     model, windows = new_model(kind), jnp.asarray(NUMBERS.normal(size=(BATCH, SEQ, D)), jnp.float32)
     together = model(windows)
@@ -266,18 +190,18 @@ def test_models_of_a_batch_are_each_window_alone(kind):
         assert_close(together[number], np.asarray(model(windows[number])))
 
 
-@pytest.mark.parametrize("kind", dynamics.KINDS)
+@pytest.mark.parametrize("kind", ["volume_preserving", "placed"])
 def test_only_models_with_places_know_the_order_of_the_rows(kind):
     order = np.array([3, 0, 4, 1, 2])
     model = new_model(kind)
     swapped_first, swapped_last = model(X[order]), np.asarray(model(X))[order]
-    if kind in ("placed", "ordinary"):
+    if kind == "placed":
         assert np.abs(swapped_first - swapped_last).max() > 1e-3
     else:
         assert_close(swapped_first, swapped_last)
 
 
-@pytest.mark.parametrize("kind", ["standard", "volume_preserving", "network", "turning", "placed"])
+@pytest.mark.parametrize("kind", ["standard", "volume_preserving", "turning"])
 def test_models_gradients(kind, x64):
     model, static = eqx.partition(in_double(new_model(kind), size=0.3), eqx.is_array)
     x = jnp.asarray(NUMBERS.normal(size=(SEQ, D)))
@@ -304,15 +228,10 @@ def test_turning_layer_multiplies_each_row_by_a_rotation_of_its_own_and_keeps_it
 
 
 @pytest.mark.equation("eq-dynamics-places")
-def test_places_are_added_to_the_rows(x64):
-    layer = in_double(dynamics.Places(SEQ, D, key=KEY))
-    window = jnp.asarray(X, jnp.float64)
-    np.testing.assert_allclose(layer(window) - window, layer.table, rtol=1e-9)
-    assert abs(float(dynamics.log_volume_change(layer, window))) < 1e-12
-
-
 def test_ordinary_transformer_is_two_blocks_and_a_skip_from_window_to_answer():
     model = new_model("ordinary")
+    placed = dynamics.Places(SEQ, D, key=KEY)
+    assert_close(placed(X), np.asarray(X + placed.table))
     inside = model.first(X) + model.places.table[:SEQ]
     for block in model.blocks:
         inside = block(inside)
@@ -325,21 +244,9 @@ def test_trajectory_models_hold_models_of_each_kind():
         one, other = (models.one(kind, number) for number in (0, 1))
         assert jax.tree.structure(one) == jax.tree.structure(new_model(kind))
         assert np.abs(one(X) - other(X)).max() > 1e-3
-    counts = {
-        kind: pf.count_parameters(dynamics.KINDS[kind](dynamics.TrajectoryConfig(), key=KEY)) for kind in dynamics.KINDS
-    }
-    assert counts == {
-        "volume_preserving": 189,
-        "network": 192,
-        "residual": 192,
-        "standard": 207,
-        "ordinary": 1395,
-        "turning": 189,
-        "placed": 216,
-    }
 
 
-def test_rollout_feeds_each_window_to_the_next():
+def test_rollout_feeds_each_window_to_the_next_and_the_loss_is_the_mean_of_squares():
     model = new_model("volume_preserving")
     points = dynamics.rollout(model, X, 3)
     assert points.shape == (3 * SEQ, D)
@@ -348,35 +255,25 @@ def test_rollout_feeds_each_window_to_the_next():
         window = model(window)
         assert_close(points[number * SEQ : (number + 1) * SEQ], np.asarray(window))
     batch = jnp.stack([2 * X, X])
+    loss = dynamics.window_loss(lambda x: x, (batch, jnp.stack([2 * X + 1, X - 3])))
+    assert float(loss) == pytest.approx((1 + 9) / 2, rel=1e-6)
     assert_close(dynamics.rollout(model, batch, 3)[1], np.asarray(points))
-
-
-def test_window_loss_is_the_mean_of_squares():
-    batch = jnp.stack([X, 2 * X]), jnp.stack([X + 1, 2 * X - 3])
-    assert float(dynamics.window_loss(lambda x: x, batch)) == pytest.approx((1 + 9) / 2, rel=1e-6)
 
 
 @pytest.mark.usefixtures("unchecked")
 @pytest.mark.parametrize(
-    ("call", "error", "says"),
+    ("call", "says"),
     [
-        (lambda: dynamics.bilinear_scores(X, FORM[:, :3]), ValueError, r"form has shape \(4, 3\); expected"),
-        (lambda: dynamics.bilinear_scores(X, FORM[:3, :3]), ValueError, r"form has shape \(3, 3\).*d_model=4"),
-        (lambda: dynamics.cayley(X), ValueError, r"scores has shape \(5, 4\)"),
-        (lambda: dynamics.VolumePreservingAttention(1, key=KEY), ValueError, "d_model is 1; expected at least 2"),
-        (lambda: dynamics.TriangularLayer(1, key=KEY), ValueError, "d_model is 1; expected at least 2"),
-        (lambda: dynamics.TrajectoryConfig(d_model=1), ValueError, "d_model is 1; expected at least 2"),
-        (lambda: dynamics.TrajectoryConfig(num_blocks=0), ValueError, "num_blocks is 0; expected at least 1"),
-        (lambda: dynamics.rollout(new_model("network"), X[0], 2), ValueError, r"window has shape \(4,\)"),
-        (lambda: dynamics.rollout(new_model("network"), X, 0), ValueError, "num_windows is 0"),
-        (lambda: dynamics.window_loss(new_model("network"), (X,)), TypeError, "batch is 1 arrays"),
-        (lambda: new_model("network")(X[:, :3]), ValueError, r"x has shape \(5, 3\); expected \(\.\.\., d_model=4\)"),
-        (lambda: new_model("turning")(X[:, :3]), ValueError, r"x has shape \(5, 3\); expected \(\.\.\., d_model=4\)"),
-        (lambda: new_model("placed")(X[:3]), ValueError, r"x has shape \(3, 4\); expected .*seq=5"),
-        (lambda: new_model("standard")(X[:, :3]), ValueError, r"x has shape \(5, 3\); expected .*d_model=4"),
-        (lambda: new_model("volume_preserving")(X[:, :3]), ValueError, r"x has shape \(5, 3\); expected .*d_model=4"),
+        (lambda: dynamics.bilinear_scores(X, FORM[:3, :3]), "form has shape"),
+        (lambda: dynamics.cayley(X), "scores has shape"),
+        (lambda: dynamics.VolumePreservingAttention(1, key=KEY), "d_model is 1"),
+        (lambda: dynamics.TriangularLayer(1, key=KEY), "d_model is 1"),
+        (lambda: dynamics.rollout(new_model("network"), X[0], 2), "window has shape"),
+        (lambda: new_model("turning")(X[:, :3]), "x has shape"),
+        (lambda: new_model("placed")(X[:3]), "seq=5"),
+        (lambda: new_model("volume_preserving")(X[:, :3]), "x has shape"),
     ],
 )
-def test_what_does_not_fit_is_refused(call, error, says):
-    with pytest.raises(error, match=says):
+def test_what_does_not_fit_is_refused(call, says):
+    with pytest.raises(ValueError, match=says):
         call()

@@ -1,7 +1,5 @@
 """Chapter 20, models that others have published: our counts are theirs, and each is built in small."""
 
-import dataclasses
-
 import equinox as eqx
 import jax
 import jax.numpy as jnp
@@ -10,11 +8,10 @@ import pytest
 from toy_models import drawn
 
 import plainformer as pf
-from plainformer.models.accounting import cache_bytes, training_flops
+from plainformer.models.accounting import cache_bytes
 
 KEY = jax.random.key(0)
 PUBLISHED = pf.models.PUBLISHED
-every_model = pytest.mark.parametrize("name", PUBLISHED)
 # The biases that the experts of gpt-oss have and ours do not: two of the inner width and one of a token's, each.
 BIASES = {
     name: 3 * 2880 * layers * experts for name, layers, experts in (("gpt-oss 20b", 24, 32), ("gpt-oss 120b", 36, 128))
@@ -30,11 +27,10 @@ def in_digits(count: int, published: str) -> str:
 
 @pytest.mark.slow
 @pytest.mark.equation("eq-blocks-parameters")
-@every_model
-def test_every_published_model_has_as_many_parameters_as_it_says(name):
-    published = PUBLISHED[name].parameters
-    count = pf.models.planned_parameters(PUBLISHED[name].config) + BIASES.get(name, 0)
-    assert in_digits(count, published) == published
+def test_every_published_model_has_as_many_parameters_as_it_says():
+    for name, model in PUBLISHED.items():
+        count = pf.models.planned_parameters(model.config) + BIASES.get(name, 0)
+        assert in_digits(count, model.parameters) == model.parameters, name
 
 
 def test_counts_that_are_published_in_few_digits():
@@ -49,7 +45,7 @@ def test_counts_that_are_published_in_few_digits():
     # Jiang et al. (2024), section 1; DeepSeek-AI (2024), abstract; OpenAI (2025), table 1, without embeddings.
     [
         ("Mixtral 8x7B", 13),
-        *(pytest.param(*each, marks=pytest.mark.slow) for each in (("DeepSeek-V3", 37), ("Qwen3 30B-A3B", 3))),
+        pytest.param("DeepSeek-V3", 37, marks=pytest.mark.slow),
         ("gpt-oss 20b", 4),
         ("Llama 3 8B", 8),
     ],
@@ -63,7 +59,7 @@ def test_as_many_parameters_work_on_a_token_as_the_reports_say(name, billions):
 
 
 @pytest.mark.equation("eq-modern-block-parameters")
-@pytest.mark.parametrize("name", ["Mistral 7B", "Llama 3 8B", "Llama 3 70B", "SmolLM2 135M"])
+@pytest.mark.parametrize("name", ["Mistral 7B", "SmolLM2 135M"])
 def test_block_parameters_are_those_of_the_arrays(name):
     stack = PUBLISHED[name].config.stack
     block = eqx.filter_eval_shape(pf.make_block, stack, key=KEY)
@@ -71,37 +67,23 @@ def test_block_parameters_are_those_of_the_arrays(name):
     assert pf.models.block_parameters(*sizes) == pf.count_parameters(block)
 
 
-@pytest.mark.equation("eq-modern-block-parameters")
-def test_block_parameters_by_hand():
-    """Width 6, three heads of two columns, one of keys and values, an inner width of 5."""
-    assert pf.models.block_parameters(6, num_heads=3, num_kv_heads=1, d_k=2, d_ff=5) == (36 + 12 + 12 + 36) + 90 + 12
+def test_every_published_model_is_shrunk_to_about_a_hundredth():
+    kinds = ["norm", "norm_placement", "qk_norm", "qk_norm_over", "activation", "position_scheme", "use_bias"]
+    kinds += ["pattern", "num_heads", "num_kv_heads", "rope_theta", "attention"]
+    for name, model in PUBLISHED.items():
+        whole, small = model.config, pf.models.shrunk(model.config)
+        assert 70 < pf.models.planned_parameters(whole) / pf.models.planned_parameters(small) < 140, name
+        for kind in kinds:
+            assert getattr(small.stack, kind) == getattr(whole.stack, kind), f"{kind} of {name}"
+        assert (small.stack.experts is None) == (whole.stack.experts is None), name
+        assert (small.stack.latent is None) == (whole.stack.latent is None), name
+        assert set(small.stack.kinds) == set(whole.stack.kinds), name
 
 
-@every_model
-def test_every_published_model_is_shrunk_to_about_a_hundredth(name):
-    whole, small = PUBLISHED[name].config, pf.models.shrunk(PUBLISHED[name].config)
-    assert 70 < pf.models.planned_parameters(whole) / pf.models.planned_parameters(small) < 140
-    kinds = {
-        "norm",
-        "norm_placement",
-        "qk_norm",
-        "qk_norm_over",
-        "activation",
-        "position_scheme",
-        "use_bias",
-        "pattern",
-    }
-    kinds |= {"num_heads", "num_kv_heads", "rope_theta", "attention"}
-    assert {kind: getattr(small.stack, kind) for kind in kinds} == {kind: getattr(whole.stack, kind) for kind in kinds}
-    assert (small.stack.experts is None, small.stack.latent is None) == (
-        whole.stack.experts is None,
-        whole.stack.latent is None,
-    )
-    assert set(small.stack.kinds) == set(whole.stack.kinds)
-
-
-@every_model
-def test_every_published_model_is_built_in_small_and_reads_with_a_cache_as_without(name):
+@pytest.mark.parametrize(
+    "name", ["GPT-2 small", "OLMo 2 7B", "DeepSeek-V3", "Gemma 3 1B", "Qwen3 30B-A3B", "gpt-oss 20b"]
+)
+def test_a_published_model_is_built_in_small_and_reads_with_a_cache_as_without(name):
     config = pf.models.shrunk(PUBLISHED[name].config, **SMALL)
     model, tokens = drawn(pf.Decoder, config), jnp.asarray([3, 1, 4, 1, 5, 9])
     assert pf.count_parameters(model) == pf.models.planned_parameters(config)
@@ -115,31 +97,7 @@ def test_every_published_model_is_built_in_small_and_reads_with_a_cache_as_witho
     np.testing.assert_allclose(model.logits(rows), logits, rtol=1e-4, atol=1e-5 * np.abs(logits).max())
 
 
-def test_shrunk_by_one_is_the_model_itself():
-    config = PUBLISHED["Qwen3 8B"].config
-    assert pf.models.shrunk(config, width=1, depth=1) == config
-
-
 def test_shrunk_names_a_width_that_does_not_divide():
     config = PUBLISHED["Gemma 3 1B"].config
-    with pytest.raises(ValueError, match=r"d_model is 1152, which 5 does not divide; expected a divisor of it"):
+    with pytest.raises(ValueError, match="d_model is 1152, which 5 does not divide"):
         pf.models.shrunk(config, width=5)
-
-
-def test_grouped_heads_and_short_vectors_save_what_the_chapter_says():
-    """The bytes for each token with 16 bits a number."""
-    found = {
-        name: cache_bytes(PUBLISHED[name].config.stack, 1, 2) for name in ("OLMo 2 7B", "Llama 3 8B", "DeepSeek-V3")
-    }
-    assert found == {"OLMo 2 7B": 2 * 32 * 2 * 4096, "Llama 3 8B": 2 * 32 * 2 * 1024, "DeepSeek-V3": 2 * 61 * 576}
-
-
-@pytest.mark.parametrize("name", ["Mistral 7B", "Mixtral 8x7B"])
-def test_operations_of_a_published_model_are_twice_its_active_numbers_and_attention(name):
-    config = dataclasses.replace(PUBLISHED[name].config, tied_embedding=False)
-    model = eqx.filter_eval_shape(pf.Decoder, config, key=KEY)
-    norms = (2 * config.stack.num_layers + 1) * config.stack.d_model
-    weights = pf.models.active_parameters(model) - config.vocab_size * config.stack.d_model - norms
-    widths = 2 * config.stack.num_heads * config.stack.key_width
-    expected = 6 * (weights + config.stack.num_layers * widths * 512)
-    assert training_flops(config, 1, 512) == expected

@@ -1,7 +1,5 @@
 """Chapter 13, recurrent models: each cell is its equation, each text starts anew, and to read on is to read."""
 
-import dataclasses
-
 import equinox as eqx
 import jax
 import jax.numpy as jnp
@@ -70,14 +68,6 @@ def test_model_agrees_with_its_equations_in_float64(cell):
             np.testing.assert_allclose(row, state[0] @ output + bias, atol=1e-5)
 
 
-@pytest.mark.equation("eq-relations-rnn")
-def test_elman_cell_by_hand():
-    cell = ElmanCell(1, 1, key=jax.random.key(0))
-    numbers = jnp.array([[1.0]]), jnp.array([[0.5]]), jnp.array([0.25])
-    cell = eqx.tree_at(lambda cell: (cell.input_weight, cell.state_weight, cell.bias), cell, numbers)
-    np.testing.assert_allclose(cell(jnp.array([2.0]), jnp.array([-1.0])), np.tanh([2 - 0.5 + 0.25]), rtol=1e-6)
-
-
 @each_cell
 def test_reading_on_is_reading_the_whole(cell):
     model = new_model(cell)
@@ -101,22 +91,6 @@ def test_every_text_starts_anew(cell):
     assert all(not part.any() for part in jax.tree.leaves(model.start((2,))))
 
 
-@each_cell
-def test_no_token_knows_of_later_ones(cell):
-    model = new_model(cell)
-    changed = model(TOKENS.at[:, 4].set((TOKENS[:, 4] + 1) % VOCAB)) - model(TOKENS)
-    assert not changed[:, :4].any()
-    assert (jnp.abs(changed[:, 4:]).max(axis=(0, 2)) > 0).all()
-
-
-@each_cell
-def test_any_batch_is_read_as_its_texts_are(cell):
-    model = new_model(cell)
-    found = model(TOKENS[None, :, :5].repeat(2, axis=0))
-    assert found.shape == (2, 3, 5, VOCAB)
-    np.testing.assert_allclose(found[1, 2], model(TOKENS[2, :5]), atol=1e-6)
-
-
 @pytest.mark.parametrize(("cell", "parts", "row"), [("lstm", 4, 1), ("gru", 3, 1)])
 def test_the_gate_that_keeps_starts_open(cell, parts, row):
     model = RecurrentModel(RecurrentConfig(VOCAB, WIDTH, cell), key=jax.random.key(0))
@@ -134,9 +108,8 @@ def test_the_plain_cell_starts_by_keeping_lengths():
     np.testing.assert_allclose(weight @ weight.T, np.eye(WIDTH), atol=1e-5)
 
 
-@each_cell
-def test_model_is_trained_by_fit(cell):
-    model = RecurrentModel(RecurrentConfig(VOCAB, WIDTH, cell), key=jax.random.key(0))
+def test_model_is_trained_by_fit():
+    model = RecurrentModel(RecurrentConfig(VOCAB, WIDTH, "gru"), key=jax.random.key(0))
     text = np.tile(np.arange(VOCAB), 9)
     settings = pf.TrainingConfig(num_steps=60, learning_rate=0.03, warmup_steps=5)
     with jax.numpy_dtype_promotion("standard"):  # optax counts in integers
@@ -145,26 +118,8 @@ def test_model_is_trained_by_fit(cell):
     assert metrics[-1]["loss"] < metrics[0]["loss"] / 2
 
 
-def test_a_configuration_that_does_not_fit_is_refused(unchecked):
-    with pytest.raises(ValueError, match=r"cell is 'elman'; expected one of 'rnn', 'lstm', 'gru'"):
-        RecurrentConfig(VOCAB, WIDTH, "elman")
-    with pytest.raises(ValueError, match=r"d_state is 0; expected at least 1"):
-        RecurrentConfig(VOCAB, 0)
-    assert dataclasses.replace(RecurrentConfig(VOCAB, WIDTH), cell="gru").d_state == WIDTH
-
-
-@each_cell
-def test_a_state_of_another_batch_is_refused(cell):
-    model = new_model(cell)
-    with pytest.raises(ValueError, match=r"state has shape \(2, 6\); expected .*Take it from start\(tokens.shape"):
-        model.extend(TOKENS, model.start((2,)))
-
-
-def test_a_state_of_another_cell_is_refused():
-    with pytest.raises(ValueError, match="state is of another cell than 'lstm'; expected what start"):
-        new_model("lstm").extend(TOKENS, new_model("gru").start((3,)))
-
-
-def test_an_id_out_of_range_is_refused():
-    with pytest.raises(ValueError, match=r"ids\[\d.*\] is 11; expected 0 to 10"):
-        new_model("gru")(jnp.array([3, VOCAB]))
+def test_a_state_of_another_batch_or_cell_is_refused():
+    model = new_model("lstm")
+    for state in (model.start((2,)), new_model("gru").start((3,))):
+        with pytest.raises(ValueError, match=r"state .*expected"):
+            model.extend(TOKENS, state)

@@ -106,43 +106,6 @@ MODERN = {
 MODERN_THEIRS = {"num_key_value_heads": KV_HEADS, "rms_norm_eps": 1e-3, "tie_word_embeddings": False}
 
 
-def mistral():
-    config = transformers.MistralConfig(**THEIRS, **MODERN_THEIRS, sliding_window=3, rope_parameters=rope())
-    theirs = redrawn(transformers.MistralForCausalLM(config))
-    return theirs, MODERN | {"activation": "swiglu", "window": 3}, llamas(theirs)
-
-
-def qwen3():
-    config = transformers.Qwen3Config(**THEIRS, **MODERN_THEIRS, head_dim=10, rope_parameters=rope())
-    theirs = redrawn(transformers.Qwen3ForCausalLM(config))
-    return theirs, MODERN | {"activation": "swiglu", "d_k": 10, "d_v": 10, "qk_norm": True}, llamas(theirs)
-
-
-def nemotron():
-    config = transformers.NemotronConfig(
-        **THEIRS, num_key_value_heads=KV_HEADS, norm_eps=1e-3, tie_word_embeddings=False, rope_parameters=rope(0.5)
-    )
-    theirs = redrawn(transformers.NemotronForCausalLM(config))
-    body, found = theirs.model, weights("output", theirs.lm_head)
-    found |= scales("stack.final_norm", body.norm, 1.0) | {"embedding.weight": array(body.embed_tokens.weight)}
-    for number, layer in enumerate(body.layers):
-        parts = [
-            each("q_proj k_proj v_proj o_proj", layer.self_attn, ATTENTION),
-            each("up_proj down_proj", layer.mlp, PLAIN),
-            scales("attention_norm", layer.input_layernorm, 1.0),
-            scales("feed_forward_norm", layer.post_attention_layernorm, 1.0),
-        ]
-        found |= in_block(number, parts)
-    # Their norms have a bias, their maps none.
-    zeros = {"query": WIDTH, "key": WIDTH // HEADS, "value": WIDTH // HEADS, "output": WIDTH}
-    for number in range(LAYERS):
-        biases = {f"attention.{name}.bias": jnp.zeros(width) for name, width in zeros.items()}
-        biases |= {"feed_forward.up.bias": jnp.zeros(D_FF), "feed_forward.down.bias": jnp.zeros(WIDTH)}
-        found |= in_block(number, [biases])
-    fields = {"norm": "layer", "use_bias": True, "rotary_fraction": 0.5, "activation": "squared_relu"}
-    return theirs, MODERN | fields, found
-
-
 def gpt_neox():
     config = transformers.GPTNeoXConfig(
         **THEIRS, layer_norm_eps=1e-3, hidden_act="gelu", use_parallel_residual=True, rope_parameters=rope(0.25)
@@ -161,23 +124,6 @@ def gpt_neox():
         found |= in_block(number, parts)
     fields = {"position_scheme": "rotary", "rope_theta": 50.0, "rotary_fraction": 0.25, "tied_embedding": False}
     return theirs, fields | {"norm_eps": 1e-3, "parallel": True, "activation": "gelu"}, found
-
-
-def phi():
-    config = transformers.PhiConfig(**THEIRS, layer_norm_eps=1e-3, rope_parameters=rope(0.5))
-    theirs = redrawn(transformers.PhiForCausalLM(config))
-    body, found = theirs.model, weights("output", theirs.lm_head)
-    found |= scales("stack.final_norm", body.final_layernorm) | {"embedding.weight": array(body.embed_tokens.weight)}
-    for number, layer in enumerate(body.layers):
-        parts = [
-            each("q_proj k_proj v_proj dense", layer.self_attn, ATTENTION),
-            each("fc1 fc2", layer.mlp, PLAIN),
-            scales("attention_norm", layer.input_layernorm),  # theirs has one norm for both
-            scales("feed_forward_norm", layer.input_layernorm),
-        ]
-        found |= in_block(number, parts)
-    fields = {"position_scheme": "rotary", "rope_theta": 50.0, "rotary_fraction": 0.5, "tied_embedding": False}
-    return theirs, fields | {"norm_eps": 1e-3, "parallel": True, "activation": "gelu_tanh", "output_bias": True}, found
 
 
 def bloom():
@@ -199,7 +145,7 @@ def bloom():
     return theirs, fields | {"embedding_norm": True}, found
 
 
-FAMILIES = {make.__name__: make for make in (mistral, qwen3, nemotron, gpt_neox, phi, bloom)}
+FAMILIES = {make.__name__: make for make in (gpt_neox, bloom)}
 
 
 @pytest.fixture(params=FAMILIES)
@@ -227,29 +173,6 @@ def test_generate_writes_the_greedy_texts_of_every_family(pair):
     assert [text.tokens for text in found] == expected[:, len(PROMPTS[0]) :].tolist()
 
 
-def test_decoder_gives_the_rows_of_the_text_half_of_clip():
-    sizes = THEIRS | {"pad_token_id": 0, "bos_token_id": 1, "eos_token_id": 2}
-    config = transformers.CLIPTextConfig(**sizes, layer_norm_eps=1e-3, hidden_act="quick_gelu")
-    theirs = redrawn(transformers.CLIPTextModel(config))
-    found = scales("stack.final_norm", theirs.final_layer_norm)
-    found["embedding.weight"] = array(theirs.embeddings.token_embedding.weight)
-    found["stack.scheme.table"] = array(theirs.embeddings.position_embedding.weight)
-    for number, layer in enumerate(theirs.encoder.layers):
-        parts = [
-            each("q_proj k_proj v_proj out_proj", layer.self_attn, ATTENTION),
-            each("fc1 fc2", layer.mlp, PLAIN),
-            scales("attention_norm", layer.layer_norm1),
-            scales("feed_forward_norm", layer.layer_norm2),
-        ]
-        found |= in_block(number, parts)
-    config = decoder_config(VOCAB, CONTEXT, **SIZES, activation="quick_gelu", norm_eps=1e-3)
-    ours = pf.training.with_arrays(pf.Decoder(config, key=KEY), found)
-    with torch.no_grad():
-        expected = theirs(torch.tensor(TEXTS)).last_hidden_state.numpy()
-    assert np.abs(expected).max() > 1
-    assert_close(ours.stack.normalise(ours.residual_stream(jnp.asarray(TEXTS))[-1]), expected)
-
-
 def half_of_t5(theirs, stack, d_k, factor=1.0):
     """The arrays of T5's encoder or decoder; `factor` is what it multiplies its last rows by."""
     found = {f"{stack}.final_norm.scale": array(theirs.final_layer_norm.weight) * factor}
@@ -272,8 +195,7 @@ def half_of_t5(theirs, stack, d_k, factor=1.0):
 
 
 @pytest.mark.parametrize(
-    ("activation", "theirs_calls_it", "multiplies"),
-    [("relu", "relu", True), ("geglu_tanh", "gated-gelu", False), ("geglu", "gated-gelu_exact", False)],
+    ("activation", "theirs_calls_it", "multiplies"), [("relu", "relu", True), ("geglu_tanh", "gated-gelu", False)]
 )
 def test_seq2seq_gives_the_logits_of_t5(activation, theirs_calls_it, multiplies):
     d_k, buckets = 5, {"num_buckets": 8, "max_distance": 11}
@@ -287,12 +209,10 @@ def test_seq2seq_gives_the_logits_of_t5(activation, theirs_calls_it, multiplies)
         relative_attention_num_buckets=buckets["num_buckets"],
         relative_attention_max_distance=buckets["max_distance"],
         layer_norm_epsilon=1e-3,
-        feed_forward_proj=theirs_calls_it.removesuffix("_exact"),
+        feed_forward_proj=theirs_calls_it,
         tie_word_embeddings=multiplies,  # the first version multiplies what it compares with its table
         decoder_start_token_id=0,
     )
-    if activation == "geglu":
-        config.dense_act_fn = "gelu"
     theirs = redrawn(transformers.T5ForConditionalGeneration(config))
     kinds = {"norm": "rms", "norm_eps": 1e-3, "use_bias": False, "position_scheme": "relative", **buckets}
     stack = pf.StackConfig(**SIZES, **kinds, activation=activation, d_k=d_k, d_v=d_k)
@@ -306,34 +226,3 @@ def test_seq2seq_gives_the_logits_of_t5(activation, theirs_calls_it, multiplies)
         expected = theirs(input_ids=torch.tensor(SOURCES), decoder_input_ids=torch.tensor(targets)).logits.numpy()
     assert np.abs(expected).max() > 0.1
     assert_close(ours(jnp.asarray(SOURCES), jnp.asarray(targets)), expected)
-
-
-def test_encoder_classifier_with_a_pooler_gives_the_logits_of_bert():
-    config = transformers.BertConfig(
-        **THEIRS | {"pad_token_id": 0}, type_vocab_size=2, hidden_act="gelu", layer_norm_eps=1e-12, num_labels=4
-    )
-    theirs = redrawn(transformers.BertForSequenceClassification(config))
-    body, inside = theirs.bert, "encoder.stack"
-    found = weights("pooler", body.pooler.dense) | weights("output", theirs.classifier)
-    found |= scales("encoder.embedding_norm", body.embeddings.LayerNorm)
-    found["encoder.embedding.weight"] = array(body.embeddings.word_embeddings.weight)
-    found["encoder.segment_embedding.weight"] = array(body.embeddings.token_type_embeddings.weight)
-    found[f"{inside}.scheme.table"] = array(body.embeddings.position_embeddings.weight)
-    for number, layer in enumerate(body.encoder.layer):
-        parts = [
-            each("query key value", layer.attention.self, ATTENTION.rsplit(maxsplit=1)[0]),
-            weights("attention.output", layer.attention.output.dense),
-            weights("feed_forward.up", layer.intermediate.dense) | weights("feed_forward.down", layer.output.dense),
-            scales("attention_norm", layer.attention.output.LayerNorm),
-            scales("feed_forward_norm", layer.output.LayerNorm),
-        ]
-        found |= in_block(number, parts, inside)
-    stack = pf.StackConfig(**SIZES, norm_placement="post", norm_eps=1e-12)
-    sizes = pf.EncoderConfig(vocab_size=VOCAB, context_len=CONTEXT, num_segments=2, embedding_norm=True, stack=stack)
-    classifier = pf.EncoderClassifier(pf.ClassifierConfig(encoder=sizes, num_classes=4, pooler=True), key=KEY)
-    ours = pf.training.with_arrays(classifier, found)
-    segments = np.arange(12) // 6 * np.ones((3, 1), int)
-    with torch.no_grad():
-        expected = theirs(torch.tensor(TEXTS), token_type_ids=torch.tensor(segments)).logits.numpy()
-    assert np.abs(expected).max() > 0.5
-    assert_close(ours(jnp.asarray(TEXTS), None, jnp.asarray(segments)), expected)

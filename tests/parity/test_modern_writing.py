@@ -29,8 +29,7 @@ def their_logits(*processors):
     return logits.numpy(), LogitsProcessorList(processors)(torch.tensor(PROMPTS), logits.clone())
 
 
-@pytest.mark.parametrize("min_p", [0.02, 0.1, 0.5, 1.0])
-@pytest.mark.parametrize("temperature", [0.5, 1.0, 1.7])
+@pytest.mark.parametrize(("min_p", "temperature"), [(0.02, 1.7), (0.1, 0.5), (1.0, 1.0)])
 def test_min_p_is_theirs(min_p, temperature):
     logits, theirs = their_logits(TemperatureLogitsWarper(temperature), MinPLogitsWarper(min_p))
     for ours, expected in zip(logits, theirs.softmax(dim=-1).numpy(), strict=True):
@@ -38,7 +37,7 @@ def test_min_p_is_theirs(min_p, temperature):
         np.testing.assert_allclose(found, expected, atol=1e-5)
 
 
-@pytest.mark.parametrize("penalty", [0.7, 1.0, 1.2, 3.0])
+@pytest.mark.parametrize("penalty", [0.7, 1.2])
 def test_penalise_repetition_is_theirs(penalty):
     logits, theirs = their_logits(RepetitionPenaltyLogitsProcessor(penalty))
     for row, prompt, expected in zip(logits, PROMPTS, theirs.numpy(), strict=True):

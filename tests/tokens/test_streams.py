@@ -88,7 +88,7 @@ def test_decode_keeps_a_lone_surrogate_beside_bytes_that_are_no_text():
 @pytest.mark.usefixtures("unchecked")
 @pytest.mark.parametrize("tokenizer", [ENCODER, pf.Vocabulary("ab")])
 def test_decode_stream_names_what_is_no_stream_of_ids(tokenizer):
-    with pytest.raises(TypeError, match=r"ids is 3; expected ids one after the other, as from generate"):
+    with pytest.raises(TypeError, match=r"ids is 3"):
         tokenizer.decode_stream(3)
     with pytest.raises(ValueError, match=r"is 999; expected 0 to"):
         list(tokenizer.decode_stream([0, 999]))

@@ -1,24 +1,13 @@
 """The index of the equations, on a toy book: what it lists, what it complains of, when it is made anew."""
 
 import re
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
-from book import ROOT
+import toy_site
 from book_meaning.equation_claims import implementations, mentions, missing, proofs
+from toy_site import build
 
-CONF = f"""\
-import sys
-sys.path.insert(0, {str(ROOT / "_ext")!r})
-extensions = ["myst_parser", "book_meaning"]
-exclude_patterns = ["_build"]
-myst_enable_extensions = ["dollarmath"]
-html_theme = "sphinx_book_theme"
-html_theme_options = {{"repository_url": "https://github.com/owner/name", "repository_branch": "main"}}
-numfig, numfig_secnum_depth = True, 1
-"""
 PAGES = ["chapters/00_words", *(f"chapters/0{number}_more" for number in range(1, 6))]
 TREE = "```{toctree}\n:numbered: 2\n" + "\n".join(PAGES) + "\nappendix/api\nappendix/equations\n```\n"
 WORDS = """\
@@ -37,7 +26,6 @@ x = 1
 ```
 """
 FILES = {
-    "conf.py": CONF,
     "index.md": f"# Toy\n\n{TREE}",
     "chapters/00_words.md": WORDS,
     **{f"{page}.md": f"# More {page[-7:]}\n\nText.\n" for page in PAGES[1:]},
@@ -51,24 +39,19 @@ INDEX = "_build/appendix/equations.html"
 
 def write(root: Path, **changes: str) -> None:
     """Write the toy book; a keyword such as `words` replaces the text of the one file that has this stem."""
-    for name, text in FILES.items():
-        (root / name).parent.mkdir(parents=True, exist_ok=True)
-        (root / name).write_text(changes.get(Path(name).stem, text))
+    toy_site.write(root, {name: changes.get(Path(name).stem, text) for name, text in FILES.items()})
 
 
-def build(root: Path, *options: str) -> str:
+def complaints(root: Path, **options) -> str:
     """Build the toy book and return what Sphinx complained of."""
-    command = [sys.executable, "-m", "sphinx", "-q", "-n", *options, str(root), str(root / "_build")]
-    run = subprocess.run(command, capture_output=True, text=True)
-    assert run.returncode == 0, run.stderr
-    return run.stderr
+    return build(root, **options)[1]
 
 
 @pytest.fixture(scope="module")
 def site(tmp_path_factory) -> Path:
     root = tmp_path_factory.mktemp("toy")
     write(root)
-    assert build(root) == ""
+    assert complaints(root) == ""
     return root
 
 
@@ -123,29 +106,27 @@ def test_no_link_is_made_without_an_index(tmp_path):
     write(tmp_path)
     (tmp_path / "appendix/equations.md").unlink()
     (tmp_path / "index.md").write_text(FILES["index.md"].replace("appendix/equations\n", ""))
-    assert build(tmp_path) == ""
+    assert complaints(tmp_path) == ""
     assert "equation-row" not in (tmp_path / "_build/chapters/00_words.html").read_text("utf-8")
 
 
 def test_parallel_build_makes_the_same_index(site, tmp_path):
     write(tmp_path)
-    assert build(tmp_path, "-j", "2") == ""
+    assert complaints(tmp_path, parallel=2) == ""
     assert rows(tmp_path) == rows(site)
 
 
-def test_equation_without_code_and_test_is_a_warning_at_the_equation(tmp_path):
+def test_what_is_missing_is_a_warning_at_the_equation(tmp_path):
+    """An equation without code and test, and code without an entry in the reference."""
     write(tmp_path)
     for name, before, after in [("src/toy/words.py", "Implements", "See"), ("tests/test_words.py", "sum", "other")]:
         (tmp_path / name).write_text(FILES[name].replace(before, after))
-    first, second = build(tmp_path).splitlines()
+    first, second = complaints(tmp_path).splitlines()
     here = f"{tmp_path}/chapters/00_words.md:5: WARNING: equation index: "
     assert first.startswith(here + "no docstring says that it implements eq-words-sum")
     assert second.startswith(here + "no test is marked pytest.mark.equation with eq-words-sum")
-
-
-def test_code_without_an_entry_in_the_reference_is_a_warning(tmp_path):
     write(tmp_path, api="# API\n")
-    assert "reference target not found: toy.words.Adder.add" in build(tmp_path)
+    assert "reference target not found: toy.words.Adder.add" in complaints(tmp_path)
 
 
 def test_index_is_made_anew_when_what_it_lists_has_changed(tmp_path):

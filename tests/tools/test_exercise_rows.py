@@ -74,10 +74,6 @@ def test_an_exercise_without_code_has_a_box_alone(rows):
     assert "Do it in Colab" in code
 
 
-def test_a_page_without_exercises_stays_as_it_is(tmp_path):
-    assert with_rows("<html><head></head></html>", tmp_path / "no.ipynb", PYTHON) == "<html><head></head></html>"
-
-
 # --- Python --------------------------------------------------------------------------------------------------------
 
 

@@ -1,9 +1,8 @@
 """The record of which heads follow the lamp: its stories are what it says, and a part of it comes out again."""
 
-import inside_record
 import numpy as np
 import pytest
-from inside_record import QUESTION, TAKER, TAKES, Study, card, laden, pairs
+from inside_record import QUESTION, TAKER, TAKES, Study, laden, pairs
 
 import plainformer as pf
 from plainformer.models import patch
@@ -31,12 +30,6 @@ def test_stories_are_possible_and_differ_in_who_takes(study):
     assert [words[n] for n in (TAKES, QUESTION)] == ["takes", "?"]
 
 
-def test_card_is_that_of_the_record(record):
-    from records import MODELS
-
-    assert (MODELS / "inside.md").read_text("utf-8") == card(record)
-
-
 def test_heads_of_the_record_turn_the_answer_again(record, study):
     assert all(each.all() for each in study.is_right)
     stored = np.array(record["machines"]["seed 1"]["patched"])
@@ -44,24 +37,6 @@ def test_heads_of_the_record_turn_the_answer_again(record, study):
         name = f"stack.blocks.{block}.attention.heads"
         said = patch(study.model, study.ours, places={name: np.s_[:, head]}, source=study.source)
         assert abs(np.median(study.effect(said)) - stored[block, head, 0]) < 0.05
-
-
-def test_a_mark_taken_away_moves_the_answer_whatever_is_asked_for(record):
-    """The control: the silence that brings one answer back takes the other, so that nothing is repaired."""
-    first, other = (record["laden"]["seed 1"][thing] for thing in ("the first one's", "the other's"))
-    first_silent, second_silent = (f"without the mark at the {room} room" for room in ("first", "second"))
-    assert first["whole"][0] < 0.2 < 0.9 < first[second_silent][0]
-    assert other[second_silent][1] < 0.1 < 0.8 < other["whole"][1]
-    assert first[first_silent][0] < first["whole"][0]
-    assert inside_record.CIRCUIT == [(0, 0), (0, 1), (1, 0), (2, 4), (3, 6)]
-
-
-@pytest.mark.parametrize("name", ["seed 0", "seed 1, a quarter"])
-def test_heads_of_other_machines_mark_rooms_as_well(record, name):
-    for thing in ("the first one's", "the other's"):
-        before, after = (record["laden"][name][thing][how] for how in ("whole", "without the mark at the second room"))
-        assert after[0] > before[0] + 0.1
-        assert after[1] < before[1] - 0.1
 
 
 def test_stories_of_two_things_ask_for_either():
@@ -72,10 +47,3 @@ def test_stories_of_two_things_ask_for_either():
         taker, _, _, thing = one.split(" . ")[4].split()
         assert thing == one.split()[-2]
         assert f"{taker} goes to the {rooms[0]}" in one
-
-
-def test_rooms_named_come_out_again(record):
-    found = inside_record.of_laden("decoder.1", inside_record.MARKING["seed 1"])
-    for thing in ("the first one's", "the other's"):
-        for how, shares in record["laden"]["seed 1"][thing].items():
-            np.testing.assert_allclose(found[thing][how], shares, atol=0.02)

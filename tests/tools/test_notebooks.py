@@ -1,9 +1,6 @@
 """The notebooks: what becomes of each directive and role, whose numbers they have, and how they are kept in step."""
 
-import pickle
 import re
-import subprocess
-import sys
 from pathlib import Path
 
 import nbformat
@@ -15,6 +12,7 @@ from book import ROOT, Book
 from faulty_page import FAULTY
 from raw_markup import raw_markup
 from toy_book import HEADER, SITE, write_toy_book
+from toy_site import build
 from words_kept import words_lost
 
 NAME = "chapters/01_small"
@@ -53,13 +51,7 @@ def test_numbers_are_those_of_the_executed_site(root, book):
         "html_theme_options = {'repository_url': 'https://github.com/owner/name'}\n"
         f"numfig = {config['numfig']}; numfig_secnum_depth = {config['numfig_secnum_depth']}\n"
     )
-    subprocess.run(
-        [sys.executable, "-m", "sphinx", "-q", "-b", "dummy", str(root), str(root / "_build")],
-        check=True,
-        capture_output=True,
-        text=True,
-    )
-    site = pickle.loads((root / "_build/.doctrees/environment.pickle").read_bytes())
+    site = build(root, "dummy")[0].env
     here = book.built.env
     assert here.toc_secnumbers == site.toc_secnumbers
     assert here.toc_fignumbers == site.toc_fignumbers
@@ -209,8 +201,12 @@ def test_what_cannot_be_shown_or_found_is_an_error_at_its_line(tmp_path):
         "$$ a $$": "duplicate label of equation eq-small-one",
         "{live-figure}": "duplicate label fig-small",
     }
+    (tmp_path / "chapters/03_more.md").write_text(HEADER + "# More\n")
+    book = Book(tmp_path)
+    with pytest.raises(ValueError, match=r"_toc\.yml does not list it"):
+        sync_notebooks.convert(book, "chapters/03_more")
     with pytest.raises(ValueError, match="WARNING") as raised:
-        sync_notebooks.convert(Book(tmp_path), "chapters/02_large")
+        sync_notebooks.convert(book, "chapters/02_large")
     assert "duplicate label: ex-add" in str(raised.value)  # told without a line
     lines = file.read_text().splitlines()
     for mark, message in expected.items():
@@ -218,13 +214,6 @@ def test_what_cannot_be_shown_or_found_is_an_error_at_its_line(tmp_path):
         found = re.search(rf"02_large\.md:(\d+): .*{re.escape(message)}", str(raised.value))
         assert found, f"{message} is missing in {raised.value}"
         assert abs(int(found[1]) - number) <= 2, f"{message} is told at line {found[1]}, and is at {number}"
-
-
-def test_chapter_outside_the_table_of_contents_is_an_error(tmp_path):
-    write_toy_book(tmp_path)
-    (tmp_path / "chapters/03_more.md").write_text(HEADER + "# More\n")
-    with pytest.raises(ValueError, match=r"_toc\.yml does not list it"):
-        sync_notebooks.convert(Book(tmp_path), "chapters/03_more")
 
 
 def test_ids_change_with_their_own_cell_only(notebook):
@@ -242,19 +231,15 @@ def test_clean_keeps_text_and_strips_images():
     assert kept[1].data == {"text/plain": "<Figure>"}
 
 
-@pytest.mark.parametrize(
-    ("output", "message"),
-    [("<object at 0x7f3a5c0b1d90>", "at 0x7f3a5c0b1d90"), (f"file {ROOT}/x.py", "different elsewhere")],
-)
-def test_clean_refuses_what_the_next_run_would_not_give(output, message):
-    with pytest.raises(ValueError, match=message):
-        sync_notebooks.clean([stream(output)])
-
-
-def test_clean_refuses_standard_error_wherever_it_stands():
+def test_clean_refuses_what_the_next_run_would_not_give_and_standard_error_wherever_it_stands():
     warned = nbformat.v4.new_output("stream", name="stderr", text="a warning")
-    for outputs in [[warned], [stream("a"), warned], [warned, stream("a")]]:
-        with pytest.raises(ValueError, match="standard error"):
+    for outputs, message in (
+        ([stream("<object at 0x7f3a5c0b1d90>")], "at 0x7f3a5c0b1d90"),
+        ([stream(f"file {ROOT}/x.py")], "different elsewhere"),
+        ([stream("a"), warned], "standard error"),
+        ([warned, stream("a")], "standard error"),
+    ):
+        with pytest.raises(ValueError, match=message):
             sync_notebooks.clean(outputs)
 
 

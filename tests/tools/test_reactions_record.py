@@ -1,28 +1,11 @@
 """What is recorded of the chemist's model, and what chapter 15 says of it."""
 
-import json
-from pathlib import Path
-
 import chemist
 import numpy as np
 import pytest
-import train_chemist_adapters
-import train_reactions
 from smiles_graph import bonds_of, reaction_rewritten, rewritten
 
 import plainformer as pf
-
-ROOT = Path(__file__).resolve().parents[2]
-RECORD = pf.data.load_record("reactions")
-ADAPTERS = pf.data.load_record("chemist_adapters")
-
-
-@pytest.mark.parametrize(
-    ("name", "made"), [("reactions", train_reactions), ("chemist_adapters", train_chemist_adapters)]
-)
-def test_the_card_is_that_of_the_record(name, made):
-    record = json.loads((ROOT / "models" / f"{name}.json").read_text(encoding="utf-8"))
-    assert made.card(record) == (ROOT / "models" / f"{name}.md").read_text(encoding="utf-8")
 
 
 def atoms_and_bonds(molecule):
@@ -64,28 +47,6 @@ def test_a_reaction_is_judged_as_recorded():
     found = [chemist.judged(text) for text in list(pf.data.textbook_reactions().values())[:2]]
     assert [each["heads"][10][5] for each in found] == [11, 5]
     assert [each["common pieces"] for each in found] == [11, 5]
-
-
-def test_small_mistakes_pass_the_test_of_hidden_tokens_and_large_ones_do_not():
-    found = {name: each["right"] for name, each in RECORD["mistakes"].items()}
-    passed = {name for name, right in found.items() if right == found["none"]}
-    assert passed == {
-        "none",
-        "GELU by its approximation with tanh",
-        "eps 1e-5 for 1e-12",
-        "eps 0.1 for 1e-12",
-        "11 blocks for 12",
-        "13 blocks for 12",
-        "one number of block 6 is 1 too large",
-        "one number of block 6 is 100 too large",
-    }
-
-
-def test_adapters_help_with_hidden_tokens_on_every_seed():
-    before, *runs = ADAPTERS["runs"]
-    adapted = [run for run in runs if run["where"] == "adapters of two maps"]
-    assert len(adapted) == 4
-    assert all(run["surprise"] < before["surprise"] - 0.4 and run["right"] > before["right"] for run in adapted)
 
 
 def test_the_comparison_of_texts_depends_on_how_the_thioether_is_written():

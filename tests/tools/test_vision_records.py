@@ -1,13 +1,10 @@
 """The recorded trainings of chapter 11 say what their cards and the chapter say."""
 
-import re
-
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-import train_crossing_opponents as opponents
 import train_filling as filling
 import train_towers as towers
 from convolution import ConvolutionalBlock, PatchConvolution
@@ -16,16 +13,6 @@ from records import MODELS
 import plainformer as pf
 
 (CHAPTER,) = (MODELS.parent / "chapters").glob("*_vision.md")
-
-
-def words() -> str:
-    return " ".join(CHAPTER.read_text(encoding="utf-8").split())
-
-
-@pytest.mark.parametrize("script", [opponents, filling, towers])
-def test_each_card_says_what_was_recorded(script):
-    name = script.__name__.removeprefix("train_")
-    assert script.card(pf.data.load_record(name)) == (MODELS / f"{name}.md").read_text(encoding="utf-8")
 
 
 def test_a_convolutional_block_is_a_convolution_of_each_channel():
@@ -89,49 +76,3 @@ def test_numbers_that_are_held_out_are_in_no_batch():
 
 def test_digits_told_apart_are_named_as_recorded():
     assert towers.told() == pytest.approx(pf.data.load_record("towers")["told"], abs=0.005)
-
-
-def test_the_chapter_has_the_shares_of_the_cards():
-    text = CHAPTER.read_text(encoding="utf-8")
-    table = pf.data.load_record("crossing_opponents")["table"]
-    for name, runs in table.items():
-        assert opponents.row(f"convolutions, {name}", runs) in text
-    held_out = {name: 100 * np.mean([run["held_out"] for run in runs]) for name, runs in table.items()}
-    turned = pf.data.load_record("crossing_opponents")["turned"]
-    assert f"attention together to {max(held_out.values()):.2f} %" in words()
-    assert f"that becomes {100 * max(run['held_out'] for run in turned.values()):.2f} % (one seed)" in words()
-    assert f"attention on top for {max(held_out.values()):.1f} %, the best of five" in words()
-    card = (MODELS / "vision_crossing.md").read_text(encoding="utf-8")
-    for name in ("transformer", "convolutional network"):
-        shares = re.findall(rf"^\| {name}, (?:seed \d|mean) \| (\S+)% \| (\S+)% \|$", card, flags=re.MULTILINE)
-        cells = [f"{mean} % ({', '.join(each)})" for *each, mean in zip(*shares, strict=True)]
-        assert f"| {' | '.join(cells)} |" in text
-
-
-def test_the_conclusions_about_crossings_hold_in_the_tail():
-    """At new crossings the transformer's worst seed is ahead of all convolutions, and a dense layer guesses."""
-    record = pf.data.load_record("crossing_opponents")
-    runs = [run for several in record["table"].values() for run in several] + [*record["turned"].values()]
-    assert max(run["held_out"] for run in runs) < 0.9485 - 0.1
-    assert min(run["asked"] for run in runs) > 0.97
-    assert record["table"]["a dense layer on all rows, with coordinates"][0]["held_out"] < 0.12
-
-
-def test_the_chapter_says_of_filling_and_towers_what_was_recorded():
-    found, text = pf.data.load_record("filling"), words()
-    first, second, third = (f"{each:.3f}" for each in found["errors"])
-    rivals = found["opponents"]
-    assert f"its error is {first}, {second} and {third}, against {rivals['regression']:.3f} of linear" in text
-    assert f"and {rivals['neighbours']:.3f} of the neighbours. With five times the steps (seed 0) it is " in text
-    assert f"it is {found['five times the steps']:.3f}, level with the neighbours" in text
-    assert abs(found["five times the steps"] - rivals["neighbours"]) < 0.005
-    assert f"the error after {filling.STEPS} steps is {found['sinusoids']:.3f}" in text
-    found = pf.data.load_record("towers")
-    english, german, french = (f"{100 * each:.1f}" for each in np.mean([run["new"] for run in found["runs"]], axis=0))
-    assert f"English has {english} %, German {german} % and French {french} %" in text
-    longer = [f"{100 * each:.1f}" for each in found["five times the steps"]["new"]]
-    assert f"the three have {longer[0]}, {longer[1]} and {longer[2]} %" in text
-    others = [f"{100 * run['new'][2]:.0f}" for run in found["other numbers"]]
-    assert f"With two other sets of held-out numbers it has {others[0]} and {others[1]} %" in text
-    assert all(min(run["new"]) == run["new"][2] for run in [*found["knobs"].values(), *found["other numbers"]])
-    assert f"is right for {100 * found['told']:.1f} %" in text

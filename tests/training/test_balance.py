@@ -40,14 +40,6 @@ def test_balance_loss_by_hand():
     )
 
 
-@pytest.mark.equation("eq-modern-balance")
-def test_balance_loss_is_one_for_equal_loads_and_the_number_of_experts_for_one():
-    uniform = jnp.full((6, 3), 1 / 3)
-    np.testing.assert_allclose(pf.training.balance_loss(uniform, jnp.arange(6)[:, None] % 3), 1, rtol=1e-6)
-    one = jax.nn.one_hot(jnp.zeros(6, int), 3)
-    np.testing.assert_allclose(pf.training.balance_loss(one, jnp.zeros((6, 1), int)), 3, rtol=1e-6)
-
-
 def test_balanced_adds_the_mean_over_blocks_and_measures_without_a_second_trainer():
     model = decoder(capacity=1.0)
     _, seen = pf.look(model, BATCH.inputs)
@@ -130,15 +122,5 @@ def test_fit_balances_a_router_that_begins_with_one_favourite(way):
 
 def test_balanced_refuses_a_model_without_experts():
     model = pf.Decoder(decoder_config(11, 9, d_model=12, num_layers=1, num_heads=3), key=KEY)
-    with pytest.raises(ValueError, match=r"The model has no experts; expected some, as StackConfig\(experts=…\) makes"):
+    with pytest.raises(ValueError, match="The model has no experts"):
         pf.training.balanced(LOSS)(model, BATCH)
-
-
-def test_balanced_refuses_a_negative_weight():
-    with pytest.raises(ValueError, match="weight is -1; expected finite and at least 0"):
-        pf.training.balanced(LOSS, -1)
-
-
-def test_move_bias_refuses_what_is_no_optimiser():
-    with pytest.raises(TypeError, match=r"^optimiser is of type float; expected one of optax, such as optax\.adamw"):
-        pf.training.move_bias(0.1)

@@ -143,9 +143,3 @@ def test_fit_shows_its_progress(capsys):
     assert rates
     assert all(rate.isdigit() for rate in rates)  # below a thousand, as the compiler takes most of the time
     assert "<" in last  # between time taken and time left
-
-
-def test_fit_shows_its_progress_where_the_clock_stands_still(capsys, monkeypatch):
-    monkeypatch.setattr("tqdm.std.time", lambda: 1.0)
-    fit(Line(), squared_error, batch_at, CONFIG)
-    assert "tokens_per_s" in capsys.readouterr().err

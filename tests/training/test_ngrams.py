@@ -60,8 +60,7 @@ def test_ngram_model_takes_less_from_what_occurred_once():
 
 
 @pytest.mark.equation("eq-decoder-kneser-ney")
-@pytest.mark.parametrize("discount", [0.75, None])
-@pytest.mark.parametrize("order", [1, 2, 3, 5])
+@pytest.mark.parametrize(("order", "discount"), [(1, None), (2, 0.75), (5, None)])
 def test_ngram_model_probabilities_sum_to_one(order, discount):
     text = np.random.default_rng(0).integers(6, size=60)
     model = NgramModel(text, order, 7, discount=discount)
@@ -86,27 +85,10 @@ def test_ngram_model_loss_is_the_mean_surprise():
     assert model.loss(text) == pytest.approx(expected)
 
 
-def test_ngram_model_learns_what_repeats():
-    text = [0, 1, 2, 3, 4] * 40
-    losses = [NgramModel(text, order, 5).loss(text) for order in (1, 2)]
-    assert losses[0] == pytest.approx(math.log(5), abs=0.01)
-    assert losses[1] < 0.05
-
-
-@pytest.mark.parametrize(
-    ("tokens", "order", "options", "message"),
-    [
-        ([0, 1], 3, {}, "The text has 2 tokens; expected at least order=3"),
-        ([0, 9], 2, {}, r"tokens\[1\] is 9; expected 0 to 3"),
-        ([0, 1], 0, {}, "order is 0; expected at least 1"),
-        ([0, 1], 2, {"discount": 1.0}, "discount is 1.0; expected above 0 and below 1"),
-    ],
-)
-def test_ngram_model_refuses_bad_arguments(tokens, order, options, message):
-    with pytest.raises(ValueError, match=message):
-        NgramModel(tokens, order, 4, **options)
-
-
-def test_ngram_model_loss_needs_two_tokens():
-    with pytest.raises(ValueError, match="The text has 1 tokens; expected at least 2"):
+def test_ngram_model_refuses_too_short_a_text_and_ids_out_of_range():
+    with pytest.raises(ValueError, match="expected at least order=3"):
+        NgramModel([0, 1], 3, 4)
+    with pytest.raises(ValueError, match=r"tokens\[1\] is 9"):
+        NgramModel([0, 9], 2, 4)
+    with pytest.raises(ValueError, match="expected at least 2"):
         NgramModel(TEXT, 2, 4).loss([1])

@@ -17,28 +17,18 @@ def cut_in_three(cut):
 
 
 @pytest.mark.equation("eq-scaling-cuts")
-def test_cut_product_gives_the_whole_product_in_three_ways():
-    whole = X.astype(np.float64) @ WEIGHT
+def test_cut_product_of_each_device_reads_its_own_part_alone():
     rows, columns, summands = (cut_in_three(cut) for cut in ("rows", "columns", "summed"))
-    assert [part.shape for part in (rows[0], columns[0], summands[0])] == [(2, 9), (6, 3), (6, 9)]
-    np.testing.assert_allclose(np.concatenate(rows), whole, rtol=1e-4, atol=1e-5)
-    np.testing.assert_allclose(np.concatenate(columns, axis=1), whole, rtol=1e-4, atol=1e-5)
-    np.testing.assert_allclose(sum(summands), whole, rtol=1e-4, atol=1e-5)
+    for device in range(3):
+        two, three, four = (slice(size * device, size * (device + 1)) for size in (2, 3, 4))
+        np.testing.assert_allclose(rows[device], X[two] @ WEIGHT, rtol=1e-4, atol=1e-5)
+        np.testing.assert_allclose(columns[device], X @ WEIGHT[:, three], rtol=1e-4, atol=1e-5)
+        np.testing.assert_allclose(summands[device], X[:, four] @ WEIGHT[four], rtol=1e-4, atol=1e-5)
 
 
-@pytest.mark.equation("eq-scaling-cuts")
-def test_cut_product_of_a_device_reads_its_own_part_alone():
-    rows, columns, summands = (cut_in_three(cut)[1] for cut in ("rows", "columns", "summed"))
-    np.testing.assert_allclose(rows, X[2:4] @ WEIGHT, rtol=1e-4, atol=1e-5)
-    np.testing.assert_allclose(columns, X @ WEIGHT[:, 3:6], rtol=1e-4, atol=1e-5)
-    np.testing.assert_allclose(summands, X[:, 4:8] @ WEIGHT[4:8], rtol=1e-4, atol=1e-5)
-
-
-@pytest.mark.parametrize(("cut", "size", "least"), [("rows", 6, 8), ("columns", 9, 12), ("summed", 12, 15)])
-def test_cut_product_refuses_what_does_not_divide(cut, size, least):
-    devices = 5 if cut == "summed" else 4
-    expected = rf"cut is '{cut}', of size {size}; expected a size that {devices} devices divide, such as {least}"
-    with pytest.raises(ValueError, match=expected):
+@pytest.mark.parametrize(("cut", "devices"), [("rows", 4), ("columns", 4), ("summed", 5)])
+def test_cut_product_refuses_what_does_not_divide(cut, devices):
+    with pytest.raises(ValueError, match=f"cut is '{cut}'"):
         pf.training.cut_product(jnp.asarray(X), jnp.asarray(WEIGHT), devices, cut)
 
 
@@ -65,7 +55,7 @@ def ring(collective, num_devices, num_bytes):
 
 @pytest.mark.equation("eq-scaling-sent")
 @pytest.mark.parametrize("collective", ["all-gather", "reduce-scatter", "all-reduce"])
-@pytest.mark.parametrize("num_devices", [1, 2, 5, 8])
+@pytest.mark.parametrize("num_devices", [1, 5])
 def test_collective_bytes_are_those_of_a_ring(collective, num_devices):
     counted = pf.training.collective_bytes(collective, 1680, num_devices)
     assert counted == pytest.approx(ring(collective, num_devices, 1680), rel=1e-12)
@@ -80,9 +70,8 @@ def test_state_bytes_by_hand():
 
 
 @pytest.mark.equation("eq-scaling-data-pays")
-@pytest.mark.parametrize("num_devices", [2, 8])
-def test_least_tokens_balance_computing_and_sending(num_devices):
-    parameters, flops, link = 1_000_000, 3e12, 5e9
+def test_least_tokens_balance_computing_and_sending():
+    num_devices, parameters, flops, link = 8, 1_000_000, 3e12, 5e9
     tokens = pf.training.least_tokens(num_devices, flops, link, bytes_per_number=4)
     computing = 6 * parameters * tokens / flops
     sending = pf.training.collective_bytes("all-reduce", 4 * parameters, num_devices) / link
@@ -106,7 +95,7 @@ def test_nothing_has_to_be_sent_by_one_device():
 
 
 @pytest.mark.equation("eq-scaling-bubble")
-@pytest.mark.parametrize(("stages", "micro"), [(1, 4), (2, 1), (3, 5), (4, 12)])
+@pytest.mark.parametrize(("stages", "micro"), [(1, 4), (3, 5)])
 def test_bubble_is_what_a_timetable_leaves_empty(stages, micro):
     timetable = np.zeros((stages, stages + micro - 1), bool)
     for stage in range(stages):
