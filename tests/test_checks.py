@@ -158,6 +158,7 @@ def test_checked_makes_numpy_s_arrays_jax_s_and_leaves_those_of_jax_alone():
     found = mix(X.astype(np.float64), W, mask(5, 5), np.arange(5, dtype=np.int64))
     assert all(isinstance(array, jax.Array) for array in found)
     assert [str(array.dtype) for array in found] == ["float32", "float32", "bool", "int32"]
+    np.testing.assert_array_equal(mix(X.astype(">f4"))[0], X)  # of another byte order
     x = jnp.ones((5, 12))
     assert mix(x)[0] is x
     ids = np.arange(5)

@@ -250,6 +250,16 @@ def test_loss_curve_draws_losses_at_their_steps():
     assert [text.get_text() for text in ax.get_legend().get_texts()] == ["loss", "validation_loss"]
 
 
+@pytest.mark.parametrize("text", ["$$", r"a $\frac{1$ b", "costs $5 and $6", "_baseline"])
+def test_titles_and_labels_are_shown_as_given(text, read):
+    ax = loss_curve(ROWS, title=text, label=text)
+    assert [label.get_text() for label in ax.get_legend().get_texts()] == [f"{text} loss", f"{text} validation_loss"]
+    ax.figure.canvas.draw()  # which raises where a formula is meant, and is none
+    assert not ax.title.get_parse_math()
+    assert not any(label.get_parse_math() for label in ax.get_legend().get_texts())
+    head_grid(np.full((1, 2, 3, 3), 1 / 3), title=text)[0].figure.canvas.draw()
+
+
 def test_loss_curve_is_the_same_of_a_result_its_list_its_file_and_its_folder(tmp_path):
     result = tiny_run.run(evaluate=tiny_run.validation, directory=tmp_path)
     expected = [points_of(line) for line in loss_curve(result).lines]

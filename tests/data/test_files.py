@@ -5,8 +5,11 @@ import re
 import stat
 import time
 
+import jax.numpy as jnp
 import pytest
+from toy_models import drawn
 
+import plainformer as pf
 from plainformer.data.files import read_json, write_bytes, write_text
 
 
@@ -110,3 +113,23 @@ def test_write_bytes_removes_what_killed_writers_left(tmp_path):
 def test_write_text_into_no_folder(tmp_path):
     with pytest.raises(FileNotFoundError, match=r"There is no folder"):
         write_text(tmp_path / "none" / "x.txt", "")
+
+
+def test_a_tilde_is_the_home_of_the_user_wherever_a_path_is_asked_for(tmp_path, monkeypatch):
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setenv("USERPROFILE", str(tmp_path))
+    letters = pf.Vocabulary.from_characters("ab")
+    letters.save("~/letters.json")
+    assert pf.Vocabulary.load("~/letters.json").tokens == letters.tokens
+    write_text("~/it.txt", "text")
+    assert pf.data.load_text("~/it.txt") == "".join(pf.data.stream_text("~/it.txt")) == "text"
+    pf.data.write_tokens("~/it.npy", [0, 1], 2)
+    assert pf.data.open_tokens("~/it.npy").tolist() == [0, 1]
+    (tmp_path / "run").mkdir()
+    pf.training.save_checkpoint("~/run", 1, {"it": jnp.zeros(2)}, {})
+    assert pf.training.list_checkpoints("~/run") == [1]
+    pf.training.load_checkpoint("~/run", {"it": jnp.ones(2)})
+    stack = pf.StackConfig(d_model=4, num_layers=1, num_heads=2, d_ff=4)
+    pf.save_model("~/it.safetensors", drawn(pf.Decoder, pf.DecoderConfig(2, 3, stack=stack)))
+    assert pf.load_model("~/it.safetensors", pf.Decoder).config.vocab_size == 2
+    assert {path.name for path in tmp_path.iterdir()} == {"letters.json", "it.txt", "it.npy", "run", "it.safetensors"}

@@ -288,3 +288,12 @@ def test_every_model_is_saved_and_loaded(kind, tmp_path):
         assert jax.tree.structure(again) == jax.tree.structure(model)
         for found, expected in zip(jax.tree.leaves(again), jax.tree.leaves(model), strict=True):
             np.testing.assert_array_equal(found, expected)
+
+
+@all_kinds
+def test_no_two_leaves_of_a_model_are_one_array(kind):
+    """Or a new model could not be donated: the same buffer would be given away twice."""
+    for fields in ({}, OPTIONS["qk_norm"], OPTIONS["experts-shared"]):
+        made = KINDS[kind].model(new_model(kind, **fields).config, key=key_of(0))
+        leaves = [leaf for leaf in jax.tree.leaves(made) if eqx.is_array(leaf)]
+        assert len({leaf.unsafe_buffer_pointer() for leaf in leaves}) == len(leaves)

@@ -235,3 +235,11 @@ def test_encode_cache_is_bounded(encoder):
     other._cache.update((str(n).encode(), []) for n in range(50_000))
     assert other.encode("shells") == encoder.encode("shells")
     assert len(other._cache) == 1
+
+
+def test_names_of_special_tokens_are_cut_out_before_pairs_are_counted():
+    text = "low lower lowest<|endoftext|>new newer newest<|endoftext|>" * 20
+    trained = BytePairEncoder.train(text, 280, special=["<|endoftext|>"])
+    apart = BytePairEncoder.train("low lower lowest\nnew newer newest\n" * 20, 280)
+    assert not [pair for pair in trained.merges if set("".join(pair)) & set("<|>df")]
+    assert {*trained.merges} <= {*apart.merges} | {("Ċ", "n"), ("Ċ", "l")}

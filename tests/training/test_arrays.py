@@ -10,6 +10,7 @@ import pytest
 from toy_saved import Toy, ToyConfig
 
 from plainformer.training.arrays import differences, digest, named_arrays, to_json, with_arrays
+from plainformer.training.checkpoint import load_checkpoint, save_checkpoint
 
 TREE = {"list": [np.arange(3), None, "no array"], "pair": (np.ones((2, 4), np.float32), 7)}
 
@@ -93,3 +94,11 @@ def test_to_json_holds_pythons_own_numbers(number):
     )
     with pytest.raises(TypeError, match=r"^\{1\} is not JSON serializable"):
         to_json(Config(3, inner={1}))
+
+
+def test_arrays_of_another_byte_order_are_converted(tmp_path):
+    numbers = np.arange(6, dtype=">f4").reshape(2, 3)
+    assert (with_arrays({"it": jnp.zeros((2, 3))}, {"it": numbers})["it"] == numbers).all()
+    save_checkpoint(tmp_path, 1, {"it": numbers}, {})
+    found, _, _ = load_checkpoint(tmp_path, {"it": np.zeros((2, 3), np.float32)})
+    np.testing.assert_array_equal(found["it"], numbers)
