@@ -147,7 +147,7 @@ def test_plan_refuses(mesh, change, message):
         ({"qk_norm": True, "qk_norm_over": "row"}, {"data": 1}, "not known what is kept"),
         ({"attention": "linear"}, {"data": 1}, "'linear'"),
         ({"experts": pf.blocks.ExpertsConfig(num_experts=3, per_token=2, width=5)}, {"data": 1}, "There are experts"),
-        ({"d_model": 24, "num_heads": 12, "num_kv_heads": 3}, {"model": 4}, "num_kv_heads=3"),
+        ({"num_heads": 12, "num_kv_heads": 3, "d_ff": 12}, {"model": 4}, "num_kv_heads=3"),
     ],
 )
 def test_plan_refuses_what_it_does_not_know(fields, mesh, message):
