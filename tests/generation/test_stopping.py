@@ -77,7 +77,7 @@ def test_texts_of_a_batch_end_each_at_its_own_string():
 
 def test_what_is_no_stop_string_is_refused():
     for stop, kind in [("", ValueError), ([3], TypeError), (3, TypeError)]:
-        with pytest.raises(kind, match="^stop"):
+        with pytest.raises(kind, match=r"^stop"):
             say("a", stop)
     with pytest.raises(ValueError, match="tokenizer"):
         pf.generate(MODEL, [97], 2, temperature=0, stop="a")
