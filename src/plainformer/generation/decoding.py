@@ -67,6 +67,7 @@ class Drawing(Stopping, total=False):
 class DrawingOnDevices(Drawing, Adjusting, total=False):
     """What `generate` takes by keyword: besides, a cache of few bits, and several devices."""
 
+    stop: str | Sequence[str]
     cache_bits: Bits | None
     mesh: Mesh | None
     sharding: dict[str, str] | None

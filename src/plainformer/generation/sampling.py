@@ -1,7 +1,7 @@
 """Continuing a text: one distribution after another, drawn from, with a cache, as one compiled loop (chapter 08)."""
 
 import zlib
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Callable, Iterator, Sequence
 from typing import Annotated, Literal, NamedTuple, Unpack, overload
 
@@ -33,6 +33,7 @@ from plainformer.generation.decoding import (
     stop_ids,
     text_of,
 )
+from plainformer.generation.stopping import Written, stop_strings
 from plainformer.tokens.tokenizer import Tokenizer
 from plainformer.tokens.tokens import next_token_pairs
 from plainformer.training.sharding import Layout
@@ -236,6 +237,7 @@ def generate(
     min_p: TopP | None = None,
     adjust: Adjust | None = None,
     stop_tokens: Sequence[int] = (),
+    stop: str | Sequence[str] = (),
     stream: bool = False,
     tokenizer: Tokenizer | None = None,
     key: PRNGKeyArray | None = None,
@@ -263,9 +265,12 @@ def generate(
             prompt, and those written so far, each -1 where there is nothing. What `allowed_texts` makes is one;
             `penalise_repetition` and `penalise_counts` stand in another in one line.
         stop_tokens: ids after which a text ends.
+        stop: a string, or several, before which a text ends, wherever its tokens are cut; with a `tokenizer`. `tokens`
+            are those that were written, up to the one that completes it; `text` ends before it. Tokens are then drawn
+            one call after the other, which takes a little longer.
         stream: whether to return an iterator that yields the ids as they come, the same as without: of a single prompt,
             one after the other, for `tokenizer.decode_stream`; of several, a list with an id of each, `None` for a text
-            that has ended.
+            that has ended. Ids that may still become a `stop` string are held back, and `None` stands in their place.
         tokenizer: the one that the model was trained with, a `Vocabulary` or a `BytePairEncoder`.
         key: random key, not needed at temperature 0. Each prompt has its own stream: neither what else is in the list
             nor the place in it changes what is drawn. Equal prompts differ by how many there were before.
@@ -298,12 +303,20 @@ def generate(
     choice = choice_of(temperature, top_k, top_p, min_p, model.config.vocab_size)
     stop = stop_ids(stop_tokens, model.config.vocab_size)
     draw = Draw(choice, stop, key_for(choice, key), numbers_of(texts), adjust)
+    strings = stop_strings(stop, tokenizer)
     layout = Layout(mesh, sharding, model)
     model, start = layout.place(model), layout.place_batch(start, strict=False)
+    if not stream and not strings:
+        found = layout.run(write, model, start, max_new_tokens, draw, tokenizer)
+        return found[0] if single else found
+    steps, unfinished = (
+        _stepped(model, start, max_new_tokens, draw, layout),
+        [Written(strings, tokenizer) for _ in texts],
+    )
     if stream:
-        steps = _streamed(model, start, max_new_tokens, draw, layout)
-        return (token for (token,) in steps) if single else steps
-    found = layout.run(write, model, start, max_new_tokens, draw, tokenizer)
+        ids = _streamed(unfinished, steps)
+        return (token for (token,) in ids if token is not None) if single else ids
+    found = _write_until(unfinished, steps)
     return found[0] if single else found
 
 
@@ -435,14 +448,43 @@ def _next_step_compiled(given: tuple, step: _Step) -> _Step:
     return _next_step(model, start, step, draw)
 
 
-def _streamed(model, start: Start, max_new_tokens: int, draw: Draw, layout: Layout) -> Iterator[list[int | None]]:
-    """What `generate` yields: the same steps, each compiled, one after the other."""
+def _stepped(model, start: Start, max_new_tokens: int, draw: Draw, layout: Layout) -> Iterator[_Step]:
+    """The same steps as those of `_generate`, each compiled, one after the other."""
     step = layout.run(_first_step_compiled, model, start, max_new_tokens, draw)
-    ended = np.zeros(len(start.tokens), bool)
-    for number in range(max_new_tokens):
-        step = step if number == 0 else layout.run(_next_step_compiled, (model, start, draw), step)
-        check_finite(np.asarray(step.log_probs)[~ended].tolist())
-        yield [None if over else token for token, over in zip(step.tokens.tolist(), ended, strict=True)]
-        ended = np.array(step.stopped)  # a copy: the next step takes the place of this one
-        if ended.all():
+    yield step
+    for _ in range(1, max_new_tokens):
+        step = layout.run(_next_step_compiled, (model, start, draw), step)
+        yield step
+
+
+def _streamed(texts: list[Written], steps: Iterator[_Step]) -> Iterator[list[int | None]]:
+    """What `generate` yields: of each text the ids that no further token can take back, one at a time."""
+    waiting: list[deque[int]] = [deque() for _ in texts]
+    for going_on in _taken_in(texts, steps):
+        for place in going_on:
+            waiting[place].extend(texts[place].released(texts[place].stopped))
+        yield [each.popleft() if each else None for each in waiting]
+    for text, each in zip(texts, waiting, strict=True):
+        each.extend([] if text.stopped else text.released(is_over=True))
+    while any(waiting):
+        yield [each.popleft() if each else None for each in waiting]
+
+
+def _taken_in(texts: list[Written], steps: Iterator[_Step]) -> Iterator[list[int]]:
+    """Give each text that has not stopped its token of each step; yield which these were."""
+    for step in steps:
+        going_on = [place for place, text in enumerate(texts) if not text.stopped]
+        tokens, log_probs, stopped = step.tokens.tolist(), step.log_probs.tolist(), step.stopped.tolist()
+        check_finite([log_probs[place] for place in going_on])
+        for place in going_on:
+            texts[place].append(tokens[place], log_probs[place], stopped[place])
+        yield going_on
+        if all(text.stopped for text in texts):
             return
+
+
+def _write_until(texts: list[Written], steps: Iterator[_Step]) -> list[Continuation]:
+    """What `write` returns, of texts that may end at a string."""
+    for _ in _taken_in(texts, steps):
+        pass
+    return [Continuation(each.ids, each.text, sum(each.log_probs), each.stopped, each.log_probs) for each in texts]
