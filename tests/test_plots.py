@@ -257,7 +257,7 @@ def test_titles_and_labels_are_shown_as_given(text, read):
     ax.figure.canvas.draw()  # which raises where a formula is meant, and is none
     assert not ax.title.get_parse_math()
     assert not any(label.get_parse_math() for label in ax.get_legend().get_texts())
-    head_grid(np.full((1, 2, 3, 3), 1 / 3), title=text)[0].figure.canvas.draw()
+    head_grid(np.full((2, 2, 3, 3), 1 / 3), title=text)[0, 0].figure.canvas.draw()
 
 
 def test_loss_curve_is_the_same_of_a_result_its_list_its_file_and_its_folder(tmp_path):

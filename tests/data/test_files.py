@@ -132,4 +132,6 @@ def test_a_tilde_is_the_home_of_the_user_wherever_a_path_is_asked_for(tmp_path, 
     stack = pf.StackConfig(d_model=4, num_layers=1, num_heads=2, d_ff=4)
     pf.save_model("~/it.safetensors", drawn(pf.Decoder, pf.DecoderConfig(2, 3, stack=stack)))
     assert pf.load_model("~/it.safetensors", pf.Decoder).config.vocab_size == 2
-    assert {path.name for path in tmp_path.iterdir()} == {"letters.json", "it.txt", "it.npy", "run", "it.safetensors"}
+    assert {path.name for path in tmp_path.iterdir()} == {
+        "letters.json", "it.txt", "it.npy", "run", "it.safetensors", "it.json"
+    }  # fmt: skip

@@ -6,6 +6,7 @@ import pytest
 from toy_models import drawn
 
 import plainformer as pf
+from plainformer.generation.stopping import Written
 
 LETTERS = pf.BytePairEncoder.train("lower lower lower lowest " * 9, 262, special=["<end>"])
 END = LETTERS.special["<end>"]
@@ -56,10 +57,11 @@ def test_a_text_ends_before_a_stop_string(stop, expected):
 
 
 def test_what_may_become_a_stop_string_is_held_back():
-    arrived = ""
-    for token in say("ab\nc\n\nd", "\n\nx", stream=True):
-        arrived += LETTERS.decode([token]) if token != END else ""
-        assert not arrived.endswith("\n\n")  # it comes with what shows that it is none
+    written, arrived = Written(("\n\nx",), LETTERS), ""
+    for token in LETTERS.encode("ab\nc\n\nd"):
+        written.append(token, 0.0, False)
+        arrived += LETTERS.decode(written.released(is_over=False))
+        assert not arrived.endswith("\n")  # it comes with what shows that it is none
     assert arrived == "ab\nc\n\nd"
 
 
@@ -75,7 +77,7 @@ def test_texts_of_a_batch_end_each_at_its_own_string():
     assert [LETTERS.decode(ids) for ids in streamed] == ["a", "b", "c"]
 
 
-def test_what_is_no_stop_string_is_refused():
+def test_what_is_no_stop_string_is_refused(unchecked):
     for stop, kind in [("", ValueError), ([3], TypeError), (3, TypeError)]:
         with pytest.raises(kind, match=r"^stop"):
             say("a", stop)

@@ -98,7 +98,7 @@ def test_to_json_holds_pythons_own_numbers(number):
 
 def test_arrays_of_another_byte_order_are_converted(tmp_path):
     numbers = np.arange(6, dtype=">f4").reshape(2, 3)
-    assert (with_arrays({"it": jnp.zeros((2, 3))}, {"it": numbers})["it"] == numbers).all()
+    np.testing.assert_array_equal(with_arrays({"it": jnp.zeros((2, 3))}, {"it": numbers})["it"], numbers)
     save_checkpoint(tmp_path, 1, {"it": numbers}, {})
     found, _, _ = load_checkpoint(tmp_path, {"it": np.zeros((2, 3), np.float32)})
     np.testing.assert_array_equal(found["it"], numbers)

@@ -301,9 +301,8 @@ def generate(
     if cache_bits is not None:
         start.room["bits"] = cache_bits
     choice = choice_of(temperature, top_k, top_p, min_p, model.config.vocab_size)
-    stop = stop_ids(stop_tokens, model.config.vocab_size)
-    draw = Draw(choice, stop, key_for(choice, key), numbers_of(texts), adjust)
-    strings = stop_strings(stop, tokenizer)
+    strings, ends = stop_strings(stop, tokenizer), stop_ids(stop_tokens, model.config.vocab_size)
+    draw = Draw(choice, ends, key_for(choice, key), numbers_of(texts), adjust)
     layout = Layout(mesh, sharding, model)
     model, start = layout.place(model), layout.place_batch(start, strict=False)
     if not stream and not strings:
