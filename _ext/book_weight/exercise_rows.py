@@ -49,16 +49,16 @@ def row(exercise: str, solution: str, page: str, notebook: Path, python: Browser
         button = BUTTON.format(size=f"{python.size / 1e6:.0f} MB")
     colab = COLAB.search(page)
     if colab and (checks or 'class="cell docutils' in solution):
-        address = f"{colab[1]}#scrollTo={cell_of(notebook, NUMBER.search(exercise)[1])}"
+        cell = cell_of(notebook, NUMBER.search(exercise)[1])
+        address = f"{colab[1]}#scrollTo={cell}" if cell else colab[1]
         link = f'<a class="answer-colab" href="{address}" target="_blank" rel="noopener">Do it in Colab</a>'
     return f'<div class="exercise-row"{place}>{button}{link}{TICK}</div>\n'
 
 
-def cell_of(notebook: Path, number: str) -> str:
-    """The id of the notebook's cell in which an exercise begins."""
-    return next(
-        identity for identity, text in cells(notebook) if re.search(rf"\*\*{re.escape(number)}( \(|\.|\*)", text)
-    )
+def cell_of(notebook: Path, number: str) -> str | None:
+    """The id of the notebook's cell in which an exercise begins; `None` in one that was written before the exercise."""
+    begun = re.compile(rf"\*\*{re.escape(number)}( \(|\.|\*)")
+    return next((identity for identity, text in cells(notebook) if begun.search(text)), None)
 
 
 @functools.cache

@@ -87,8 +87,8 @@ class Softmax(AttentionKernel):
 
     def attend(self, queries, keys, values, mask, scheme) -> Float[Array, "*batch heads q_seq d_v"]:
         """Average the values by the weights."""
-        values = mask.without_unseen(values, queries.shape[-2])
-        return weighted_average(self.weights(queries, keys, mask, scheme), values)
+        weights = self.weights(queries, keys, mask, scheme)
+        return weighted_average(weights, mask.without_unseen(values, queries.shape[-2]))
 
     def weights(self, queries, keys, mask, scheme) -> Float[Array, "*batch heads q_seq kv_seq"]:
         """Return the softmax of the scaled scores, to which the scheme may add."""
