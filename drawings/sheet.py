@@ -33,7 +33,7 @@ GROUPS = {
     ],
     "Attention": [
         ("self-attention-scores", "dot_product_scores", "queries @ keys.mT"),
-        ("self-attention-attend", "attend", "weights @ values"),
+        ("self-attention-attend", "attend", "weighted_average(weights, values)"),
         ("self-attention-causal", "causal_mask", "jnp.tril(jnp.ones((seq_len, seq_len), bool))"),
         ("efficiency-grouped", "MultiHeadAttention", ""),
     ],

@@ -24,7 +24,8 @@ def weighted_average(
     of each value goes into output n; it is not checked to sum to one. Sums are taken in at least 32 bits, and returned
     in the dtype of `values`.
     """
-    return (at_least_float32(weights) @ at_least_float32(values)).astype(values.dtype)
+    weights, rows = at_least_float32(weights), at_least_float32(values)
+    return (weights @ rows).astype(values.dtype)
 
 
 @checked
@@ -47,7 +48,8 @@ def dot_product_scores(
     Implements `eq-self-attention-scores`; Bishop and Bishop (2024), section 12.1. Row n belongs to query n, column m to
     key m. Scores have at least 32 bits: what a 16-bit score loses by rounding, the exponential makes large.
     """
-    return at_least_float32(queries) @ at_least_float32(keys).mT
+    queries, keys = at_least_float32(queries), at_least_float32(keys)
+    return queries @ keys.mT
 
 
 @checked
@@ -164,7 +166,8 @@ def attend(
          [20.]]
     """
     keys, values = without_unseen(keys, mask), without_unseen(values, mask)
-    return weighted_average(softmax(scaled_scores(queries, keys, scale=scale, bias=bias), mask), values)
+    weights = softmax(scaled_scores(queries, keys, scale=scale, bias=bias), mask)
+    return weighted_average(weights, values)
 
 
 def without_unseen(rows: Float[Array, "*batch kv_seq d"], mask) -> Float[Array, "*batch kv_seq d"]:
