@@ -24,7 +24,7 @@ CONFIGURATIONS = configurations()
 
 def test_every_configuration_names_its_fields_to_whoever_names_none(subtests):
     for kind in CONFIGURATIONS:
-        with subtests.test(kind):
+        with subtests.test(kind.__name__):
             names = ", ".join(field.name for field in dataclasses.fields(kind))
             message = rf"^{kind.__name__} has no field 'qqqqqq'; expected one of {names}\.$"
             with pytest.raises(TypeError, match=message):

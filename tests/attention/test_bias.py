@@ -46,10 +46,10 @@ def test_attend_with_bias_agrees_with_a_loop_in_float64():
     np.testing.assert_allclose(weights @ VALUES, expected, rtol=1e-5, atol=1e-6)
 
 
-def test_attend_in_half_precision_stays_so_with_a_bias_in_single():
+def test_attend_in_half_precision_stays_so_with_a_bias_in_single_and_its_scores_are_single():
     dtype = jnp.bfloat16
     halves = [a.astype(dtype) for a in (QUERIES, KEYS, VALUES)]
-    assert pf.scaled_scores(*halves[:2], bias=BIAS).dtype == dtype
+    assert pf.scaled_scores(*halves[:2], bias=BIAS).dtype == jnp.float32
     output = attend(*halves, bias=BIAS)
     assert output.dtype == dtype
     expected, atol = attend(QUERIES, KEYS, VALUES, bias=BIAS), float(6 * jnp.finfo(dtype).eps)
