@@ -344,6 +344,11 @@ def test_check_each_holds_a_number_to_its_bounds(kind, fits, refused):
             check_each(kind, size=2.0)
 
 
+def test_checked_makes_numpy_s_flags_python_s():
+    assert number(flag=np.True_)[3] is True
+    assert number(flag=np.False_)[3] is False
+
+
 def test_checked_makes_numpy_s_numbers_python_s():
     count, rate, _, _ = number(np.int64(3), np.float32(0.5))
     assert (type(count), count, type(rate), rate) == (int, 3, float, 0.5)

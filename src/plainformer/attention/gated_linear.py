@@ -104,9 +104,8 @@ def gated_linear_attention(
         return jnp.exp(sums[..., -1:, :]) * state + (kept * k).mT @ v, read
 
     blocks = tuple(to_blocks(rows, size) for rows in (queries, keys, values, log_factors[..., None]))
-    last, out = jax.lax.scan(
-        step, at_least_float32(state), blocks
-    )  # what fills the last block has a factor of 1 and writes nothing
+    # What fills the last block has a factor of 1 and writes nothing.
+    last, out = jax.lax.scan(step, at_least_float32(state), blocks)
     return from_blocks(out, seq).astype(dtype), last
 
 

@@ -1,7 +1,8 @@
 """Continuing a text: one distribution after another, drawn from, with a cache, as one compiled loop (chapter 08)."""
 
+import itertools
 import zlib
-from collections import Counter, deque
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from typing import Annotated, Literal, NamedTuple, Unpack, overload
 
@@ -308,10 +309,8 @@ def generate(
     if not stream and not strings:
         found = layout.run(write, model, start, max_new_tokens, draw, tokenizer)
         return found[0] if single else found
-    steps, unfinished = (
-        _stepped(model, start, max_new_tokens, draw, layout),
-        [Written(strings, tokenizer) for _ in texts],
-    )
+    steps = _stepped(model, start, max_new_tokens, draw, layout)
+    unfinished = [Written(strings, tokenizer) for _ in texts]
     if stream:
         ids = _streamed(unfinished, steps)
         return (token for (token,) in ids if token is not None) if single else ids
@@ -457,16 +456,12 @@ def _stepped(model, start: Start, max_new_tokens: int, draw: Draw, layout: Layou
 
 
 def _streamed(texts: list[Written], steps: Iterator[_Step]) -> Iterator[list[int | None]]:
-    """What `generate` yields: of each text the ids that no further token can take back, one at a time."""
-    waiting: list[deque[int]] = [deque() for _ in texts]
+    """What `generate` yields: of each text the ids that no further token can take back, as soon as they are certain."""
     for going_on in _taken_in(texts, steps):
-        for place in going_on:
-            waiting[place].extend(texts[place].released(texts[place].stopped))
-        yield [each.popleft() if each else None for each in waiting]
-    for text, each in zip(texts, waiting, strict=True):
-        each.extend([] if text.stopped else text.released(is_over=True))
-    while any(waiting):
-        yield [each.popleft() if each else None for each in waiting]
+        new = [text.released(text.stopped) if place in going_on else [] for place, text in enumerate(texts)]
+        yield from map(list, itertools.zip_longest(*new))
+    rest = [[] if text.stopped else text.released(is_over=True) for text in texts]
+    yield from map(list, itertools.zip_longest(*rest))
 
 
 def _taken_in(texts: list[Written], steps: Iterator[_Step]) -> Iterator[list[int]]:
