@@ -1,5 +1,6 @@
 """What every test shares: strict JAX, a fixed random key, and a deterministic hypothesis."""
 
+import os
 from pathlib import Path
 
 import equinox as eqx
@@ -49,7 +50,8 @@ def is_of_the_gate(item: pytest.Item) -> bool:
     """Say whether a test runs before anything lands: it proves an equation, is listed or marked, and is not slow."""
     listed = any(item.path.is_relative_to(place) for place in item.config.getini("gate"))
     marked = any(item.get_closest_marker(name) for name in ("equation", "gate"))
-    return (listed or marked) and item.get_closest_marker("slow") is None
+    elsewhere = any(item.get_closest_marker(name) for name in ("slow", "run_time_check"))
+    return (listed or marked) and not elsewhere
 
 
 def proven(items: list[pytest.Item]) -> set[str]:
@@ -66,6 +68,9 @@ def pytest_collection_modifyitems(config, items):
             raise pytest.UsageError(f"all tests of {unproven} are slow: the gate needs one of each equation")
         config.hook.pytest_deselected(items=left_out)
         items[:] = kept
+    if os.environ.get("EQX_ON_ERROR") == "off":  # as Equinox reads it, once
+        config.hook.pytest_deselected(items=[item for item in items if item.get_closest_marker("run_time_check")])
+        items[:] = [item for item in items if item.get_closest_marker("run_time_check") is None]
     items.sort(key=lambda item: not item.nodeid.startswith(("chapters/", "tests/tools/")))
 
 

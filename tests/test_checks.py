@@ -471,6 +471,7 @@ def test_refuse_names_the_first_bad_place_and_its_value(array):
         refuse(is_token, ~is_token.any(axis=1), "is_token", "a token in each text.")
 
 
+@pytest.mark.run_time_check
 def test_refuse_raises_when_a_compiled_function_runs():
     compiled = eqx.filter_jit(below(6))
     assert compiled(jnp.array([0, 5])).tolist() == [0, 5]

@@ -10,6 +10,7 @@ each is caught by the cheapest test that sees it, or changes nothing that matter
 import argparse
 import random
 import re
+import shlex
 import subprocess
 import sys
 import tempfile
@@ -44,9 +45,10 @@ def survivors(clone: Path, room: str, chosen: list[MutationSpec]) -> Iterator[st
     """Yield the difference of each mutant with which all tests of the room pass."""
     tests = clone / "tests" / room
     tests = tests if tests.is_dir() else tests.with_name(f"test_{room}.py")
-    command = f"env PYTHONPATH={clone / 'src'} {sys.executable} -m pytest {tests} -x -q -p no:cacheprovider"
+    places = ["--rootdir", clone, "-c", clone / "pyproject.toml"]
+    command = ["env", f"PYTHONPATH={clone / 'src'}", sys.executable, "-m", "pytest", tests, "-x", "-q", *places]
     for mutation in tqdm(chosen, desc=room):
-        result = mutate_and_test([mutation], f"{command} --rootdir {clone} -c {clone / 'pyproject.toml'}", TIMEOUT)
+        result = mutate_and_test([mutation], shlex.join(map(str, [*command, "-p", "no:cacheprovider"])), TIMEOUT)
         if result.test_outcome == TestOutcome.SURVIVED:
             yield result.diff or str(mutation)
 

@@ -67,6 +67,8 @@ def run(notebook: NotebookNode, folder: Path, timeout: int) -> Executed:
     Only the kernel's own process counts, so that no second depends on what else the machine has to do.
     """
     resources = {"metadata": {"path": str(folder)}}
+    # Compiled programs without checks at run time: JAX keeps none that calls back.
+    own = {"EQX_ON_ERROR": "off"}
     watch = [f"--IPKernelApp.exec_files={WATCH}"]
     client = NotebookClient(notebook, timeout=timeout, record_timing=False, resources=resources, extra_arguments=watch)
     seconds = {number: 0.0 for number, cell in enumerate(notebook.cells) if cell.cell_type == "code"}
@@ -84,7 +86,7 @@ def run(notebook: NotebookNode, folder: Path, timeout: int) -> Executed:
     client.on_cell_execute, client.on_cell_executed = begin, end
     with tempfile.TemporaryDirectory() as place:
         notes, root = Path(place, "notes"), folder.resolve().parent
-        client.execute(env=os.environ | {"BOOK_WATCH": "\n".join(map(str, (notes, root, PACKAGE)))})
+        client.execute(env=os.environ | own | {"BOOK_WATCH": "\n".join(map(str, (notes, root, PACKAGE)))})
         return Executed(list(seconds.values()), used(notes, root))
 
 

@@ -89,6 +89,7 @@ def test_key_value_cache_takes_as_many_tokens_as_it_has_room_for_and_no_more():
         filled().with_room(4)
 
 
+@pytest.mark.run_time_check
 def test_key_value_cache_compiled_finds_out_about_room_when_it_runs():
     with_room = eqx.filter_jit(lambda cache, seq: cache.with_room(seq))
     assert int(with_room(filled(), 3).length) == 4

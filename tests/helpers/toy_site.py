@@ -36,7 +36,8 @@ def build(root: Path, builder: str = "html", parallel: int = 0) -> tuple[Sphinx,
     with warnings.catch_warnings(), patch_docutils(), docutils_namespace():
         warnings.simplefilter("ignore")  # what Sphinx's extensions do is their own business
         places = map(str, (root, root, root / "_build", root / "_build/.doctrees"))
-        options = {"confoverrides": {"nitpicky": True}, "parallel": parallel}
+        overrides = {"nitpicky": True, "source_suffix": {".rst": "restructuredtext"}}  # as in `Book`: one of its own
+        options = {"confoverrides": overrides, "parallel": parallel}
         app = Sphinx(*places, builder, status=None, warning=said, **options)
         app.build()
     return app, re.sub(r"\x1b\[[\d;]*m", "", said.getvalue())  # without colours

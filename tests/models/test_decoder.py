@@ -238,6 +238,7 @@ def test_decoder_config_names_what_is_wrong_before_a_model_is_made(fields, messa
         decoder_config(VOCAB, CONTEXT, **fields)
 
 
+@pytest.mark.run_time_check
 def test_compiled_decoder_extend_names_a_full_cache():
     model = new_model("rotary-grouped-modern")
     _, cache = compiled_read(model, TEXT[:4], model.make_cache())

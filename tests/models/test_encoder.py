@@ -178,6 +178,7 @@ def test_bad_input_is_named(kind, arguments, error, message):
         new_model(kind)(*arguments)
 
 
+@pytest.mark.run_time_check
 def test_compiled_encoder_names_a_text_that_is_all_padding():
     model, is_token = new_model("sinusoidal-class"), jnp.array([[True, False, False], [True, True, False]])
     assert np.isfinite(call(model, TWO, is_token)).all()
@@ -185,6 +186,7 @@ def test_compiled_encoder_names_a_text_that_is_all_padding():
         jax.block_until_ready(call(model, TWO, is_token.at[1].set(False)))
 
 
+@pytest.mark.run_time_check
 def test_compiled_encoder_names_ids_and_segments_out_of_range():
     model, tokens, segments = new_model("bert"), jnp.array([3, 10, 0]), jnp.array([0, 1, 1])
     assert call(model, tokens, None, segments).shape == (3, D_MODEL)

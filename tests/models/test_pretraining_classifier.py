@@ -142,6 +142,7 @@ def test_bad_input_is_named(call, error, message):
         call()
 
 
+@pytest.mark.run_time_check
 def test_compiled_mean_pool_names_a_text_that_is_all_padding():
     pool = eqx.filter_jit(pf.mean_pool)
     with pytest.raises(RuntimeError, match="An entry of is_token is not allowed"):

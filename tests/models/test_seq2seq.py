@@ -238,6 +238,7 @@ def test_bad_pairs_are_named(source, target, is_source, error, message):
         (TARGET.at[1].set(-1), jnp.ones(5, bool), "ids"),
     ],
 )
+@pytest.mark.run_time_check
 def test_bad_pairs_are_found_when_a_compiled_function_runs(target, is_source, message):
     with pytest.raises(RuntimeError, match=message):
         jax.block_until_ready(call(new_model(), SOURCE, target, is_source))

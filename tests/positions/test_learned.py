@@ -66,6 +66,7 @@ def test_learned_positions_keep_half_precision_as_it_is():
 
 @pytest.mark.equation("eq-positions-learned")
 @pytest.mark.parametrize(("place", "bad"), [(2, 13), (0, -1)])
+@pytest.mark.run_time_check
 def test_learned_positions_refuse_what_the_table_does_not_hold(place, bad):
     positions = POSITIONS.copy()
     positions[place] = bad

@@ -65,6 +65,7 @@ def test_embed_never_clips(bad):
         embed(table, ids[None])
 
 
+@pytest.mark.run_time_check
 def test_embed_and_one_hot_compiled_raise_as_documented():
     table, ids = jnp.ones((7, 3)), jnp.array([0, 7])
     message = r"An entry of ids is not allowed; expected 0 to 6, as there are 7 tokens"
@@ -79,6 +80,7 @@ def test_embed_and_one_hot_compiled_raise_as_documented():
             jax.block_until_ready(jax.vmap(call)(ids[None]))
 
 
+@pytest.mark.run_time_check
 def test_embed_compiled_does_not_wrap_wide_ids(x64):
     table, ids = jnp.ones((7, 3)), jnp.array([2**32 + 2])
     assert ids.dtype == jnp.int64

@@ -55,6 +55,8 @@ class Book:
         )
         config["extensions"] = EXTENSIONS
         config["nb_execution_mode"] = "off"
+        # One of its own: extensions add theirs to Sphinx's, and the next application of this process would find them.
+        config["source_suffix"] = {".rst": "restructuredtext"}
         config["nb_custom_formats"] = {".md": ["chapter_cells.read_cells", {}]}
         config["nb_mime_priority_overrides"] = [("notebooks", "image/svg+xml", 1)]
         log = io.StringIO()
