@@ -157,7 +157,7 @@ def checked(function: Function) -> Function:
         try:
             given = signature.bind(*args, **kwargs)
         except TypeError as error:
-            raise TypeError(f"{function.__qualname__}(): {error}") from None
+            raise TypeError(f"{function.__qualname__}(): {error}{_meant(signature, kwargs)}") from None
         sizes = _known_sizes(given.arguments.get("self"), kinds)
         for name, (kind, allowed) in kinds.items():
             if name in given.arguments:
@@ -165,6 +165,16 @@ def checked(function: Function) -> Function:
         return run(*given.args, **given.kwargs)
 
     return cast(Function, call)
+
+
+def _meant(signature: inspect.Signature, given: dict) -> str:
+    """What may have been meant by the first keyword that a function does not know; "" if it knows all."""
+    names = [name for name in signature.parameters if name != "self"]
+    unknown = [name for name in given if name not in names]
+    if not unknown:
+        return ""
+    alike = [f"{name}=…" for name in names if _is_alike(unknown[0], name)]
+    return f"; expected {' or '.join(alike[:4]) or 'one of ' + ', '.join(names)}"
 
 
 def _after_checks(function: Callable, /, *args, **kwargs):

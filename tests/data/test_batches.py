@@ -6,7 +6,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from plainformer.data.batches import consecutive_batches, length_buckets, random_batches
+from plainformer.data.batches import consecutive_batches, epoch_batches, length_buckets, random_batches
 from plainformer.data.padding import PaddedTexts, pad_texts
 
 
@@ -49,6 +49,17 @@ def buckets():
     """Two buckets, of 30 and of 10 texts, whose first token says which text it is."""
     lengths = [3] * 30 + [7] * 10
     return [pad_texts(bucket) for bucket in length_buckets(texts_of(lengths), 2)]
+
+
+def test_epoch_batches_give_every_text_once_and_then_all_in_another_order(buckets):
+    batch_at, each = epoch_batches(buckets, 4, seed=2), len(consecutive_batches(buckets, 4))
+    firsts = [batch_at(step).ids[:, 0].tolist() for step in range(2 * each)]
+    epochs = list(itertools.chain(*firsts[:each])), list(itertools.chain(*firsts[each:]))
+    assert sorted(epochs[0]) == sorted(epochs[1]) == list(range(40))
+    assert epochs[0] != epochs[1]
+    assert len({len(batch) for batch in firsts[:each]}) > 1  # what is left of a bucket comes at any time
+    again = epoch_batches(buckets, 4, seed=2)  # a run that goes on asks for later steps first
+    assert [again(step).ids[:, 0].tolist() for step in (each + 1, 0)] == [firsts[each + 1], firsts[0]]
 
 
 def test_random_batches_depend_on_seed_and_step_alone(buckets):

@@ -3,7 +3,7 @@
 import jax.numpy as jnp
 import pytest
 
-from plainformer.data.labelled import label_ids, load_labelled
+from plainformer.data.labelled import classification_batch, label_ids, load_labelled
 
 
 def write(path, content):
@@ -24,6 +24,30 @@ def test_load_labelled_reads_a_header(tmp_path):
     assert load_labelled(write(tmp_path / "c.csv", "hallo,de\ntext,label\n")) == [("hallo", "de"), ("text", "label")]
 
 
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("a.csv", 'id,stars,review\n1,5,"good, and ""new"""\n2,1,bad\n'),
+        ("a.csv", 'review;id;stars\n"good, and ""new""";1;5\n"bad";2;1\n'),
+        ("a.csv", '\ufeff"stars";"review"\n"5";"good, and ""new"""\n\n"1";"bad"\n'),
+        ("a.tsv", 'id\tstars\treview\n1\t5\tgood, and "new"\n2\t1\tbad\n'),
+        ("a.jsonl", '{"id": 1, "stars": 5, "review": "good, and \\"new\\""}\n\n{"stars": 1, "review": "bad"}\n'),
+    ],
+)
+def test_load_labelled_reads_named_columns(tmp_path, name, content):
+    found = load_labelled(write(tmp_path / name, content), text="review", label="stars")
+    assert found == [('good, and "new"', "5"), ("bad", "1")]
+
+
+def test_classification_batch_cuts_and_pads():
+    batch = classification_batch([[5, 6, 7], [8]], jnp.asarray([1, 0]), length=2)
+    assert batch.inputs.tolist() == [[5, 6], [8, 0]]
+    assert batch.is_token.tolist() == [[True, True], [True, False]]
+    assert batch.labels.tolist() == [1, 0]
+    with pytest.raises(ValueError, match="2 texts and 1 labels"):
+        classification_batch([[5], [6]], [0])
+
+
 def test_label_ids_number_labels_in_sorted_order():
     ids, names = label_ids(["fr", "de", "fr", "pl"])
     assert ids.tolist() == [1, 0, 1, 2]
@@ -38,7 +62,7 @@ def test_label_ids_number_labels_in_sorted_order():
 @pytest.mark.parametrize(
     ("name", "content", "message"),
     [
-        ("a.txt", b"hallo\tde\n", r"a.txt ends neither in .csv nor in .tsv"),
+        ("a.txt", b"hallo\tde\n", r"a.txt ends in none of .csv, .tsv and .jsonl"),
         ("a.csv", b"", r"a.csv is empty"),
         ("a.csv", b"hallo,de\nhallo, du,de\n", r"a.csv, line 2, has 3 columns"),
         ("a.tsv", b"hallo\tde\n\nhallo de\n", r"a.tsv, line 3, has 1 column"),
@@ -51,6 +75,23 @@ def test_load_labelled_bad_files(tmp_path, name, content, message):
     (tmp_path / name).write_bytes(content)
     with pytest.raises(ValueError, match=message):
         load_labelled(tmp_path / name)
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "message"),
+    [
+        ("a.csv", "id;words;stars\n", r"has the columns \['id', 'words', 'stars'\]; expected 'review' and 'stars'"),
+        ("a.csv", "", r"has the columns \[\]"),
+        ("a.csv", "review,stars\ngood,5,6\n", r"line 2, has 3 columns; expected 2"),
+        ("a.csv", "review,stars,review\n", r"holds 'review' twice"),
+        ("a.jsonl", '{"review": "good"}\n', r"line 1, has the keys \['review'\]"),
+        ("a.jsonl", '\n{"review": 3, "stars": 5}\n', r"line 2, has 3 and 5; expected a string"),
+        ("a.jsonl", '["good", 5]\n', r"line 1 holds a list"),
+    ],
+)
+def test_load_labelled_bad_columns(tmp_path, name, content, message):
+    with pytest.raises(ValueError, match=message):
+        load_labelled(write(tmp_path / name, content), text="review", label="stars")
 
 
 @pytest.mark.usefixtures("unchecked")

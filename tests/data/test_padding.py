@@ -22,6 +22,12 @@ def test_pad_texts_to_a_length_asked_for():
     assert is_token.sum(axis=1).tolist() == [2, 1]
 
 
+def test_pad_texts_cuts_when_asked():
+    ids, is_token = pad_texts([[4, 6, 5], [9]], 2, cut=True)
+    assert ids.tolist() == [[4, 6], [9, 0]]
+    assert is_token.tolist() == [[True, True], [True, False]]
+
+
 @pytest.mark.parametrize(
     ("call", "error", "message"),
     [

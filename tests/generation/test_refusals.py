@@ -79,6 +79,8 @@ MISUSES = {
     "more than there is room for": ([1], {"max_new_tokens": 50}, ValueError, "context_len=12"),
     "a stop token beyond the vocabulary": ([1], {"stop_tokens": [7]}, ValueError, r"stop_tokens\[0\]"),
     "a stop token that is text": ([1], {"stop_tokens": "."}, TypeError, "stop_tokens"),
+    "a stop token by name": ([1], {"stop_tokens": ["<stop>"]}, ValueError, "no tokenizer"),
+    "a name that is none": ([1], {"stop_tokens": ["x"], "tokenizer": WORDS}, ValueError, "names 'x'"),
     "a set of stop tokens": ([1], {"stop_tokens": {1}}, TypeError, "stop_tokens"),
     "a model that is none": ([1], {"model": "decoder"}, TypeError, "model"),
 }

@@ -77,6 +77,20 @@ def test_texts_of_a_batch_end_each_at_its_own_string():
     assert [LETTERS.decode(ids) for ids in streamed] == ["a", "b", "c"]
 
 
+def test_special_tokens_are_named_in_prompts_and_among_stop_tokens(unchecked):
+    options = {"temperature": 0, "tokenizer": LETTERS}
+    named = pf.generate(MODEL, "<end>lower", 6, allowed_special=["<end>"], stop_tokens=["<end>"], **options)
+    assert named == pf.generate(MODEL, [END, *LETTERS.encode("lower")], 6, stop_tokens=[END], **options)
+    assert named.log_probs != pf.generate(MODEL, "<end>lower", 6, **options).log_probs  # letters, if not allowed
+    with pytest.raises(ValueError, match=r"begins behind .* \[tokenizer.special\['<end>'\]\]"):
+        pf.generate(MODEL, "", 6, **options)
+    with pytest.raises(ValueError, match=r"allowed_special .* no tokenizer"):
+        pf.generate(MODEL, [1], 6, temperature=0, allowed_special=["<end>"])
+    letters = pf.Vocabulary(map(chr, range(97, 97 + len(LETTERS))))
+    with pytest.raises(TypeError, match="expected none with a Vocabulary"):
+        pf.generate(MODEL, "a", 6, temperature=0, tokenizer=letters, allowed_special=["<end>"])
+
+
 def test_what_is_no_stop_string_is_refused(unchecked):
     for stop, kind in [("", ValueError), ([3], TypeError), (3, TypeError)]:
         with pytest.raises(kind, match=r"^stop"):

@@ -170,6 +170,16 @@ def test_translate_draws_for_each_source(model):
 
 
 @pytest.mark.equation("eq-seq2seq-exact-match")
+def test_translate_ends_before_a_stop_string(model):
+    letters = pf.Vocabulary(map(chr, range(97, 97 + VOCAB)))
+    whole = [each.text for each in pf.translate(model, SOURCES, tokenizer=letters, batch_size=2)]
+    stop = whole[0][1:3]
+    found = pf.translate(model, SOURCES, tokenizer=letters, batch_size=2, stop=stop)
+    assert [each.text for each in found] == [text.split(stop)[0] for text in whole]
+    with pytest.raises(TypeError, match="which ranks whole tokens"):
+        pf.translate(model, SOURCES, tokenizer=letters, stop=stop, beam_width=2)
+
+
 def test_exact_match_counts_what_is_the_same_throughout():
     assert pf.generation.exact_match([[1, 2], [3], [], [4, 5]], [[1, 2], [3, 3], [], [5, 4]]) == 0.5
     assert pf.generation.exact_match(["one", "two", "three"], ["one", "Two", "three"]) == pytest.approx(2 / 3)

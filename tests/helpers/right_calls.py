@@ -406,6 +406,7 @@ def of_positions(_) -> dict[str, dict]:
 TEXTS = {"vocab_size": VOCAB, "context_len": 9, "stack": STACK}
 PAIRS = {"source_len": 7, "start_token": 9, "stop_token": 4, "encoder": STACK, "decoder": STACK}
 DECODER = drawn(pf.Decoder, pf.DecoderConfig(**TEXTS))
+LETTERS = pf.Vocabulary(map(chr, range(97, 97 + VOCAB)))
 ENCODER_CONFIG = pf.EncoderConfig(**TEXTS, num_segments=2)
 SEQ2SEQ_CONFIG = pf.Seq2SeqConfig(VOCAB, 9, **PAIRS)
 SEQ2SEQ = drawn(pf.Seq2Seq, SEQ2SEQ_CONFIG)
@@ -586,11 +587,13 @@ def of_data(folder: Path) -> dict[str, dict]:
         "data.found_by_bands": {"similarity": 0.8, "bands": 2, "rows": 3},
         "data.shared_ngrams": {"held_out": ["to be"], "training": ["or not"], "n": 1},
         "data.consecutive_batches": {"buckets": buckets, "batch_size": 2},
+        "data.epoch_batches": {"buckets": buckets, "batch_size": 2},
         "data.random_batches": {"buckets": buckets, "batch_size": 2},
         "data.length_buckets": {"examples": [[1], [2, 3]], "num_buckets": 2},
         "data.date_pairs": {"languages": ["en"], "years": [1999], "num_dates": 2},
         "data.date_splits": {"num_training": 17, "num_held_out": 17},
         "data.label_ids": {"labels": ["a", "b"], "names": ["a", "b"]},
+        "data.classification_batch": {"texts": [[1], [2, 3]], "labels": [0, 1], "length": 3},
         "data.docstring_splits": {"packages": ["optax", "equinox"]},
         "data.load_labelled": {"path": folder / "labelled.csv"},
         "data.labelled_stories": {"num_stories": 2, "num_words": 13},
@@ -630,6 +633,7 @@ def of_training(folder: Path) -> dict[str, dict]:
     measured = {"model": DECODER, "batches": [batch]}
     saved = {"state": Line(), "metadata": {}, "step": 1}
     pf.training.save_checkpoint(folder / "run", **saved)
+    pf.training.save_checkpoint(folder / "evaluated", 1, (Line(),), {"metrics": [{"step": 1, "validation_loss": 0.5}]})
     pf.save_model(folder / "decoder.safetensors", DECODER)
     config = pf.TrainingConfig(num_steps=1)
     arrays = pf.training.named_arrays(Line())
@@ -648,7 +652,8 @@ def of_training(folder: Path) -> dict[str, dict]:
         "training.next_token_loss": {"model": DECODER, "batch": batch, "key": KEY},
         "training.perplexity": {"nats_per_token": 1.5},
         "training.contrastive_loss": {"images": rows(SEQ, D_MODEL), "texts": rows(SEQ, D_MODEL), "temperature": 0.5},
-        "training.bits_per_character": {"nats_per_token": 1.5, "num_tokens": 3, "num_characters": 9},
+        "training.bits_from_nats": {"nats_per_token": 1.5, "num_tokens": 3, "num_characters": 9},
+        "training.bits_per_character": {"model": DECODER, "text": "abc", "tokenizer": LETTERS},
         "training.PowerLaw": dataclasses.asdict(law),
         "training.power_law_loss": {"num_parameters": 1e4, "num_tokens": 1e6, "law": law},
         "training.training_work": {"num_parameters": 1e4, "num_tokens": 1e6},
@@ -673,6 +678,8 @@ def of_training(folder: Path) -> dict[str, dict]:
         "training.make_train_step": {"loss_function": squared_error, "static": Line(), "config": CONFIG},
         "training.save_checkpoint": {**saved, "directory": folder / "another_run"},
         "training.list_checkpoints": {"directory": folder / "run"},
+        "training.load_best": {"directory": folder / "evaluated", "model": Line()},
+        "training.load_metadata": {"path": folder / "decoder.safetensors"},
         "training.load_checkpoint": {"directory": folder / "run", "like": Line(), "step": 1},
         "training.named_arrays": {"tree": Line()},
         "training.with_arrays": {"tree": Line(), "arrays": arrays},

@@ -2,7 +2,8 @@
 
 import gc
 from functools import partial
-from typing import NamedTuple
+from types import SimpleNamespace
+from typing import ClassVar, NamedTuple
 
 import equinox as eqx
 import jax
@@ -17,7 +18,14 @@ import plainformer as pf
 from plainformer.data.batches import consecutive_batches, length_buckets, random_batches
 from plainformer.data.named_batches import LabelledBatch, MaskedBatch, Windows
 from plainformer.data.windows import consecutive_windows, stream_windows
-from plainformer.training.evaluation import accuracy, corpus_bleu, corpus_chrf, corpus_loss, mean_loss
+from plainformer.training.evaluation import (
+    accuracy,
+    bits_per_character,
+    corpus_bleu,
+    corpus_chrf,
+    corpus_loss,
+    mean_loss,
+)
 from plainformer.training.losses import next_token_loss
 
 VOCAB = 7
@@ -36,6 +44,12 @@ class Model(eqx.Module):
         assert key is None  # dropout is off
         logits = self.bigram(tokens)
         return logits.mean(axis=-2) if self.whole else logits
+
+
+class Reading(Model):
+    """One that reads five tokens at a time."""
+
+    config: ClassVar = SimpleNamespace(context_len=5)
 
 
 class Translator(eqx.Module):
@@ -68,6 +82,17 @@ def test_corpus_loss_is_the_mean_over_all_tokens(model, batch_size):
     np.testing.assert_allclose(found, expected, rtol=1e-5)
     streamed = mean_loss(model, next_token_loss, stream_windows(TEXT, 5, batch_size))
     np.testing.assert_allclose(streamed, expected, rtol=1e-5)
+
+
+@pytest.mark.equation("eq-decoder-bits")
+def test_bits_per_character_count_what_is_guessed():
+    bpe = pf.BytePairEncoder.train("aaaa bbbb " * 9, 262, special=["<end>"])
+    text = "aaaa bb<end>b aaaa"
+    ids = np.array(bpe.encode(text, allowed_special=["<end>"]))
+    table = RANDOM.normal(size=(len(bpe), len(bpe)))
+    bits = surprises(table, ids[:-1], ids[1:]).sum() / np.log(2)
+    found = bits_per_character(Reading(Bigram(table)), text, bpe, allowed_special=["<end>"])
+    np.testing.assert_allclose(found, bits / (len("aaaa bbb aaaa") - len(bpe.decode(ids[:1]))), rtol=1e-5)
 
 
 def test_mean_loss_and_accuracy_of_next_tokens_weigh_targets_not_batches(model):

@@ -20,7 +20,7 @@ from tiny_run import CONFIG, Line, batch_at, numbers_of, run, squared_error, val
 from plainformer.data.named_batches import Windows
 from plainformer.models.config import StackConfig
 from plainformer.models.decoder import Decoder, DecoderConfig
-from plainformer.training.checkpoint import list_checkpoints
+from plainformer.training.checkpoint import list_checkpoints, load_best
 from plainformer.training.fit import fit
 from plainformer.training.losses import next_token_loss
 from plainformer.training.optimiser import TrainingConfig, learning_rate_schedule
@@ -79,6 +79,52 @@ def test_an_error_of_a_callback_costs_no_step_that_was_to_be_saved(tmp_path):
         run(callbacks=[fails], directory=tmp_path)
     assert list_checkpoints(tmp_path) == [4, 8]
     assert run(directory=tmp_path).metrics == run().metrics
+
+
+def losses_of(numbers):
+    """An `evaluate` that says these numbers one after the other, whatever the model."""
+    said = iter(numbers)
+    return lambda model: next(said)
+
+
+def test_the_best_checkpoint_stays_and_a_run_that_stalls_ends(tmp_path):
+    config = dataclasses.replace(CONFIG, evaluate_every=2, checkpoint_every=1, max_to_keep=1, patience=3)
+    models = {}
+    found = run(
+        config,
+        evaluate=losses_of([9, 5, 7, 6, 6, 4]),
+        callbacks=[lambda metrics, step, model: models.update({step: numbers_of(model)})],
+        directory=tmp_path,
+    )
+    assert len(found.metrics) == 10  # 5 after step 4, and nothing lower after 6, 8 and 10
+    assert list_checkpoints(tmp_path) == [4, 10]
+    assert numbers_of(load_best(tmp_path, Line())) == models[4]
+    assert run(config, evaluate=losses_of([]), directory=tmp_path).metrics == found.metrics  # it has ended
+    longer = dataclasses.replace(config, patience=None)  # and goes on, if it is asked to
+    assert len(run(longer, evaluate=losses_of([4]), directory=tmp_path).metrics) == 12
+    assert list_checkpoints(tmp_path) == [12]
+
+
+def test_a_best_step_is_saved_though_no_checkpoint_is_due(tmp_path):
+    config = dataclasses.replace(CONFIG, evaluate_every=3, checkpoint_every=12)
+    run(config, evaluate=losses_of([3, 2, 4, 5]), directory=tmp_path, trainable=lambda name: name == "bias")
+    assert list_checkpoints(tmp_path) == [6, 12]
+    best = load_best(tmp_path, Line())
+    np.testing.assert_array_equal(best.weight, Line().weight)  # which was not trained
+    with pytest.raises(ValueError, match="of another model"):
+        load_best(tmp_path, Line(weight=np.ones((5, 3))))
+
+
+def test_load_best_says_if_there_is_none(tmp_path):
+    run(directory=tmp_path)
+    with pytest.raises(ValueError, match="has no validation_loss"):
+        load_best(tmp_path, Line())
+
+
+def test_a_callback_that_returns_true_ends_the_run(tmp_path):
+    found = run(callbacks=[lambda metrics, step: step == 6], directory=tmp_path)
+    assert len(found.metrics) == 6
+    assert list_checkpoints(tmp_path) == [4, 6]
 
 
 def test_evaluate_may_return_several_numbers(tmp_path):

@@ -19,7 +19,7 @@ def whole(tmp_path_factory):
     """A run never interrupted: its result, and its metrics as they were written."""
     directory = tmp_path_factory.mktemp("whole")
     found = run(directory=directory, evaluate=validation)
-    assert list_checkpoints(directory) == [8, 12]
+    assert list_checkpoints(directory) == [10, 12]
     return found, (directory / "metrics.csv").read_text()
 
 
@@ -52,7 +52,7 @@ def press_ctrl_c():
 def test_fit_goes_on_after_an_error_bit_for_bit(tmp_path, whole):
     with pytest.raises(ConnectionError):
         run(directory=tmp_path, evaluate=validation, batches=stops_at(9, fail))
-    assert list_checkpoints(tmp_path) == [4, 8]
+    assert list_checkpoints(tmp_path) == [5, 8]
     assert len((tmp_path / "metrics.csv").read_text().splitlines()) == 1 + 8
     steps = []
     found = run(directory=tmp_path, evaluate=validation, batches=lambda step: steps.append(step) or batch_at(step))
@@ -61,7 +61,7 @@ def test_fit_goes_on_after_an_error_bit_for_bit(tmp_path, whole):
     # Once finished, it returns at once, with the same result, and the metrics are there again if they were lost.
     (tmp_path / "metrics.csv").unlink()
     check_same(run(directory=tmp_path, batches=stops_at(12, fail), evaluate=validation), tmp_path, whole)
-    assert list_checkpoints(tmp_path) == [8, 12]
+    assert list_checkpoints(tmp_path) == [10, 12]
 
 
 def test_fit_returns_a_finished_run_from_a_folder_that_cannot_be_written(tmp_path, whole, monkeypatch):
@@ -112,7 +112,7 @@ def test_fit_stops_at_ctrl_c_saves_and_goes_on_bit_for_bit(tmp_path, whole):
     )
     assert isinstance(stopped.value, KeyboardInterrupt)
     assert signal.getsignal(signal.SIGINT) is before
-    assert list_checkpoints(tmp_path) == [4, 7]
+    assert list_checkpoints(tmp_path) == [5, 7]
     result = stopped.value.result
     assert result.metrics == whole[0].metrics[:7]
     (weights, _), metadata, step = load_checkpoint(tmp_path, load_like())
@@ -161,7 +161,7 @@ def test_ctrl_c_is_not_lost_in_the_last_save_nor_where_the_bar_is_closed(place, 
     with pytest.raises(TrainingInterrupted, match="step 12 of 12") as stopped:
         run(directory=tmp_path, evaluate=validation)
     check_same(stopped.value.result, tmp_path, whole)
-    assert list_checkpoints(tmp_path) == [8, 12]
+    assert list_checkpoints(tmp_path) == [10, 12]
 
 
 def test_fit_breaks_off_at_the_second_ctrl_c():

@@ -11,7 +11,7 @@ from jax.test_util import check_grads
 from toy_models import Bigram
 
 from plainformer.data.named_batches import PaddedWindows, Windows
-from plainformer.training.losses import bits_per_character, contrastive_loss, cross_entropy, next_token_loss, perplexity
+from plainformer.training.losses import bits_from_nats, contrastive_loss, cross_entropy, next_token_loss, perplexity
 
 BATCH, SEQ, VOCAB = 3, 5, 7
 IS_TOKEN = jnp.array([[1, 1, 1, 1, 1], [1, 0, 1, 1, 0], [0, 0, 0, 0, 1]], bool)
@@ -85,6 +85,7 @@ def test_cross_entropy_is_not_reached_by_what_stands_at_padding(logits, targets)
 
 
 @pytest.mark.parametrize("target", [-1, VOCAB])
+@pytest.mark.run_time_check
 def test_cross_entropy_names_a_target_out_of_range(logits, targets, target):
     spoilt = targets.at[1, 2].set(target)
     for is_token in (None, IS_TOKEN):
@@ -138,9 +139,9 @@ def test_perplexity_by_hand():
 
 
 @pytest.mark.equation("eq-decoder-bits")
-def test_bits_per_character_by_hand():
-    np.testing.assert_allclose(bits_per_character(3 * math.log(2), 10, 10), 3)
-    np.testing.assert_allclose(bits_per_character(3 * math.log(2), 10, 40), 0.75)  # four characters to a token
+def test_bits_from_nats_by_hand():
+    np.testing.assert_allclose(bits_from_nats(3 * math.log(2), 10, 10), 3)
+    np.testing.assert_allclose(bits_from_nats(3 * math.log(2), 10, 40), 0.75)  # four characters to a token
 
 
 LOGITS, TARGETS = jnp.ones((5, 7)), jnp.zeros(5, int)

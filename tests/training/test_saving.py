@@ -24,7 +24,7 @@ from plainformer.tokens.bpe import BytePairEncoder
 from plainformer.tokens.vocabulary import Vocabulary
 from plainformer.training.arrays import digest, to_json
 from plainformer.training.checkpoint import save_checkpoint
-from plainformer.training.saving import load_model, model_bytes, save_model
+from plainformer.training.saving import load_metadata, load_model, model_bytes, save_model
 
 CONFIG = ToyConfig(first=PartConfig(width=4), second=PartConfig(num_layers=1), is_tied=False)
 VOCABULARY = Vocabulary.from_characters("abcd", special=["<other>", "<stop>"], unknown="<other>")
@@ -90,6 +90,15 @@ def test_load_model_returns_the_tokenizer_too(tmp_path, tokenizer):
     assert again.to_json() == tokenizer.to_json()
     assert again.special == tokenizer.special
     assert again.encode("dabc") == tokenizer.encode("dabc")
+
+
+def test_metadata_of_ones_own_come_back_with_a_model(tmp_path):
+    path, own = tmp_path / "toy.safetensors", {"classes": ["elvish", "en"], "rows": np.int64(3)}
+    save_model(path, Toy(ToyConfig(5), key=jax.random.key(0)), metadata=own)
+    assert load_metadata(path) == own
+    path.write_bytes(path.read_bytes().replace(b"elvish", b"orkish"))
+    with pytest.raises(ValueError, match="is damaged"):
+        load_metadata(path)
 
 
 def test_load_model_leaves_the_tokenizer_out_or_insists_on_it(tmp_path):

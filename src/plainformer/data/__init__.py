@@ -2,6 +2,7 @@
 
 from plainformer.data.batches import (
     consecutive_batches as consecutive_batches,
+    epoch_batches as epoch_batches,
     length_buckets as length_buckets,
     random_batches as random_batches,
 )
@@ -19,7 +20,11 @@ from plainformer.data.dates import date_pairs as date_pairs, date_splits as date
 from plainformer.data.dialogues import Dialogue as Dialogue, dialogues as dialogues
 from plainformer.data.digits import digits as digits
 from plainformer.data.docstrings import docstring_splits as docstring_splits
-from plainformer.data.labelled import label_ids as label_ids, load_labelled as load_labelled
+from plainformer.data.labelled import (
+    classification_batch as classification_batch,
+    label_ids as label_ids,
+    load_labelled as load_labelled,
+)
 from plainformer.data.labelled_stories import LabelledStory as LabelledStory, labelled_stories as labelled_stories
 from plainformer.data.named_batches import (
     LabelledBatch as LabelledBatch,

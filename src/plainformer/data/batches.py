@@ -1,5 +1,6 @@
-"""Batches of examples: sorted by length so that little is padding, drawn at random, or one after the other."""
+"""Batches of examples: sorted by length so that little is padding, drawn at random, shuffled, or in order."""
 
+import functools
 from collections.abc import Callable, Iterator, Sequence
 
 import jax
@@ -41,6 +42,39 @@ def random_batches(buckets: Sequence, batch_size: Positive, *, seed: Natural = 0
         turn = random.choice(len(parts), p=sizes / sizes.sum())
         rows = random.integers(sizes[turn], size=batch_size)
         return jax.tree.map(lambda array: jnp.asarray(array[rows]), parts[turn])
+
+    return batch_at
+
+
+@checked
+def epoch_batches(buckets: Sequence, batch_size: Positive, *, seed: Natural = 0) -> Callable[[int], tuple]:
+    """Make the function that gives every example once, in a random order, and then all of them in another.
+
+    Arguments as for `random_batches`; this function, too, gives the same batch for the same step. One time through, an
+    epoch, has as many steps as `consecutive_batches` has batches, and the last batch of a bucket is as small there.
+
+    Example:
+        Five examples are two steps, and each comes once in them.
+
+        >>> batch_at = pf.data.epoch_batches([(jnp.arange(5),)], batch_size=3)
+        >>> sorted(jnp.concatenate([batch_at(0)[0], batch_at(1)[0]]).tolist())
+        [0, 1, 2, 3, 4]
+    """
+    parts = _numpy_buckets(buckets)
+    places = [(turn, start) for turn, part in enumerate(parts) for start in range(0, _num_rows(part), batch_size)]
+
+    @functools.lru_cache(maxsize=1)
+    def orders_of(epoch: int) -> tuple[list[np.ndarray], np.ndarray]:
+        random = np.random.default_rng([seed, epoch])
+        return [random.permutation(_num_rows(part)) for part in parts], random.permutation(len(places))
+
+    @checked
+    def batch_at(step: Natural) -> tuple:
+        epoch, number = divmod(step, len(places))
+        rows, order = orders_of(epoch)
+        turn, start = places[order[number]]
+        chosen = rows[turn][start : start + batch_size]
+        return jax.tree.map(lambda array: jnp.asarray(array[chosen]), parts[turn])
 
     return batch_at
 

@@ -79,7 +79,7 @@ def beam_search(
     beam_width: Positive,
     length_power: NonNegative = 1.0,
     adjust: Adjust | None = None,
-    stop_tokens: Sequence[int] = (),
+    stop_tokens: Sequence[int | str] = (),
     tokenizer: Tokenizer | None = None,
 ):
     r"""Search for likely continuations: keep the best few beginnings, extend each by every token, keep the best few.
@@ -114,7 +114,7 @@ def beam_search(
     check_tokenizer(tokenizer, model.config.vocab_size)
     texts, single = read_prompts(prompts, model.config.vocab_size, tokenizer)
     start = start_of(model.config, texts, max_new_tokens)
-    stop = stop_ids(stop_tokens, model.config.vocab_size)
+    stop = stop_ids(stop_tokens, model.config.vocab_size, tokenizer=tokenizer)
     check_length_power(length_power, max_new_tokens)
     found = search(model, start, max_new_tokens, beam_width, length_power, stop, tokenizer, adjust)
     return found[0] if single else found

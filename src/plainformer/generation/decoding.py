@@ -10,7 +10,7 @@ A language model here is anything with a `config` and three methods, such as `De
 """
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import Any, NamedTuple, Protocol, TypedDict, runtime_checkable
 
 import jax
@@ -21,8 +21,8 @@ from jaxtyping import Array, Float, Int, PRNGKeyArray
 
 from plainformer.attention.few_bits import Bits
 from plainformer.attention.self_attention import at_least_float32
-from plainformer.data.lists import check_list, check_token_ids
-from plainformer.tokens.tokenizer import Tokenizer
+from plainformer.data.lists import check_list, check_names, check_token_ids
+from plainformer.tokens.tokenizer import Tokenizer, encoder_of
 
 Prompt = str | Sequence[int]
 Prompts = list[str] | Sequence[Sequence[int]]
@@ -44,7 +44,7 @@ NOTHING_LEFT = (
 class Stopping(TypedDict, total=False):
     """What all ways of writing take by keyword, for type checkers."""
 
-    stop_tokens: Sequence[int]
+    stop_tokens: Sequence[int | str]
     tokenizer: Tokenizer | None
 
 
@@ -68,6 +68,7 @@ class DrawingOnDevices(Drawing, Adjusting, total=False):
     """What `generate` takes by keyword: besides, a cache of few bits, and several devices."""
 
     stop: str | Sequence[str]
+    allowed_special: Collection[str]
     cache_bits: Bits | None
     mesh: Mesh | None
     sharding: dict[str, str] | None
@@ -118,33 +119,66 @@ def adjusted_by(adjust: Adjust | None, logits: Array, prompt: Array, written: Ar
     return found.astype(logits.dtype)
 
 
-def stop_ids(stop_tokens, vocab_size: int, own: Sequence[int] = ()) -> Int[Array, " num_stop_tokens"]:
-    """Return the stop tokens as an array, and behind them the model's `own`."""
+def stop_ids(
+    stop_tokens, vocab_size: int, own: Sequence[int] = (), *, tokenizer: Tokenizer | None = None
+) -> Int[Array, " num_stop_tokens"]:
+    """Return the stop tokens, each an id or the name of a special one, as an array; behind them the model's `own`."""
+    if isinstance(stop_tokens, str):
+        raise TypeError(
+            f"stop_tokens is the string {stop_tokens!r}; expected a list of ids, or of names of special tokens, such "
+            f"as [{stop_tokens!r}]. In `generate`, stop={stop_tokens!r} ends a text at a string."
+        )
     check_list("stop_tokens", stop_tokens, "ids after which a text ends, such as [0]; [] for none")
+    if not isinstance(stop_tokens, jax.Array):
+        stop_tokens = [_special_id(each, tokenizer) if isinstance(each, str) else each for each in stop_tokens]
     return _int32([*check_token_ids(stop_tokens, vocab_size, "stop_tokens"), *own])
 
 
+def _special_id(name: str, tokenizer: Tokenizer | None) -> int:
+    if tokenizer is None:
+        raise ValueError(f"stop_tokens names {name!r}, and there is no tokenizer that knows it: pass tokenizer=…, too.")
+    if name not in tokenizer.special:
+        raise ValueError(
+            f"stop_tokens names {name!r}; expected ids, or special tokens, which are {list(tokenizer.special)}. In "
+            f"`generate`, stop={name!r} ends a text at a string."
+        )
+    return tokenizer.special[name]
+
+
 def read_prompts(
-    prompts: Prompt | Prompts, vocab_size: int, tokenizer: Tokenizer | None = None, name: str = "prompts"
+    prompts: Prompt | Prompts,
+    vocab_size: int,
+    tokenizer: Tokenizer | None = None,
+    name: str = "prompts",
+    allowed_special: Collection[str] = (),
 ) -> tuple[list[list[int]], bool]:
     """Return the ids of each prompt, and whether a single one was given in place of a list of them."""
     single = isinstance(prompts, str) and tokenizer is not None
     if not single:
         check_list(name, prompts, "ids, such as [1, 2], or of such lists")
         if not len(prompts):
-            raise ValueError(f"{name} is empty; expected at least one token to start from.")
+            raise ValueError(f"{name} is empty; expected at least one token to start from.{_how_to_begin(tokenizer)}")
         single = not isinstance(prompts[0], str | Sequence) and not getattr(prompts[0], "shape", ())
+    check_names("allowed_special", allowed_special, ordered=False)
+    if tokenizer is None and allowed_special:
+        raise ValueError(f"allowed_special is {allowed_special!r}, and there is no tokenizer: pass tokenizer=…, too.")
+    encode = None if tokenizer is None else encoder_of(tokenizer, allowed_special)
     texts: Sequence[Any] = [prompts] if single else prompts
     places = [name] if single else [f"{name}[{place}]" for place in range(len(texts))]
-    return [_ids_of(text, vocab_size, tokenizer, place) for text, place in zip(texts, places, strict=True)], single
+    found = [encode(text) if isinstance(text, str) and encode is not None else text for text in texts]
+    found = [check_token_ids(ids, vocab_size, place) for ids, place in zip(found, places, strict=True)]
+    for ids, place in zip(found, places, strict=True):
+        if not ids:
+            raise ValueError(f"{place} is empty; expected at least one token to start from.{_how_to_begin(tokenizer)}")
+    return found, single
 
 
-def _ids_of(text, vocab_size: int, tokenizer: Tokenizer | None, name: str) -> list[int]:
-    ids = tokenizer.encode(text) if isinstance(text, str) and tokenizer is not None else text
-    ids = check_token_ids(ids, vocab_size, name)
-    if not ids:
-        raise ValueError(f"{name} is empty; expected at least one token to start from.")
-    return ids
+def _how_to_begin(tokenizer: Tokenizer | None) -> str:
+    """How a text begins before which nothing stands."""
+    if tokenizer is None or not tokenizer.special:
+        return ""
+    first = next(iter(tokenizer.special))
+    return f" A text begins behind what stands between texts, such as [tokenizer.special[{first!r}]]."
 
 
 def check_tokenizer(tokenizer, vocab_size: int) -> None:

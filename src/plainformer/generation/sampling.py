@@ -3,7 +3,7 @@
 import itertools
 import zlib
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from typing import Annotated, Literal, NamedTuple, Unpack, overload
 
 import equinox as eqx
@@ -39,6 +39,7 @@ from plainformer.tokens.tokenizer import Tokenizer
 from plainformer.tokens.tokens import next_token_pairs
 from plainformer.training.sharding import Layout
 
+ONE_DEVICE = Layout(None, None)
 FLOAT32_MAX = float(np.finfo(np.float32).max)
 Logits = Float[Array, " vocab_size"]
 TopP = Annotated[float, Number(lambda p: 0 < p <= 1, "a probability above 0 and at most 1, or None for all tokens")]
@@ -237,10 +238,11 @@ def generate(
     top_p: TopP | None = None,
     min_p: TopP | None = None,
     adjust: Adjust | None = None,
-    stop_tokens: Sequence[int] = (),
+    stop_tokens: Sequence[int | str] = (),
     stop: str | Sequence[str] = (),
     stream: bool = False,
     tokenizer: Tokenizer | None = None,
+    allowed_special: Collection[str] = (),
     key: PRNGKeyArray | None = None,
     cache_bits: Bits | None = None,
     mesh: Mesh | None = None,
@@ -265,7 +267,7 @@ def generate(
         adjust: a function that changes the logits of the next token before all else: of these logits, the ids of the
             prompt, and those written so far, each -1 where there is nothing. What `allowed_texts` makes is one;
             `penalise_repetition` and `penalise_counts` stand in another in one line.
-        stop_tokens: ids after which a text ends.
+        stop_tokens: ids after which a text ends; with a `tokenizer`, names of its special tokens, too.
         stop: a string, or several, before which a text ends, wherever its tokens are cut; with a `tokenizer`. `tokens`
             are those that were written, up to the one that completes it; `text` ends before it. Tokens are then drawn
             one call after the other, which takes a little longer.
@@ -273,6 +275,8 @@ def generate(
             one after the other, for `tokenizer.decode_stream`; of several, a list with an id of each, `None` for a text
             that has ended. Ids that may still become a `stop` string are held back, and `None` stands in their place.
         tokenizer: the one that the model was trained with, a `Vocabulary` or a `BytePairEncoder`.
+        allowed_special: names of special tokens that stand for these tokens in prompts that are text, as for
+            `BytePairEncoder.encode`; all others are read as letters.
         key: random key, not needed at temperature 0. Each prompt has its own stream: neither what else is in the list
             nor the place in it changes what is drawn. Equal prompts differ by how many there were before.
         cache_bits: in how many bits the cache keeps numbers, 8 or 4, as for `KeyValueCache`; `None` for as they are.
@@ -296,31 +300,33 @@ def generate(
     """
     check_model(model)
     check_tokenizer(tokenizer, model.config.vocab_size)
-    texts, single = read_prompts(prompts, model.config.vocab_size, tokenizer)
+    texts, single = read_prompts(prompts, model.config.vocab_size, tokenizer, allowed_special=allowed_special)
     can_slide = cache_bits is None and getattr(model, "can_slide", False)  # groups stay where they are
     start = start_of(model.config, texts, max_new_tokens, can_slide=can_slide)
     if cache_bits is not None:
         start.room["bits"] = cache_bits
     choice = choice_of(temperature, top_k, top_p, min_p, model.config.vocab_size)
-    strings, ends = stop_strings(stop, tokenizer), stop_ids(stop_tokens, model.config.vocab_size)
+    strings = stop_strings(stop, tokenizer)
+    ends = stop_ids(stop_tokens, model.config.vocab_size, tokenizer=tokenizer)
     draw = Draw(choice, ends, key_for(choice, key), numbers_of(texts), adjust)
     layout = Layout(mesh, sharding, model)
     model, start = layout.place(model), layout.place_batch(start, strict=False)
-    if not stream and not strings:
-        found = layout.run(write, model, start, max_new_tokens, draw, tokenizer)
-        return found[0] if single else found
-    steps = _stepped(model, start, max_new_tokens, draw, layout)
-    unfinished = [Written(strings, tokenizer) for _ in texts]
     if stream:
-        ids = _streamed(unfinished, steps)
+        unfinished = [Written(strings, tokenizer) for _ in texts]
+        ids = _streamed(unfinished, _stepped(model, start, max_new_tokens, draw, layout))
         return (token for (token,) in ids if token is not None) if single else ids
-    found = _write_until(unfinished, steps)
+    found = write(model, start, max_new_tokens, draw, tokenizer, strings, layout)
     return found[0] if single else found
 
 
-def write(model, start: Start, max_new_tokens: int, draw: "Draw", tokenizer) -> list[Continuation]:
+def write(
+    model, start: Start, max_new_tokens: int, draw: "Draw", tokenizer, strings: tuple[str, ...] = (), layout=ONE_DEVICE
+) -> list[Continuation]:
     """Return what `generate` does for prompts that have been looked at."""
-    found = _generate(model, start, max_new_tokens, draw)
+    if strings:
+        unfinished = [Written(strings, tokenizer) for _ in start.tokens]
+        return _write_until(unfinished, _stepped(model, start, max_new_tokens, draw, layout))
+    found = layout.run(_generate, model, start, max_new_tokens, draw)
     texts = []
     for ids, log_probs, length, stopped in zip(*map(np.asarray, found), strict=True):
         tokens, logs, is_over = ids[:length].tolist(), log_probs[:length].tolist(), bool(stopped)

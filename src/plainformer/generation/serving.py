@@ -77,7 +77,7 @@ class Server:
         top_p: TopP | None = None,
         min_p: TopP | None = None,
         adjust: Adjust | None = None,
-        stop_tokens: Sequence[int] = (),
+        stop_tokens: Sequence[int | str] = (),
         tokenizer: Tokenizer | None = None,
         key: PRNGKeyArray | None = None,
     ):
@@ -90,7 +90,7 @@ class Server:
         self.page_tables, self.most_held = PageTables(num_pages, self.page_size), 0
         self._pages = make_pages(model, num_pages, self.page_size)
         choice = choice_of(temperature, top_k, top_p, min_p, config.vocab_size)
-        stop = stop_ids(stop_tokens, config.vocab_size)
+        stop = stop_ids(stop_tokens, config.vocab_size, tokenizer=tokenizer)
         self._draw = Draw(choice, stop, key_for(choice, key), numbers_of([[0]]), adjust)
         self._stop = set(stop.tolist())
         self._seen, self._submitted = Counter[int](), 0

@@ -112,7 +112,7 @@ def speculative_generate(
     top_k: Positive | None = None,
     top_p: TopP | None = None,
     min_p: TopP | None = None,
-    stop_tokens: Sequence[int] = (),
+    stop_tokens: Sequence[int | str] = (),
     tokenizer: Tokenizer | None = None,
     key: PRNGKeyArray | None = None,
 ):
@@ -141,7 +141,7 @@ def speculative_generate(
     shorter = min(model.config, draft.config, key=lambda config: config.context_len)
     starts = [start_of(shorter, [text], max_new_tokens) for text in texts]
     choice = choice_of(temperature, top_k, top_p, min_p, model.config.vocab_size)
-    stop, key = stop_ids(stop_tokens, model.config.vocab_size), key_for(choice, key)
+    stop, key = stop_ids(stop_tokens, model.config.vocab_size, tokenizer=tokenizer), key_for(choice, key)
     found = []
     for start, numbers in zip(starts, numbers_of(texts), strict=True):
         options = max_new_tokens, num_drafted, choice, stop, own_key(key, *numbers)

@@ -39,11 +39,17 @@ class Written:
         self.ids.append(token)
         self.log_probs.append(log_prob)
         self.stopped = stopped
-        if self._stop and not stopped:
+        if self._stop and not stopped and self._may_have_ended():
             text = self._text_of(len(self.ids))
             found = [place for each in self._stop if (place := text.find(each)) >= 0]
             self.end = min(found) if found else None
             self.stopped = bool(found)
+
+    def _may_have_ended(self) -> bool:
+        """Whether a stop string is in the text of the last ids: four for each of its characters, and some more."""
+        assert self._tokenizer is not None
+        tail = self._tokenizer.decode(self.ids[-4 * (1 + max(map(len, self._stop))) :])
+        return any(each in tail for each in self._stop)
 
     @property
     def text(self) -> str | None:

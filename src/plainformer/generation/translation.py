@@ -24,6 +24,7 @@ from plainformer.generation.decoding import (
     stop_ids,
 )
 from plainformer.generation.sampling import Continuation, Draw, TopP, choice_of, key_for, numbers_of, write
+from plainformer.generation.stopping import stop_strings
 from plainformer.models.seq2seq import Seq2Seq, Seq2SeqConfig, conditioned
 from plainformer.tokens.tokenizer import Tokenizer
 from plainformer.training.losses import cross_entropy
@@ -91,6 +92,7 @@ def translation_loss(
 class Translating(Drawing, Adjusting, total=False):
     """What `translate` takes by keyword, for type checkers."""
 
+    stop: str | Sequence[str]
     beam_width: int | None
     length_power: float
     batch_size: int
@@ -121,7 +123,8 @@ def translate(
     adjust: Adjust | None = None,
     beam_width: Positive | None = None,
     length_power: NonNegative = 1.0,
-    stop_tokens: Sequence[int] = (),
+    stop_tokens: Sequence[int | str] = (),
+    stop: str | Sequence[str] = (),
     batch_size: Positive = 64,
     tokenizer: Tokenizer | None = None,
     key: PRNGKeyArray | None = None,
@@ -134,7 +137,10 @@ def translate(
         temperature, top_k, top_p, min_p: to draw, as for `generate`; the likeliest token without.
         adjust: as for `generate`, and for `beam_search` with a beam.
         beam_width, length_power: to search with a beam of this width, as for `beam_search`; `None` for no search.
-        stop_tokens: ids after which a target ends, beside the model's own stop token.
+        stop_tokens: ids after which a target ends, beside the model's own stop token; with a `tokenizer`, names of its
+            special tokens, too.
+        stop: a string, or several, before which a target ends, as for `generate`; not with a beam, which ranks whole
+            tokens.
         batch_size: how many sources at a time.
         tokenizer: the one that the model was trained with.
         key: random key to draw with, as for `generate`. What is drawn does not depend on the other sources, but for
@@ -159,23 +165,29 @@ def translate(
         raise TypeError(f"length_power is {length_power}, which is for searching; expected a beam_width beside it.")
     if beam_width is None and not temperature and (top_k or top_p or min_p):
         raise TypeError("top_k, top_p and min_p are for drawing; expected a temperature beside them, such as 1.0.")
-    config = model.config
+    if beam_width is not None and stop:
+        raise TypeError(
+            f"stop is {stop!r} beside a beam_width, which ranks whole tokens; expected stop_tokens, or no beam."
+        )
+    config, strings = model.config, stop_strings(stop, tokenizer)
     texts, source, is_source, single = _read_sources(config, sources, tokenizer)
     max_new_tokens = config.context_len if max_new_tokens is None else max_new_tokens
     check_length("A target of max_new_tokens", max_new_tokens, config.context_len, "context_len")
     check_length_power(length_power, max_new_tokens)
-    size, stop = min(batch_size, len(texts)), stop_ids(stop_tokens, config.vocab_size, own=[config.stop_token])
+    size = min(batch_size, len(texts))
+    ends = stop_ids(stop_tokens, config.vocab_size, own=[config.stop_token], tokenizer=tokenizer)
     start = start_of(config, [[config.start_token]] * size, max_new_tokens)
     choice, numbers = choice_of(temperature, top_k, top_p, min_p, config.vocab_size), numbers_of(texts)
-    draw = Draw(choice, stop, key_for(choice, key), numbers[:size], adjust)
+    draw = Draw(choice, ends, key_for(choice, key), numbers[:size], adjust)
     found: list[Continuation | Hypothesis] = []
     for first in range(0, len(texts), size):
         rows = jnp.minimum(jnp.arange(first, first + size), len(texts) - 1)  # the last batch as large as the others
         reading = conditioned(model, source[rows], is_source[rows])
         if beam_width is None:
-            found += write(reading, start, max_new_tokens, draw._replace(numbers=numbers[rows]), tokenizer)
+            drawing = draw._replace(numbers=numbers[rows])
+            found += write(reading, start, max_new_tokens, drawing, tokenizer, strings)
         else:
-            beams = search(reading, start, max_new_tokens, beam_width, length_power, stop, tokenizer, adjust)
+            beams = search(reading, start, max_new_tokens, beam_width, length_power, ends, tokenizer, adjust)
             found += [best for best, *_ in beams]
     return found[0] if single else found[: len(texts)]
 

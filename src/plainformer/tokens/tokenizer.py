@@ -1,9 +1,13 @@
 """What every tokenizer does, and how one is read back from its JSON."""
 
+import functools
+import inspect
 import os
+from collections.abc import Callable, Collection
 from typing import Protocol, runtime_checkable
 
 from plainformer.data.files import object_from_json, parse_json, spell_keys
+from plainformer.data.lists import check_names
 from plainformer.tokens.bpe import OTHERS_HINT, BytePairEncoder
 from plainformer.tokens.hugging_face import HuggingFaceTokenizer
 from plainformer.tokens.vocabulary import Vocabulary
@@ -31,6 +35,20 @@ class Tokenizer(Protocol):
 
     def save(self, path: str | os.PathLike) -> None:
         """Write this JSON to a file."""
+
+
+def encoder_of(tokenizer: Tokenizer, allowed_special: Collection[str]) -> Callable[[str], list[int]]:
+    """Return what turns text into ids, names of these special tokens into theirs; raise `TypeError` if nothing can."""
+    check_names("allowed_special", allowed_special, ordered=False)
+    if not allowed_special:
+        return tokenizer.encode
+    if "allowed_special" not in inspect.signature(tokenizer.encode).parameters:
+        raise TypeError(
+            f"allowed_special is {allowed_special!r}; expected none with a {type(tokenizer).__name__}, whose encode "
+            "has no such argument: put the ids in tokenizer.special among those of the text."
+        )
+    encode: Callable = tokenizer.encode
+    return functools.partial(encode, allowed_special=allowed_special)
 
 
 def tokenizer_from_json(text: str) -> Vocabulary | BytePairEncoder | HuggingFaceTokenizer:

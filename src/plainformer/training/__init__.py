@@ -11,11 +11,13 @@ from plainformer.training.balance import (
 from plainformer.training.callbacks import log_to_tensorboard as log_to_tensorboard, log_to_wandb as log_to_wandb
 from plainformer.training.checkpoint import (
     list_checkpoints as list_checkpoints,
+    load_best as load_best,
     load_checkpoint as load_checkpoint,
     save_checkpoint as save_checkpoint,
 )
 from plainformer.training.evaluation import (
     accuracy as accuracy,
+    bits_per_character as bits_per_character,
     corpus_bleu as corpus_bleu,
     corpus_chrf as corpus_chrf,
     corpus_loss as corpus_loss,
@@ -23,7 +25,7 @@ from plainformer.training.evaluation import (
 )
 from plainformer.training.fit import FitResult as FitResult, TrainingInterrupted as TrainingInterrupted, fit as fit
 from plainformer.training.losses import (
-    bits_per_character as bits_per_character,
+    bits_from_nats as bits_from_nats,
     contrastive_loss as contrastive_loss,
     cross_entropy as cross_entropy,
     next_token_loss as next_token_loss,
@@ -47,7 +49,11 @@ from plainformer.training.recipes import (
     muon as muon,
     with_decay as with_decay,
 )
-from plainformer.training.saving import load_model as load_model, save_model as save_model
+from plainformer.training.saving import (
+    load_metadata as load_metadata,
+    load_model as load_model,
+    save_model as save_model,
+)
 from plainformer.training.scaling import (
     bubble as bubble,
     collective_bytes as collective_bytes,

@@ -203,7 +203,7 @@ def read_arrays(path: Path, part: str) -> tuple[dict, dict]:
 
 
 def _seal(arrays: dict, header: dict[str, str]) -> str:
-    return digest(arrays, *(header[part] for part in ("config", "tokenizer", "metadata") if part in header))
+    return digest(arrays, *(header[part] for part in ("config", "tokenizer", "metadata", "own") if part in header))
 
 
 def _as_saved(leaf, array):

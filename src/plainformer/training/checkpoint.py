@@ -1,5 +1,6 @@
 """The checkpoints of a training run: files or folders in a folder, each whole or not at all (chapter 07)."""
 
+from collections.abc import Collection
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +24,15 @@ class DamagedCheckpoint(ValueError):
 
 
 @checked
-def save_checkpoint(directory: Location, step: Natural, state, metadata: dict, *, max_to_keep: Positive = 3) -> Path:
+def save_checkpoint(
+    directory: Location,
+    step: Natural,
+    state,
+    metadata: dict,
+    *,
+    max_to_keep: Positive = 3,
+    also_keep: Collection[int] = (),
+) -> Path:
     r"""Save the state of a training run, whole or not at all, and delete all checkpoints but those of the most steps.
 
     Args:
@@ -32,6 +41,7 @@ def save_checkpoint(directory: Location, step: Natural, state, metadata: dict, *
         state: a tree of arrays.
         metadata: what else to keep with it, such as configurations and losses; whatever JSON can hold.
         max_to_keep: how many checkpoints stay. What is no checkpoint stays anyway.
+        also_keep: steps whose checkpoints stay besides, such as the best.
 
     Returns:
         Its path.
@@ -51,13 +61,13 @@ def save_checkpoint(directory: Location, step: Natural, state, metadata: dict, *
             f"Cannot save step {step} in {target}: {error}. Is the disk full, or the folder read-only? "
             f"Checkpoints that are there already stay: {list_checkpoints(target) or 'none'}."
         ) from error
-    delete_older(target, max_to_keep)
+    delete_older(target, max_to_keep, also_keep)
     return path
 
 
-def delete_older(directory: Path, max_to_keep: int) -> None:
-    """Delete all checkpoints in a folder but those of the most steps, whoever has written them."""
-    for old in list_checkpoints(directory)[:-max_to_keep]:
+def delete_older(directory: Path, max_to_keep: int, also_keep: Collection[int]) -> None:
+    """Delete all checkpoints in a folder but those of the most steps and some others, whoever has written them."""
+    for old in set(list_checkpoints(directory)[:-max_to_keep]) - set(also_keep):
         path = checkpoint_path(directory, old)
         if path.is_dir():
             delete_folder(path)
@@ -105,6 +115,35 @@ def load_checkpoint(directory: Location, like, *, step: Natural | None = None) -
             f"it was saved from. Other checkpoints there: {others or 'none'}."
         )
     return with_arrays(like, arrays), metadata, step
+
+
+@checked
+def load_best(directory: Location, model):
+    r"""Return a model as `fit` had it when its validation loss was lowest, by the checkpoint of that step.
+
+    Args:
+        directory: that of the run.
+        model: one like it, as `fit` began with; only what was not trained is taken from it.
+
+    Raises:
+        FileNotFoundError: if there is no checkpoint.
+        ValueError: if the run was not evaluated, or is of another model.
+    """
+    target, like = as_path(directory).absolute(), {f"0.{name}": array for name, array in named_arrays(model).items()}
+    metrics = read_checkpoint(target, None, like)[1].get("metrics", [])
+    kept = list_checkpoints(target)
+    losses = [(row["validation_loss"], row["step"]) for row in metrics if "validation_loss" in row]
+    if not losses:
+        raise ValueError(f"The run in {target} has no validation_loss; expected one: let fit have evaluate=….")
+    step = min(losses)[1]
+    if step not in kept:
+        raise FileNotFoundError(f"The checkpoint of step {step} is not in {target} any more; found {kept}.")
+    arrays, metadata, _ = read_checkpoint(target, step, like)
+    arrays = {name: array for name, array in arrays.items() if name.startswith("0.")}
+    arrays |= _not_trained(like, arrays, metadata)
+    if wrong := differences(arrays, like):
+        raise ValueError(f"The run in {target} is of another model: {wrong}. Make it as it was made for fit.")
+    return with_arrays(model, {name.removeprefix("0."): array for name, array in arrays.items()})
 
 
 def _not_trained(like: dict, saved: dict, metadata: dict) -> dict:

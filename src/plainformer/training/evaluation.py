@@ -1,7 +1,7 @@
 """How good a model is: its mean loss and its accuracy on whole data sets, BLEU and chrF of what it translated."""
 
 import functools
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from typing import Literal
 
 import equinox as eqx
@@ -13,7 +13,9 @@ from jax.sharding import Mesh
 from plainformer.checks import Natural, Positive, check_each, checked
 from plainformer.data.batches import consecutive_batches
 from plainformer.data.named_batches import PaddedWindows, num_targets
-from plainformer.training.losses import next_token_loss
+from plainformer.data.windows import consecutive_windows
+from plainformer.tokens.tokenizer import Tokenizer, encoder_of
+from plainformer.training.losses import bits_from_nats, next_token_loss
 from plainformer.training.sharding import Layout, mesh_of
 
 Cut = Literal["13a", "intl", "char", "zh", "none"]
@@ -80,6 +82,31 @@ def corpus_loss(model, windows: tuple, *, batch_size: Positive = 64) -> float:
         raise TypeError(f"windows are {what}; expected inputs, targets, is_token: see consecutive_windows.")
     check_each(Positive, windows=len(windows[0]))
     return mean_loss(model, next_token_loss, consecutive_batches([PaddedWindows(*windows)], batch_size))
+
+
+@checked
+def bits_per_character(model, text: str, tokenizer: Tokenizer, *, allowed_special: Collection[str] = ()) -> float:
+    r"""Return how many bits a character of a text costs a language model, which compares models whatever their tokens.
+
+    Implements `eq-decoder-bits`. The text is read in windows of the model's `context_len`. All its characters count,
+    but for those of its first token, which nobody guesses.
+
+    Args:
+        model: such as a `Decoder`.
+        tokenizer: the one that the model was trained with.
+        allowed_special: names of special tokens that stand for these tokens in the text, as for
+            `BytePairEncoder.encode`, such as those between documents: they are guessed, and have no characters.
+
+    Example:
+        >>> model, tokenizer = pf.load_pretrained("decoder")
+        >>> round(pf.training.bits_per_character(model, "The standard library", tokenizer), 1)
+        1.3
+    """
+    ids = encoder_of(tokenizer, allowed_special)(text)
+    nats = corpus_loss(model, consecutive_windows(ids, max(1, min(model.config.context_len, len(ids) - 1))))
+    special = set(tokenizer.special.values())
+    num_characters = len(tokenizer.decode([token for token in ids[1:] if token not in special]))
+    return bits_from_nats(nats, len(ids) - 1, num_characters)
 
 
 @checked

@@ -59,7 +59,7 @@ def fit(
     schedule: Callable | None = None,
     trainable: Callable[[str], bool] | None = None,
     evaluate: Callable | None = None,
-    callbacks: Sequence[Callable[[dict, int], object]] = (),
+    callbacks: Sequence[Callable] = (),
     directory: Location | None = None,
     mesh: Mesh | None = None,
     sharding: dict[str, str] | None = None,
@@ -85,13 +85,16 @@ def fit(
         evaluate: from model to a loss on fixed data that the model is not trained on, or to a dictionary of numbers. It
             comes after the last step, too; where an iterator of batches has ended early, after the callbacks.
         callbacks: functions of a step's metrics and its number, called after every step, such as `log_to_tensorboard`
-            makes; they come after saving, so that an error of theirs costs no step that was to be saved.
+            makes; they come after saving, so that an error of theirs costs no step that was to be saved. One that takes
+            a third argument gets the model, whose numbers the next step writes over. One that returns `True` ends the
+            run after this step.
         directory: where to save checkpoints and `metrics.csv`. If it holds checkpoints of this very run, with the same
             model, configuration and first batch, training goes on from the newest, and ends as if it had never been
             interrupted, to the last bit on the same number of processor cores; the weights of `model` do not matter
             then. If the newest is damaged, it goes on from the newest that is not, and warns. A larger `num_steps` lets
             a run go on beyond its end, at the learning rate that the schedule has there, without a second warm-up:
-            `warmup_steps` that is `None` stays what it was when the run began. `None` saves nothing.
+            `warmup_steps` that is `None` stays what it was when the run began. Whenever `validation_loss` is lower than
+            before, the step is saved, too; `load_best` returns the model of the lowest. `None` saves nothing.
         mesh: the devices to train on, as `jax.make_mesh((4, 2), ("data", "model"))` makes it of eight; `None` for one.
             A run may go on on another mesh. Of several processes, see the note.
         sharding: what is cut (sharded) over which axis of the mesh, by names, such as `pf.training.FULLY_SHARDED`;
@@ -141,7 +144,7 @@ def fit(
 
     _check_arguments(model, loss_function, batches, evaluate, callbacks)
     _check_start(mesh, model, config)
-    layout, together = Layout(mesh, sharding, model), spans_processes(mesh)
+    layout, together, ended = Layout(mesh, sharding, model), spans_processes(mesh), False
     params, static = layout.place(eqx.partition(model, _is_trained(model, trainable)))
     batch_at, end, own = _numbered(batches, together), config.num_steps, {"optimiser": optimiser, "schedule": schedule}
     identity = {} if directory is None else identity_of(model, static, batch_at(0), config, **own)
@@ -151,6 +154,8 @@ def fit(
         train_step = make_train_step(loss_function, static, config, **own, mesh=mesh, sharding=sharding)
         with tqdm(initial=len(run.metrics), total=end, disable=not (progress and run.speaks), unit="step") as bar:
             for done in range(len(run.metrics) + 1, end + 1):
+                if run.has_stalled(config.patience):
+                    break
                 if (batch := batch_at(done - 1)) is None:
                     warn(f"There were batches for {done - 1} steps only; expected {end}.")
                     if evaluate is not None and (done - 1) % config.evaluate_every:  # it comes after the last step, too
@@ -163,17 +168,44 @@ def fit(
                     _evaluate(evaluate, run, state, static, config)
                 bar.set_postfix(loss=f"{measured['loss']:.3f}", tokens_per_s=_rate(bar, batch), refresh=False)
                 bar.update()
-                if run.agreed(interrupted.is_set()) or done == end or done % config.checkpoint_every == 0:
+                is_due = done == end or done % config.checkpoint_every == 0 or run.is_best
+                if run.agreed(_why_to_stop(interrupted, ended)) or is_due:
                     run.save(state, config.max_to_keep)
-                for callback in callbacks if run.speaks else ():
-                    callback(dict(run.metrics[-1]), done)
-                if run.agreed(interrupted.is_set()):
+                if run.speaks:
+                    ended |= _call_back(callbacks, run.metrics[-1], done, state, static)
+                if run.agreed(_why_to_stop(interrupted, ended)):
                     break
         run.save(state, config.max_to_keep)
     result = FitResult(eqx.combine(state[0], static), run.metrics)
-    if run.agreed(interrupted.is_set()):  # Ctrl-C may have come while the last step was saved, too
+    if run.agreed(_why_to_stop(interrupted, ended)) == INTERRUPTED:  # also while the last step was saved
         raise TrainingInterrupted(run.where_it_stopped(end), result)
     return result
+
+
+ENDED, INTERRUPTED = 1, 2  # why a run stops before its last step
+
+
+def _why_to_stop(interrupted: threading.Event, ended: bool) -> int:
+    """The reason why this process would stop, 0 for none."""
+    return INTERRUPTED if interrupted.is_set() else ENDED if ended else 0
+
+
+def _call_back(callbacks: Sequence[Callable], metrics: dict, done: int, state, static) -> bool:
+    """Call each with what it takes; return whether one of them ends the run."""
+    model = eqx.combine(state[0], static)
+    said = [callback(dict(metrics), done, *([model] if _takes_model(callback) else [])) for callback in callbacks]
+    return any(each is True for each in said)
+
+
+def _takes_model(callback: Callable) -> bool:
+    """Whether a callback wants the model, too, as it takes three arguments and not two."""
+    with suppress(TypeError, ValueError):  # the latter where nobody knows what it takes
+        inspect.signature(callback).bind("metrics", "step", "model")
+        with suppress(TypeError):
+            inspect.signature(callback).bind("metrics", "step")
+            return False
+        return True
+    return False
 
 
 def _evaluate(evaluate: Callable, run: Run, state, static, config: TrainingConfig) -> None:
@@ -219,7 +251,8 @@ def _check_arguments(model, loss_function, batches, evaluate, callbacks) -> None
         raise TypeError(f"callbacks is a {type(callbacks).__name__}; expected a list of functions: pass [callback].")
     for number, callback in enumerate(callbacks):
         check_each(Callable, **{f"callbacks[{number}]": callback})
-        _check_takes(callback, f"callbacks[{number}]", "metrics", "step")
+        if not _takes_model(callback):
+            _check_takes(callback, f"callbacks[{number}]", "metrics", "step")
     if evaluate is not None:
         _check_takes(evaluate, "evaluate", "model", hint="Try lambda model: corpus_loss(model, windows).")
 

@@ -29,6 +29,7 @@ READ_BY = {
     "evaluate_every": None,
     "checkpoint_every": None,
     "max_to_keep": None,
+    "patience": None,
 }
 
 

@@ -134,7 +134,7 @@ def perplexity(nats_per_token: Nats) -> float:
 
 
 @checked
-def bits_per_character(nats_per_token: Nats, num_tokens: Count, num_characters: Count) -> float:
+def bits_from_nats(nats_per_token: Nats, num_tokens: Count, num_characters: Count) -> float:
     r"""Return the loss in bits per character, which compares models whatever their tokens are.
 
     Implements `eq-decoder-bits`; the numbers of tokens and of characters are those of the text it was measured on.

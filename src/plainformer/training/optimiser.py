@@ -57,7 +57,8 @@ class TrainingConfig:
             On a processor XLA undoes it, but for `XLA_FLAGS=--xla_disable_hlo_passes=cse_barrier_expander`.
         seed: for dropout. Batches have a seed of their own.
         evaluate_every, checkpoint_every: after how many steps; both happen after the last step, too.
-        max_to_keep: how many checkpoints stay.
+        max_to_keep: how many checkpoints stay, the newest; and that of the lowest validation loss, where there is one.
+        patience: after how many evaluations without a lower validation loss a run ends early; `None` for never.
 
     Example:
         The learning rate rises for ten steps, then falls.
@@ -86,6 +87,7 @@ class TrainingConfig:
     evaluate_every: Count = 250
     checkpoint_every: Count = 250
     max_to_keep: Count = 3
+    patience: Count | None = None
 
     def __post_init__(self):
         check_fields(self)

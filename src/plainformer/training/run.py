@@ -39,6 +39,8 @@ class Run:
         self.identity = identity
         self.metrics: list[dict] = []
         self.saved = 0  # how many steps are in the newest checkpoint
+        self._best: tuple[float, int] | None = None  # the lowest validation loss, and after which step it was
+        self._since_best = 0  # how many evaluations came after it
         self._table: Any = None if self.directory is None else MetricsTable(self.directory / "metrics.csv")
         self._measured = set(COLUMNS[:4])  # what training itself notes of a step
         self._held = ExitStack()
@@ -57,6 +59,8 @@ class Run:
         if list_checkpoints(self.directory):
             arrays, metadata = self._newest_whole(named_arrays(state))
             self.metrics = metadata.pop("metrics", [])
+            for row in self.metrics:
+                self._compare(row)
             config = self._with_first_warmup(config, metadata)
             self._check_same(metadata, arrays, named_arrays(state), config.num_steps)
             state, self.saved = with_arrays(state, arrays), len(self.metrics)
@@ -147,11 +151,34 @@ class Run:
         self._write_table()
 
     def _save(self, state, metadata: dict, max_to_keep: int) -> Path:
-        return save_checkpoint(self.directory, len(self.metrics), tuple(state), metadata, max_to_keep=max_to_keep)
+        step, kept = len(self.metrics), self._kept
+        return save_checkpoint(self.directory, step, tuple(state), metadata, max_to_keep=max_to_keep, also_keep=kept)
 
-    def agreed(self, stop: bool) -> bool:
-        """Whether to stop after this step, if this process would."""
+    def agreed(self, stop: int) -> int:
+        """Whether to stop after this step, and why, if this process would: the largest of such numbers, 0 for no."""
         return stop
+
+    @property
+    def is_best(self) -> bool:
+        """Whether the last step has the lowest validation loss so far."""
+        return self._best is not None and self._best[1] == len(self.metrics)
+
+    def has_stalled(self, patience: int | None) -> bool:
+        """Whether so many evaluations came after the best."""
+        return patience is not None and self._since_best >= patience
+
+    @property
+    def _kept(self) -> list[int]:
+        """The step whose checkpoint stays, however old it is."""
+        return [] if self._best is None else [self._best[1]]
+
+    def _compare(self, row: dict) -> None:
+        """Note whether a step is the best so far, if it was evaluated."""
+        if (loss := row.get("validation_loss")) is None:
+            return
+        self._since_best += 1
+        if self._best is None or loss < self._best[0]:
+            self._best, self._since_best = (loss, row["step"]), 0
 
     def _write_table(self) -> None:
         try:
@@ -188,6 +215,7 @@ class Run:
                 raise ValueError(f"evaluate returned {name!r}, which training itself measures; choose another name.")
         row |= {name: float(number) for name, number in found.items()}
         self._check_finite()
+        self._compare(row)
         if self.saved == len(self.metrics):  # the step was saved before, as where the batches ended early
             self._write_table()
 

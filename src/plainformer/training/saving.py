@@ -9,7 +9,7 @@ import equinox as eqx
 import jax
 from jax.sharding import Mesh
 
-from plainformer.checks import checked
+from plainformer.checks import check_each, checked
 from plainformer.data.files import as_path, parse_json, write_bytes
 from plainformer.tokens.tokenizer import tokenizer_from_json
 from plainformer.training.arrays import (
@@ -30,7 +30,9 @@ from plainformer.training.sharding import Layout
 Model = TypeVar("Model")
 
 
-def save_model(path: Location, model, tokenizer=None, *, stored_in: Literal["int8"] | None = None) -> None:
+def save_model(
+    path: Location, model, tokenizer=None, *, metadata: dict | None = None, stored_in: Literal["int8"] | None = None
+) -> None:
     r"""Write a model's weights, its configuration and its tokenizer into one safetensors file.
 
     Tensors are named by their place in the model, such as `embedding.weight`; the configuration and the tokenizer stand
@@ -42,6 +44,8 @@ def save_model(path: Location, model, tokenizer=None, *, stored_in: Literal["int
         path: one that ends in `.safetensors`.
         model: a module with a field `config`, a dataclass, such as a `Decoder`.
         tokenizer: what made its token ids.
+        metadata: what else is to be kept with it, such as `{"classes": ["de", "en"]}`; whatever JSON can hold.
+            `load_metadata` returns it.
         stored_in: `"int8"` for a quarter of the bytes: each matrix is rounded to 255 steps in each of its columns,
             `eq-efficiency-int8`, and `load_model` gives floats again. `None` for numbers as they are.
 
@@ -62,7 +66,8 @@ def save_model(path: Location, model, tokenizer=None, *, stored_in: Literal["int
     path = _check_path(path)
     if stored_in not in (None, "int8"):
         raise ValueError(f"stored_in is {stored_in!r}; expected 'int8', or None for numbers as they are.")
-    content, text, beside = model_bytes(model, tokenizer, stored_in), _config_text(model), path.with_suffix(".json")
+    content, text = model_bytes(model, tokenizer, stored_in, metadata), _config_text(model)
+    beside = path.with_suffix(".json")
     if jax.process_index() and not all(map(lies_here, named_arrays(model).values())):
         return
     before = _config_in(path)
@@ -77,7 +82,7 @@ def save_model(path: Location, model, tokenizer=None, *, stored_in: Literal["int
     write_bytes(beside, text)
 
 
-def model_bytes(model, tokenizer=None, stored_in: Literal["int8"] | None = None) -> bytes:
+def model_bytes(model, tokenizer=None, stored_in: Literal["int8"] | None = None, metadata: dict | None = None) -> bytes:
     """The content of the file that `save_model` writes; errors as there."""
     if not dataclasses.is_dataclass(getattr(model, "config", None)):
         raise TypeError(f"{type(model).__name__} has no config; expected a model made from one, such as a Decoder.")
@@ -90,6 +95,9 @@ def model_bytes(model, tokenizer=None, stored_in: Literal["int8"] | None = None)
             raise ValueError(f"tokenizer has {len(tokenizer)} tokens; expected that of the model, with {vocab_size=}.")
         header["tokenizer"] = tokenizer.to_json()
         tokenizer_from_json(header["tokenizer"])  # raises if it could not be loaded
+    if metadata is not None:
+        check_each(dict, metadata=metadata)
+        header["own"] = to_json(metadata)
     _check_loadable(model, header["config"])
     return to_bytes(model if stored_in is None else in_eight_bits(named_arrays(model)), header)
 
@@ -229,6 +237,29 @@ def load_model(
         return model, tokenizer_from_json(header["tokenizer"])
     except ValueError as error:
         raise ValueError(f"The tokenizer in {path} cannot be read: {error} To do without: tokenizer=False.") from error
+
+
+@checked
+def load_metadata(path: Location) -> dict:
+    """Return what `save_model` was told to keep with a model; `{}` if that was nothing.
+
+    Raises:
+        ValueError: if the file is damaged.
+        FileNotFoundError: if there is no file.
+
+    Example:
+        >>> config = pf.DecoderConfig(65, 16, stack=pf.StackConfig(d_model=8, num_layers=1, num_heads=2))
+        >>> decoder = pf.Decoder(config, key=jax.random.key(0))
+        >>> pf.save_model("decoder.safetensors", decoder, metadata={"trained on": "plays"})
+        >>> pf.training.load_metadata("decoder.safetensors")
+        {'trained on': 'plays'}
+    """
+    path = _check_path(path)
+    try:
+        _, header = read_arrays(path, "config")
+    except ValueError as error:
+        raise ValueError(f"{path} is damaged, or no file of save_model: {error}. Get it again.") from error
+    return parse_json(header.get("own", "{}"), "its metadata")
 
 
 def _skeleton_of(fields: dict, model_class: Any, num_tensors: int) -> Any:

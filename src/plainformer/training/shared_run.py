@@ -27,7 +27,7 @@ class SharedRun(Run):
     def __init__(self, directory: Location | None, identity: dict):
         super().__init__(directory, identity)
         self._manager: Any = None
-        self._stop, self._asked_at = False, -1
+        self._stop, self._asked_at = 0, -1
         self.speaks = jax.process_index() == 0
         if not self.speaks:
             self._table = SimpleNamespace(write=lambda metrics: None)
@@ -59,7 +59,7 @@ class SharedRun(Run):
             self._manager = folder_manager(self.directory, clean_up=True)
         path = save_folder(self._manager, len(self.metrics), named_arrays(tuple(state)), metadata)
         if self.speaks:
-            delete_older(self.directory, max_to_keep)
+            delete_older(self.directory, max_to_keep, self._kept)
         return path
 
     @contextmanager
@@ -67,8 +67,8 @@ class SharedRun(Run):
         """Save nothing: the error may be of this process alone, and all have to save together."""
         yield
 
-    def agreed(self, stop: bool) -> bool:
+    def agreed(self, stop: int) -> int:
         """Whether any process would stop: all have to after the same step, and ask each other once in it."""
         if self._asked_at != len(self.metrics):
-            self._stop, self._asked_at = any(gathered(stop)), len(self.metrics)
+            self._stop, self._asked_at = max(gathered(stop)), len(self.metrics)
         return self._stop
