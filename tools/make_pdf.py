@@ -62,7 +62,7 @@ def move_links(article: Tag, page: str, included: list[str]) -> None:
         address, anchor = urldefrag(urljoin(f"/{page}.html", str(link["href"])))
         target = address.removeprefix("/").removesuffix(".html")
         if target in included:
-            link["href"] = "#" + place(target, unquote(anchor))
+            link["href"] = "#" + place(target, unquote(anchor).partition("?")[0])
     for picture in article.select("img[src]"):
         picture["src"] = urljoin(f"/{page}.html", str(picture["src"])).removeprefix("/")
         picture["loading"] = "eager"

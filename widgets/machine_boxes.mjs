@@ -65,7 +65,7 @@ const INSIDE = [
   { key: "heads", tells: (unit) => `Each ${unit} takes its share of the values.`, label: "averages", name: "averages of the values", kind: "values", values: inBlock("attention.heads"),
     axes: ["heads", "seq", "d_v"],
     rule: () => "$Y_{h} = A_{h} V_{h}$: for each token an average of the values that it reads", file: "attention/self_attention.py",
-    code: () => "return weights @ values",
+    code: () => "return weighted_average(weights, values)",
     link: ["02_self_attention.html#equation-eq-self-attention-attend", "Attention"] },
   { key: "attention", tells: () => "All heads are mixed into one row.", label: "output", name: "output of attention", kind: "weights", values: inBlock("attention.output"), axes: ["seq", "d_model"],
     rule: () => "$merge(Y_{1}, …, Y_{H}) W^{(o)}$: the heads side by side, mixed; this will be added", file: "attention/multi_head.py",

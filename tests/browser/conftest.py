@@ -27,6 +27,7 @@ FLAGS = [
     "--no-first-run",
     "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1",  # the site needs no other host, and gets none
 ]
+PATIENCE = 60_000  # milliseconds until a state that does not come is given up, on a machine with other things to do
 WIDE, PHONE = {"width": 1400, "height": 900}, {"width": 390, "height": 844}
 
 
@@ -195,7 +196,7 @@ class Visit:
         self.context = browser.new_context(**{"viewport": WIDE, "service_workers": "block", **options})
         self.context.add_init_script(TIMERS)
         self.page = self.context.new_page()
-        self.page.set_default_timeout(15_000)
+        self.page.set_default_timeout(PATIENCE)
         self.page.on("console", lambda message: message.type == "error" and self.errors.append(message.text))
         self.page.on("pageerror", lambda error: self.errors.append(str(error)))
         self.page.on("request", self._ask)
@@ -343,7 +344,7 @@ class Figure:
         self.visit.quiet()  # it speaks once the reader rests
         return self.root.locator("[aria-live]").inner_text()
 
-    def until(self, condition: str, timeout: int = 15_000) -> dict:
+    def until(self, condition: str, timeout: int = PATIENCE) -> dict:
         """The state, once a condition on it, a piece of JavaScript, is true."""
         holds = f"root => {{ const state = JSON.parse(root.dataset.state); return {condition} }}"
         self.page.wait_for_function(holds, arg=self.root.element_handle(), timeout=timeout)

@@ -164,7 +164,7 @@ def test_ticks_and_the_place_stay_until_they_are_deleted(page, site_to_cut):
     assert page.url == f"{address}{FIRST}#masks"
 
     page.goto(f"{address}index.html")
-    assert "kept in this browser and sent nowhere" in page.locator(".kept").inner_text()
+    page.locator(".kept", has_text="kept in this browser and sent nowhere").wait_for()
     page.get_by_role("button", name="Delete all of it").click()
     assert page.locator(":is(.kept, .go-on, nav a.read)").count() == 0
     assert start.inner_text() == "Start reading"

@@ -34,5 +34,4 @@ def test_equation_numbers_are_those_of_the_site(file):
     cells = nbformat.read(file, as_version=4).cells
     text = "\n".join(cell.source for cell in cells if cell.cell_type == "markdown")
     numbers = re.findall(r"\\tag\{([\d.]+)\}", text)
-    assert numbers
     assert numbers == Equations(ROOT / f"_build/html/chapters/{file.stem}.html").numbers

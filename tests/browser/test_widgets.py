@@ -63,8 +63,10 @@ OUTSIDE = """root => {
     return [...root.querySelectorAll('*')].filter(isOut)
         .map((node) => `${node.tagName} ${node.textContent.slice(0, 40)}`);
 }"""
+# Scripts in a formula are smaller than its letters, here as in the text: a formula is as large as its letters are.
 SMALL = """root => {
-    const isSmall = (node) => node.firstChild?.nodeType === 3 && parseFloat(getComputedStyle(node).fontSize) < 11;
+    const sizeOf = (node) => parseFloat(getComputedStyle(node.closest('math') ?? node).fontSize);
+    const isSmall = (node) => node.firstChild?.nodeType === 3 && sizeOf(node) < 11;
     return [...root.querySelectorAll('*')].filter(isSmall).map((node) => node.textContent);
 }"""
 
