@@ -100,13 +100,8 @@ def extend_gated(model, tokens, states, positions):
     """Read further tokens by a decoder with gated linear attention; as `Decoder.extend`, with states for a cache."""
     x, longer = model.embedding(tokens), []
     for block, state in zip(model.stack.blocks, states, strict=True):
-
-        def attend(rows, layer=block.attention, state=state):
-            rows, state = layer.extend(rows, state, positions, scheme=model.stack.scheme)
-            longer.append(state)
-            return rows
-
-        x = block.connect(x, attend, None)
+        x, state = block.extend(x, state, positions, scheme=model.stack.scheme)
+        longer.append(state)
     return x, longer
 
 

@@ -13,10 +13,10 @@ from plainformer.attention.latent import LatentAttention
 from plainformer.attention.mask import Mask
 from plainformer.attention.multi_head import MultiHeadAttention
 from plainformer.blocks.experts import Experts
-from plainformer.blocks.layers import FeedForward, Norm, SwiGLU, dropout, split_key
-from plainformer.checks import Rate, check_each, checked
+from plainformer.blocks.layers import Dropout, FeedForward, Norm, SwiGLU, split_key
+from plainformer.checks import check_each, checked
 from plainformer.positions.positions import NO_POSITIONS, PositionScheme
-from plainformer.seeing import look, named, see
+from plainformer.seeing import look, named, see, within
 
 Rows = Float[Array, "*batch seq d_model"]
 NormPlacement = Literal["pre", "post", "output", "sandwich"]
@@ -61,80 +61,61 @@ def sandwich_norm(
     return x + after(sublayer(norm(x)))
 
 
-ADDS = {"pre": pre_norm, "post": post_norm, "output": output_norm}
+# The norm of each sublayer, by the sublayer's name.
+NORMS = {"attention": "attention_norm", "cross_attention": "cross_norm", "feed_forward": "feed_forward_norm"}
 
 
 class Wiring(eqx.Module):
-    """What all blocks share: their parts, and how they are called; each kind of block says how its parts are wired."""
+    """What all blocks share: their parts, and where the norms act; each kind of block says how its parts are wired."""
 
     attention_norm: Norm
     attention: MultiHeadAttention | LatentAttention | GatedDeltaNet
     feed_forward_norm: Norm
     feed_forward: FeedForward | SwiGLU | Experts
     norm_placement: str = eqx.field(static=True, default="pre")
-    dropout_rate: float = eqx.field(static=True, default=0.0)
+    dropout: Dropout | None = None
     # With norms on both sides, those of what leaves the sublayers.
     attention_output_norm: Norm | None = None
     feed_forward_output_norm: Norm | None = None
 
     @abc.abstractmethod
-    def connect(self, x: Rows, attend: Callable, read: Any, key: PRNGKeyArray | None = None) -> Rows:
-        """Send tokens through the sublayers: `attend` is the self-attention, `read` what `reader` returns."""
+    def __call__(self, *args: Any, **options: Any) -> Any:
+        """Send tokens through the block."""
 
     @abc.abstractmethod
-    def reader(self, context, context_mask=None, positions=None) -> Callable | None:
-        """Return what reads a context, or `None`; raise `ValueError` for one that is missing or not wanted."""
+    def extend(self, *args: Any, **options: Any) -> Any:
+        """Send further tokens through the block, with a cache of the earlier ones."""
 
     @property
     def d_model(self) -> int:
         """Width of a token."""
         return self.attention.d_model
 
-    @checked
-    def __call__(
-        self,
-        x: Float[Array, "*batch seq d_model"],
-        mask: Bool[Array, "*#batch seq seq"] | Mask | None = None,
-        *,
-        context: Float[Array, "*batch kv_seq d_model"] | None = None,
-        context_mask: Bool[Array, "*#batch seq kv_seq"] | Mask | None = None,
-        scheme: PositionScheme = NO_POSITIONS,
-        key: PRNGKeyArray | None = None,
-    ) -> Float[Array, "*batch seq d_model"]:
-        """Send tokens through the block.
+    def enter(self, x: Rows, name: str) -> Rows:
+        """Return what a sublayer reads: the tokens, normalised if the norm stands before it."""
+        if self.norm_placement not in ("pre", "sandwich"):
+            return x
+        return named(NORMS[name], getattr(self, NORMS[name]))(x)
 
-        Masks are `True` where attending is allowed. A block with cross-attention needs a `context`. A position `scheme`
-        (chapter 06) acts in the self-attention. With a random `key`, as in training, dropout is on.
-        """
+    def add(self, x: Rows, name: str, out: Rows, key: PRNGKeyArray | None = None) -> Rows:
+        """Add to the tokens what a sublayer made of them, normalised if a norm stands behind it or behind the sum."""
+        out = self.dropped(x, name, out, key)
+        if self.norm_placement == "pre":
+            return x + out
+        after = f"{name}_output_norm" if self.norm_placement == "sandwich" else NORMS[name]
+        norm = named(after, getattr(self, after))
+        return norm(x + out) if self.norm_placement == "post" else x + norm(out)
 
-        def attend(rows):
-            return self.attention(rows, mask, scheme=scheme)
+    def dropped(self, x: Rows, name: str, out: Rows, key: PRNGKeyArray | None) -> Rows:
+        """Return what a sublayer made, with dropout; raise `ValueError` if it cannot be added to the tokens."""
+        if getattr(out, "shape", None) != x.shape:
+            what = getattr(out, "shape", type(out).__name__)
+            raise ValueError(f"{name} returned {what} for rows of shape {x.shape}; expected as many of one width.")
+        return out if self.dropout is None else self.dropout(out, key=key)
 
-        return self.connect(x, attend, self.reader(context, context_mask), key)
-
-    @checked
-    def extend(
-        self,
-        x: Float[Array, "*batch seq d_model"],
-        cache: CachePart,
-        positions: Integer[Array, "*batch seq"],
-        *,
-        context: KeyValueCache | None = None,
-        scheme: PositionScheme = NO_POSITIONS,
-    ) -> tuple[Float[Array, "*batch seq d_model"], CachePart]:
-        """Send further tokens through the block, with a cache of what its self-attention knows of the earlier ones.
-
-        Arguments as for `MultiHeadAttention.extend`; a block with cross-attention needs a `context`, too, which its
-        `cross_attention.cache_context` made.
-        """
-
-        def attend(rows):
-            nonlocal cache
-            extend: Callable = self.attention.extend  # each with a cache of its own kind
-            rows, cache = extend(rows, cache, positions, scheme=scheme)
-            return rows
-
-        return self.connect(x, attend, self.reader(context, positions=positions), None), cache
+    def think(self, x: Rows, key: PRNGKeyArray | None = None) -> Rows:
+        """Add to each token what the network makes of it alone."""
+        return self.add(x, "feed_forward", named("feed_forward", self.feed_forward)(self.enter(x, "feed_forward")), key)
 
     def attention_weights(
         self, x, mask=None, **options
@@ -142,28 +123,6 @@ class Wiring(eqx.Module):
         """Return the weights of the self-attention, and those of the cross-attention or `None`; as for a call."""
         seen = look(self, x, mask, **options)[1]
         return seen["attention.weights"], seen.get("cross_attention.weights")
-
-    def add(self, x: Rows, norm: str, name: str, function: Callable, key: PRNGKeyArray | None) -> Rows:
-        """Add to the tokens what the sublayer of this name makes of them, with its norm before or after, or both."""
-        before, sublayer = named(norm, getattr(self, norm)), self.sublayer(name, function, key)
-        if self.norm_placement != "sandwich":
-            return ADDS[self.norm_placement](x, before, sublayer)
-        after = f"{name}_output_norm"
-        return sandwich_norm(x, before, named(after, getattr(self, after)), sublayer)
-
-    def sublayer(self, name: str, function: Callable, key: PRNGKeyArray | None) -> Callable[[Rows], Rows]:
-        """Return the sublayer of this name, with dropout behind it, which is on if there is a key."""
-
-        def call(rows):
-            out = named(name, function)(rows)
-            if getattr(out, "shape", None) != rows.shape:
-                what = getattr(out, "shape", type(out).__name__)
-                raise ValueError(
-                    f"{name} returned {what} for rows of shape {rows.shape}; expected as many of one width."
-                )
-            return dropout(out, self.dropout_rate, key=key)
-
-        return call
 
     def __check_init__(self):
         names = ("attention_norm", "attention", "feed_forward_norm", "feed_forward")
@@ -176,7 +135,6 @@ class Wiring(eqx.Module):
                 f"norm_placement is {self.norm_placement!r}, with {' and '.join(present) or 'no norm'} of what leaves "
                 "the sublayers; expected one for each of them with 'sandwich', and none else."
             )
-        check_each(Rate, dropout_rate=self.dropout_rate)
 
 
 class Block(Wiring):
@@ -187,7 +145,8 @@ class Block(Wiring):
     Args:
         attention_norm, attention, feed_forward_norm, feed_forward: the block's parts, two sublayers and their norms,
             which `make_block` makes of a configuration.
-        norm_placement, dropout_rate: as for `StackConfig`.
+        norm_placement: as for `StackConfig`.
+        dropout: what drops entries of what the sublayers return; `None` for nothing.
 
     Example:
         A block keeps the shape of what it reads, so that blocks can be stacked.
@@ -198,15 +157,44 @@ class Block(Wiring):
     """
 
     @checked
-    def connect(self, x: Rows, attend: Callable, read: Any, key: PRNGKeyArray | None = None) -> Rows:
-        """Send tokens through attention, then through the network."""
-        keys = split_key(key, 3)
-        x = see("after_attention", self.add(x, "attention_norm", "attention", attend, keys[0]))
-        return self.add(x, "feed_forward_norm", "feed_forward", self.feed_forward, keys[2])
+    def __call__(
+        self,
+        x: Float[Array, "*batch seq d_model"],
+        mask: Bool[Array, "*#batch seq seq"] | Mask | None = None,
+        *,
+        context: Array | None = None,
+        context_mask: Array | None = None,
+        scheme: PositionScheme = NO_POSITIONS,
+        key: PRNGKeyArray | None = None,
+    ) -> Float[Array, "*batch seq d_model"]:
+        """Send tokens through the block.
 
-    def reader(self, context, context_mask=None, positions=None) -> None:
-        """Raise `ValueError` if there is a context."""
+        A mask is `True` where attending is allowed. A position `scheme` (chapter 06) acts in the self-attention. With a
+        random `key`, as in training, dropout is on.
+        """
         _refuse_context(context, context_mask)
+        attention_key, _, network_key = split_key(key, 3)
+        attended = named("attention", self.attention)(self.enter(x, "attention"), mask, scheme=scheme)
+        x = see("after_attention", self.add(x, "attention", attended, attention_key))
+        return self.think(x, network_key)
+
+    @checked
+    def extend(
+        self,
+        x: Float[Array, "*batch seq d_model"],
+        cache: CachePart,
+        positions: Integer[Array, "*batch seq"],
+        *,
+        context: Array | None = None,
+        scheme: PositionScheme = NO_POSITIONS,
+    ) -> tuple[Float[Array, "*batch seq d_model"], CachePart]:
+        """Send further tokens through the block, with a cache of what its self-attention knows of the earlier ones.
+
+        Arguments as for `MultiHeadAttention.extend`.
+        """
+        _refuse_context(context, None)
+        attended, cache = _extended(self, x, cache, positions, scheme)
+        return self.think(see("after_attention", self.add(x, "attention", attended))), cache
 
 
 class CrossBlock(Wiring):
@@ -223,21 +211,44 @@ class CrossBlock(Wiring):
         check_each(Callable, cross_norm=self.cross_norm, cross_attention=self.cross_attention)
 
     @checked
-    def connect(self, x: Rows, attend: Callable, read: Any, key: PRNGKeyArray | None = None) -> Rows:
-        """Send tokens through attention, cross-attention and the network."""
-        keys = split_key(key, 3)
-        x = see("after_attention", self.add(x, "attention_norm", "attention", attend, keys[0]))
-        x = see("after_cross_attention", self.add(x, "cross_norm", "cross_attention", read, keys[1]))
-        return self.add(x, "feed_forward_norm", "feed_forward", self.feed_forward, keys[2])
+    def __call__(
+        self,
+        x: Float[Array, "*batch seq d_model"],
+        mask: Bool[Array, "*#batch seq seq"] | Mask | None = None,
+        *,
+        context: Float[Array, "*batch kv_seq d_model"] | None = None,
+        context_mask: Bool[Array, "*#batch seq kv_seq"] | Mask | None = None,
+        scheme: PositionScheme = NO_POSITIONS,
+        key: PRNGKeyArray | None = None,
+    ) -> Float[Array, "*batch seq d_model"]:
+        """Send tokens through the block, which needs a `context`; all else as for `Block`."""
+        _need_context(context, "(kv_seq, d_model)")
+        attention_key, cross_key, network_key = split_key(key, 3)
+        attended = named("attention", self.attention)(self.enter(x, "attention"), mask, scheme=scheme)
+        x = see("after_attention", self.add(x, "attention", attended, attention_key))
+        rows = self.enter(x, "cross_attention")
+        read = named("cross_attention", self.cross_attention)(rows, context_mask, context=context)
+        x = see("after_cross_attention", self.add(x, "cross_attention", read, cross_key))
+        return self.think(x, network_key)
 
-    def reader(self, context, context_mask=None, positions=None) -> Callable:
-        """Return what reads the context: its rows, or a cache of their keys and values."""
-        if context is None:
-            rows = "(kv_seq, d_model)" if positions is None else "as its cross_attention.cache_context makes it"
-            raise ValueError(f"This block has cross-attention and needs a context: pass context=, {rows}.")
-        if positions is not None:
-            return lambda rows: self.cross_attention.attend_cached(rows, context, positions)
-        return lambda rows: self.cross_attention(rows, context_mask, context=context)
+    @checked
+    def extend(
+        self,
+        x: Float[Array, "*batch seq d_model"],
+        cache: CachePart,
+        positions: Integer[Array, "*batch seq"],
+        *,
+        context: KeyValueCache | None = None,
+        scheme: PositionScheme = NO_POSITIONS,
+    ) -> tuple[Float[Array, "*batch seq d_model"], CachePart]:
+        """Send further tokens through the block, as for `Block`, with a `context` that `cache_context` has made."""
+        _need_context(context, "as its cross_attention.cache_context makes it")
+        attended, cache = _extended(self, x, cache, positions, scheme)
+        x = see("after_attention", self.add(x, "attention", attended))
+        rows = self.enter(x, "cross_attention")
+        read = named("cross_attention", self.cross_attention.attend_cached)(rows, context, positions)
+        x = see("after_cross_attention", self.add(x, "cross_attention", read))
+        return self.think(x), cache
 
 
 class ParallelBlock(Wiring):
@@ -251,16 +262,50 @@ class ParallelBlock(Wiring):
             raise ValueError("Sublayers side by side are for norm_placement='pre'.")
 
     @checked
-    def connect(self, x: Rows, attend: Callable, read: Any, key: PRNGKeyArray | None = None) -> Rows:
-        """Send tokens through both sublayers, and add what both return."""
-        keys = split_key(key, 3)
-        attended = self.sublayer("attention", attend, keys[0])(named("attention_norm", self.attention_norm)(x))
-        rows = named("feed_forward_norm", self.feed_forward_norm)(x)
-        return x + attended + self.sublayer("feed_forward", self.feed_forward, keys[2])(rows)
-
-    def reader(self, context, context_mask=None, positions=None) -> None:
-        """Raise `ValueError` if there is a context."""
+    def __call__(
+        self,
+        x: Float[Array, "*batch seq d_model"],
+        mask: Bool[Array, "*#batch seq seq"] | Mask | None = None,
+        *,
+        context: Array | None = None,
+        context_mask: Array | None = None,
+        scheme: PositionScheme = NO_POSITIONS,
+        key: PRNGKeyArray | None = None,
+    ) -> Float[Array, "*batch seq d_model"]:
+        """Send tokens through both sublayers, and add what both return; as for `Block`."""
         _refuse_context(context, context_mask)
+        attention_key, _, network_key = split_key(key, 3)
+        attended = named("attention", self.attention)(self.enter(x, "attention"), mask, scheme=scheme)
+        made = named("feed_forward", self.feed_forward)(self.enter(x, "feed_forward"))
+        return self.add(self.add(x, "attention", attended, attention_key), "feed_forward", made, network_key)
+
+    @checked
+    def extend(
+        self,
+        x: Float[Array, "*batch seq d_model"],
+        cache: CachePart,
+        positions: Integer[Array, "*batch seq"],
+        *,
+        context: Array | None = None,
+        scheme: PositionScheme = NO_POSITIONS,
+    ) -> tuple[Float[Array, "*batch seq d_model"], CachePart]:
+        """Send further tokens through both sublayers; as for `Block`."""
+        _refuse_context(context, None)
+        attended, cache = _extended(self, x, cache, positions, scheme)
+        made = named("feed_forward", self.feed_forward)(self.enter(x, "feed_forward"))
+        return self.add(self.add(x, "attention", attended), "feed_forward", made), cache
+
+
+def _extended(block: Wiring, x: Rows, cache: CachePart, positions, scheme: PositionScheme) -> tuple[Rows, CachePart]:
+    """What the self-attention of a block makes of further tokens, and the longer cache, each of its own kind."""
+    extend: Callable = within("attention", block.attention.extend)
+    attended, cache = extend(block.enter(x, "attention"), cache, positions, scheme=scheme)
+    return see("attention.output", attended), cache
+
+
+def _need_context(context, kind: str) -> None:
+    if context is None:
+        raise ValueError(f"This block has cross-attention and needs a context: pass context=, {kind}.")
 
 
 def _refuse_context(context, context_mask) -> None:
