@@ -45,6 +45,7 @@ def test_beyond_the_context_attention_has_a_window_and_a_state_remembers(hybrid)
     assert abs(begun_anew.log_prob - found.log_probs[-1]) > 1e-3
 
 
+@pytest.mark.run_time_check
 def test_the_cache_of_a_hybrid_is_full_when_its_keys_are(hybrid):
     cache = hybrid.make_cache(3)
     _, cache = hybrid.extend(jnp.asarray([1, 2, 3]), cache)

@@ -39,7 +39,7 @@ OTHER = {  # for every field another value than in CONFIG, but for `decay_steps`
     "evaluate_every": 3,
     "checkpoint_every": 3,
     "max_to_keep": 1,
-    "patience": 2,
+    "patience": 1,
 }
 
 

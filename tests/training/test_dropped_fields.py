@@ -22,7 +22,7 @@ from plainformer.training.saving import load_model, save_model
 
 def outcome(config, directory):
     """The weights of a run, what it measured, and the checkpoints that it left."""
-    found = run(config, directory=directory, evaluate=validation)
+    found = run(config, directory=directory, evaluate=lambda model: -validation(model))  # best at first
     return numbers_of(found.model), found.metrics, list_checkpoints(directory)
 
 

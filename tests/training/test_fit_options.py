@@ -253,6 +253,7 @@ def test_warmup_follows_the_number_of_steps(num_steps, warmup):
     assert int(rates.argmax()) == warmup
 
 
+@pytest.mark.run_time_check
 def test_an_id_out_of_range_is_told_in_one_sentence_within_fit():
     sizes = StackConfig(d_model=8, num_layers=1, num_heads=2)
     model = eqx.filter_jit(Decoder)(DecoderConfig(vocab_size=4, context_len=3, stack=sizes), key=jax.random.key(0))

@@ -57,7 +57,7 @@ def test_fit_in_several_processes_gives_the_losses_of_one(said, folder, name, co
 def test_fit_in_several_processes_calls_and_writes_in_the_first_alone(said, folder):
     assert [found(folder, "four", number)["callbacks"] for number in range(4)] == [20, 0, 0, 0]
     names = sorted(path.name for path in (folder / "four" / "run").iterdir() if path.name != ".plainformer-lock")
-    assert names == ["000016", "000020", "metrics.csv"]
+    assert names == ["000010", "000016", "000020", "metrics.csv"]  # the best, and the newest two
     assert len(first_losses(folder, "four")) == 20
 
 

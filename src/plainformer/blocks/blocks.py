@@ -185,7 +185,7 @@ class Block(Wiring):
         cache: CachePart,
         positions: Integer[Array, "*batch seq"],
         *,
-        context: Array | None = None,
+        context: KeyValueCache | None = None,
         scheme: PositionScheme = NO_POSITIONS,
     ) -> tuple[Float[Array, "*batch seq d_model"], CachePart]:
         """Send further tokens through the block, with a cache of what its self-attention knows of the earlier ones.
@@ -286,7 +286,7 @@ class ParallelBlock(Wiring):
         cache: CachePart,
         positions: Integer[Array, "*batch seq"],
         *,
-        context: Array | None = None,
+        context: KeyValueCache | None = None,
         scheme: PositionScheme = NO_POSITIONS,
     ) -> tuple[Float[Array, "*batch seq d_model"], CachePart]:
         """Send further tokens through both sublayers; as for `Block`."""

@@ -34,7 +34,8 @@ def load_labelled(path: str | os.PathLike, *, text: str | None = None, label: st
 
     Example:
         >>> rows = "id;words;language\n1;hallo;de\n2;ciao;it\n"
-        >>> _ = pathlib.Path("mine.csv").write_text(rows)
+        >>> with open("mine.csv", "w") as file:
+        ...     _ = file.write(rows)
         >>> pf.data.load_labelled("mine.csv", text="words", label="language")
         [('hallo', 'de'), ('ciao', 'it')]
 

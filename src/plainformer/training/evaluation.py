@@ -100,7 +100,7 @@ def bits_per_character(model, text: str, tokenizer: Tokenizer, *, allowed_specia
     Example:
         >>> model, tokenizer = pf.load_pretrained("decoder")
         >>> round(pf.training.bits_per_character(model, "The standard library", tokenizer), 1)
-        1.3
+        0.5
     """
     ids = encoder_of(tokenizer, allowed_special)(text)
     nats = corpus_loss(model, consecutive_windows(ids, max(1, min(model.config.context_len, len(ids) - 1))))
