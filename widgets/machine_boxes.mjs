@@ -71,7 +71,7 @@ const INSIDE = [
     rule: () => "$merge(Y_{1}, …, Y_{H}) W^{(o)}$: the heads side by side, mixed; this will be added", file: "attention/multi_head.py",
     code: () => "return self.output(merge_heads(heads))", link: ["03_multi_head.html#sec-multi-head-layout", "All heads in one product"] },
   added("add1", "+ attention, added to the stream", "after_attention", "$X′ = X + MultiHead(Norm(X))$",
-    'x = see("after_attention", self.add(x, "attention", attended, attention_key))', "The output is added to the stream."),
+    'x = see("after_attention", self._add(x, "attention", attended, attention_key))', "The output is added to the stream."),
   aNorm("norm2", "norm", "norm before the network", inBlock("feed_forward_norm.output"), "$X′$, normalised", "Every row is brought to one size again."),
   { key: "hidden", tells: (unit) => `Each ${unit} by itself: a wider row is made.`, label: "hidden", name: "hidden layer", kind: "weights", values: inBlock("feed_forward.hidden"), axes: ["seq", "d_ff"],
     rule: ({ activation: name, use_bias: biased }) => (gated({ activation: name })
@@ -80,7 +80,7 @@ const INSIDE = [
   { key: "network", tells: () => "The wide row is drawn together again.", label: "output", name: "output of the network", kind: "weights", values: inBlock("feed_forward.output"), axes: ["seq", "d_model"],
     rule: () => "the hidden row times $W_{2}$; this will be added", file: "blocks/layers.py", code: networkCode, link: networkLink },
   added("add2", "+ network, added to the stream", "output", "$X′ + FFN(Norm(X′))$",
-    'return self.add(x, "feed_forward", named("feed_forward", self.feed_forward)(self.enter(x, "feed_forward")), key)', "This output is added to the stream, too."),
+    'return self._add(x, "feed_forward", made, key)', "This output is added to the stream, too."),
 ];
 
 /** A block that is shut: what leaves it. */

@@ -347,7 +347,6 @@ def of_blocks(_) -> dict[str, dict]:
         "blocks.blocks.CrossBlock.__call__": look,
         "Block.attention_weights": seen,
         "Block.extend": {"self": block, "x": x, "cache": cache, "positions": PLACES},
-        "Block.connect": {"self": block, "x": x, "attend": network, "read": None},
     }
 
 

@@ -91,31 +91,32 @@ class Wiring(eqx.Module):
         """Width of a token."""
         return self.attention.d_model
 
-    def enter(self, x: Rows, name: str) -> Rows:
+    def _enter(self, x: Rows, name: str) -> Rows:
         """Return what a sublayer reads: the tokens, normalised if the norm stands before it."""
         if self.norm_placement not in ("pre", "sandwich"):
             return x
         return named(NORMS[name], getattr(self, NORMS[name]))(x)
 
-    def add(self, x: Rows, name: str, out: Rows, key: PRNGKeyArray | None = None) -> Rows:
+    def _add(self, x: Rows, name: str, out: Rows, key: PRNGKeyArray | None = None) -> Rows:
         """Add to the tokens what a sublayer made of them, normalised if a norm stands behind it or behind the sum."""
-        out = self.dropped(x, name, out, key)
+        out = self._dropped(x, name, out, key)
         if self.norm_placement == "pre":
             return x + out
         after = f"{name}_output_norm" if self.norm_placement == "sandwich" else NORMS[name]
         norm = named(after, getattr(self, after))
         return norm(x + out) if self.norm_placement == "post" else x + norm(out)
 
-    def dropped(self, x: Rows, name: str, out: Rows, key: PRNGKeyArray | None) -> Rows:
+    def _dropped(self, x: Rows, name: str, out: Rows, key: PRNGKeyArray | None) -> Rows:
         """Return what a sublayer made, with dropout; raise `ValueError` if it cannot be added to the tokens."""
         if getattr(out, "shape", None) != x.shape:
             what = getattr(out, "shape", type(out).__name__)
             raise ValueError(f"{name} returned {what} for rows of shape {x.shape}; expected as many of one width.")
         return out if self.dropout is None else self.dropout(out, key=key)
 
-    def think(self, x: Rows, key: PRNGKeyArray | None = None) -> Rows:
+    def _think(self, x: Rows, key: PRNGKeyArray | None = None) -> Rows:
         """Add to each token what the network makes of it alone."""
-        return self.add(x, "feed_forward", named("feed_forward", self.feed_forward)(self.enter(x, "feed_forward")), key)
+        made = named("feed_forward", self.feed_forward)(self._enter(x, "feed_forward"))
+        return self._add(x, "feed_forward", made, key)
 
     def attention_weights(
         self, x, mask=None, **options
@@ -128,6 +129,7 @@ class Wiring(eqx.Module):
         names = ("attention_norm", "attention", "feed_forward_norm", "feed_forward")
         check_each(Callable, **{name: getattr(self, name) for name in names})
         check_each(NormPlacement, norm_placement=self.norm_placement)
+        check_each(Dropout | None, dropout=self.dropout)
         after = [name for name in vars(self) if name.endswith("_output_norm")]
         present = [name for name in after if getattr(self, name) is not None]
         if present != (after if self.norm_placement == "sandwich" else []):
@@ -174,9 +176,9 @@ class Block(Wiring):
         """
         _refuse_context(context, context_mask)
         attention_key, _, network_key = split_key(key, 3)
-        attended = named("attention", self.attention)(self.enter(x, "attention"), mask, scheme=scheme)
-        x = see("after_attention", self.add(x, "attention", attended, attention_key))
-        return self.think(x, network_key)
+        attended = named("attention", self.attention)(self._enter(x, "attention"), mask, scheme=scheme)
+        x = see("after_attention", self._add(x, "attention", attended, attention_key))
+        return self._think(x, network_key)
 
     @checked
     def extend(
@@ -194,7 +196,7 @@ class Block(Wiring):
         """
         _refuse_context(context, None)
         attended, cache = _extended(self, x, cache, positions, scheme)
-        return self.think(see("after_attention", self.add(x, "attention", attended))), cache
+        return self._think(see("after_attention", self._add(x, "attention", attended))), cache
 
 
 class CrossBlock(Wiring):
@@ -224,12 +226,12 @@ class CrossBlock(Wiring):
         """Send tokens through the block, which needs a `context`; all else as for `Block`."""
         _need_context(context, "(kv_seq, d_model)")
         attention_key, cross_key, network_key = split_key(key, 3)
-        attended = named("attention", self.attention)(self.enter(x, "attention"), mask, scheme=scheme)
-        x = see("after_attention", self.add(x, "attention", attended, attention_key))
-        rows = self.enter(x, "cross_attention")
+        attended = named("attention", self.attention)(self._enter(x, "attention"), mask, scheme=scheme)
+        x = see("after_attention", self._add(x, "attention", attended, attention_key))
+        rows = self._enter(x, "cross_attention")
         read = named("cross_attention", self.cross_attention)(rows, context_mask, context=context)
-        x = see("after_cross_attention", self.add(x, "cross_attention", read, cross_key))
-        return self.think(x, network_key)
+        x = see("after_cross_attention", self._add(x, "cross_attention", read, cross_key))
+        return self._think(x, network_key)
 
     @checked
     def extend(
@@ -244,11 +246,11 @@ class CrossBlock(Wiring):
         """Send further tokens through the block, as for `Block`, with a `context` that `cache_context` has made."""
         _need_context(context, "as its cross_attention.cache_context makes it")
         attended, cache = _extended(self, x, cache, positions, scheme)
-        x = see("after_attention", self.add(x, "attention", attended))
-        rows = self.enter(x, "cross_attention")
+        x = see("after_attention", self._add(x, "attention", attended))
+        rows = self._enter(x, "cross_attention")
         read = named("cross_attention", self.cross_attention.attend_cached)(rows, context, positions)
-        x = see("after_cross_attention", self.add(x, "cross_attention", read))
-        return self.think(x), cache
+        x = see("after_cross_attention", self._add(x, "cross_attention", read))
+        return self._think(x), cache
 
 
 class ParallelBlock(Wiring):
@@ -275,9 +277,9 @@ class ParallelBlock(Wiring):
         """Send tokens through both sublayers, and add what both return; as for `Block`."""
         _refuse_context(context, context_mask)
         attention_key, _, network_key = split_key(key, 3)
-        attended = named("attention", self.attention)(self.enter(x, "attention"), mask, scheme=scheme)
-        made = named("feed_forward", self.feed_forward)(self.enter(x, "feed_forward"))
-        return self.add(self.add(x, "attention", attended, attention_key), "feed_forward", made, network_key)
+        attended = named("attention", self.attention)(self._enter(x, "attention"), mask, scheme=scheme)
+        made = named("feed_forward", self.feed_forward)(self._enter(x, "feed_forward"))
+        return self._add(self._add(x, "attention", attended, attention_key), "feed_forward", made, network_key)
 
     @checked
     def extend(
@@ -292,14 +294,14 @@ class ParallelBlock(Wiring):
         """Send further tokens through both sublayers; as for `Block`."""
         _refuse_context(context, None)
         attended, cache = _extended(self, x, cache, positions, scheme)
-        made = named("feed_forward", self.feed_forward)(self.enter(x, "feed_forward"))
-        return self.add(self.add(x, "attention", attended), "feed_forward", made), cache
+        made = named("feed_forward", self.feed_forward)(self._enter(x, "feed_forward"))
+        return self._add(self._add(x, "attention", attended), "feed_forward", made), cache
 
 
 def _extended(block: Wiring, x: Rows, cache: CachePart, positions, scheme: PositionScheme) -> tuple[Rows, CachePart]:
     """What the self-attention of a block makes of further tokens, and the longer cache, each of its own kind."""
     extend: Callable = within("attention", block.attention.extend)
-    attended, cache = extend(block.enter(x, "attention"), cache, positions, scheme=scheme)
+    attended, cache = extend(block._enter(x, "attention"), cache, positions, scheme=scheme)
     return see("attention.output", attended), cache
 
 
