@@ -116,8 +116,7 @@ def test_transformer_block_drops_each_sublayer_by_a_mask_of_its_own():
     block = new_block(4, d_model=wide, cross_attention=True, dropout_rate=0.5)
     # Three sublayers that return 1, 100 and 10,000 everywhere: the digits of the sum say which of them was dropped.
     biases = [jnp.full(wide, size) for size in (1.0, 100.0, 10_000.0)]
-    arrays, rest = eqx.partition(block, eqx.is_array)
-    block = eqx.combine(jax.tree.map(lambda leaf: jnp.asarray(np.zeros(leaf.shape, np.float32)), arrays), rest)
+    block = jax.tree.map(lambda leaf: jnp.asarray(np.zeros(leaf.shape, np.float32)), block)
     block = eqx.tree_at(
         lambda m: [m.attention.output.bias, m.cross_attention.output.bias, m.feed_forward.down.bias], block, biases
     )
@@ -179,8 +178,7 @@ def test_transformer_block_of_a_batch_is_each_text_alone():
 
 def test_transformer_block_in_half_precision_keeps_the_dtype():
     block, dtype = block_of("post", cross_attention=True, dropout_rate=0.1), jnp.bfloat16
-    arrays, rest = eqx.partition(block, eqx.is_array)
-    half = eqx.combine(jax.tree.map(lambda w: w.astype(dtype), arrays), rest)
+    half = jax.tree.map(lambda w: w.astype(dtype), block)
     x, context = X.astype(dtype), CONTEXT.astype(dtype)
     output = call(half, x, context=context, scheme=pf.RotaryPositions())
     assert output.dtype == dtype

@@ -52,8 +52,4 @@ def drawn(kind, config, seed=0):
     seed = jax.random.key_data(seed) if isinstance(seed, jax.Array) else seed
     numbers = np.random.default_rng(np.ravel(seed))
     shapes = eqx.filter_eval_shape(lambda key: kind(config, key=key), jax.random.key(0))
-
-    def draw(leaf):
-        return jnp.asarray(0.5 * numbers.normal(size=leaf.shape), float) if hasattr(leaf, "shape") else leaf
-
-    return jax.tree.map(draw, shapes)
+    return jax.tree.map(lambda leaf: jnp.asarray(0.5 * numbers.normal(size=leaf.shape), float), shapes)

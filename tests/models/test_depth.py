@@ -100,7 +100,7 @@ def test_make_block_gives_every_part_what_the_configuration_says(cross_attention
     fields = {"norm": "rms", "norm_eps": 0.5, "norm_placement": "post", "dropout_rate": 0.3, "num_kv_heads": 1}
     config = pf.StackConfig(**SIZES | fields, activation="relu", use_bias=False)
     block = eqx.filter_eval_shape(pf.make_block, config, cross_attention=cross_attention, key=KEY)
-    assert (block.norm_placement, block.dropout.rate, block.d_model) == ("post", 0.3, D_MODEL)
+    assert (block.norm_placement, block.dropout_rate, block.d_model) == ("post", 0.3, D_MODEL)
     norms = [block.attention_norm, block.feed_forward_norm] + ([block.cross_norm] if cross_attention else [])
     assert all(isinstance(norm, pf.RMSNorm) and norm.eps == 0.5 for norm in norms)
     for attention in [block.attention] + ([block.cross_attention] if cross_attention else []):

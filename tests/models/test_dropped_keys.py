@@ -234,7 +234,7 @@ def test_every_block_of_every_model_is_made_of_its_stacks_own_configuration(kind
     model = eqx.filter_eval_shape(KINDS[kind].model, config, key=KEY)
     for stack, sizes in zip(parts(model, Stack), of_stacks, strict=True):
         assert len(stack.blocks) == sizes.num_layers
-        assert (stack.dropout.rate, stack.window, stack.kinds) == (sizes.dropout_rate, sizes.window, sizes.kinds)
+        assert (stack.dropout_rate, stack.window, stack.kinds) == (sizes.dropout_rate, sizes.window, sizes.kinds)
         for number, block in enumerate(stack.blocks):
             reads = hasattr(block, "cross_attention")
             options = {"kind": stack.kinds[number], "cross_attention": reads}
@@ -321,14 +321,6 @@ def test_every_model_drops_each_time_by_a_key_of_its_own(kind, drops):
     assert not {drop.key for drop in one} & {drop.key for drop in other}, (
         f"a {kind} drops by a key that it was not given"
     )
-
-
-@all_kinds
-def test_inference_mode_switches_dropout_off(kind, drops):
-    model, inputs = new_model(kind, dropout_rate=0.25), KINDS[kind].inputs
-    quiet = eqx.nn.inference_mode(model)
-    assert drops(quiet, *inputs, key=KEY) == []
-    assert drops(eqx.nn.inference_mode(quiet, value=False), *inputs, key=KEY) == drops(model, *inputs, key=KEY)
 
 
 @all_kinds

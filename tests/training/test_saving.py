@@ -32,7 +32,7 @@ VOCABULARY = Vocabulary.from_characters("abcd", special=["<other>", "<stop>"], u
 
 def same(one, other) -> bool:
     return jax.tree.structure(one) == jax.tree.structure(other) and all(
-        jnp.result_type(a) == jnp.result_type(b) and jnp.shape(a) == jnp.shape(b) and np.all(a == b)
+        a.dtype == b.dtype and a.shape == b.shape and (a == b).all()
         for a, b in zip(jax.tree.leaves(one), jax.tree.leaves(other), strict=True)
     )
 
@@ -99,13 +99,6 @@ def test_metadata_of_ones_own_come_back_with_a_model(tmp_path):
     path.write_bytes(path.read_bytes().replace(b"elvish", b"orkish"))
     with pytest.raises(ValueError, match="is damaged"):
         load_metadata(path)
-
-
-def test_a_model_whose_dropout_is_switched_off_is_saved_like_any(tmp_path):
-    config = DecoderConfig(5, 4, stack=StackConfig(d_model=4, num_layers=1, num_heads=1, dropout_rate=0.5))
-    model = Decoder(config, key=jax.random.key(0))
-    save_model(tmp_path / "quiet.safetensors", eqx.nn.inference_mode(model))
-    assert same(load_model(tmp_path / "quiet.safetensors", Decoder), model)
 
 
 def test_load_model_leaves_the_tokenizer_out_or_insists_on_it(tmp_path):

@@ -13,8 +13,8 @@ from plainformer.attention.latent import LatentAttention
 from plainformer.attention.mask import Mask
 from plainformer.attention.multi_head import MultiHeadAttention
 from plainformer.blocks.experts import Experts
-from plainformer.blocks.layers import Dropout, FeedForward, Norm, SwiGLU, split_key
-from plainformer.checks import check_each, checked
+from plainformer.blocks.layers import FeedForward, Norm, SwiGLU, dropout, split_key
+from plainformer.checks import Rate, check_each, checked
 from plainformer.positions.positions import NO_POSITIONS, PositionScheme
 from plainformer.seeing import look, named, see, within
 
@@ -73,7 +73,7 @@ class Wiring(eqx.Module):
     feed_forward_norm: Norm
     feed_forward: FeedForward | SwiGLU | Experts
     norm_placement: str = eqx.field(static=True, default="pre")
-    dropout: Dropout | None = None
+    dropout_rate: float = eqx.field(static=True, default=0.0)
     # With norms on both sides, those of what leaves the sublayers.
     attention_output_norm: Norm | None = None
     feed_forward_output_norm: Norm | None = None
@@ -111,9 +111,9 @@ class Wiring(eqx.Module):
         if getattr(out, "shape", None) != x.shape:
             what = getattr(out, "shape", type(out).__name__)
             raise ValueError(f"{name} returned {what} for rows of shape {x.shape}; expected as many of one width.")
-        return out if self.dropout is None else self.dropout(out, key=key)
+        return dropout(out, self.dropout_rate, key=key)
 
-    def _think(self, x: Rows, key: PRNGKeyArray | None = None) -> Rows:
+    def _add_network(self, x: Rows, key: PRNGKeyArray | None = None) -> Rows:
         """Add to each token what the network makes of it alone."""
         made = named("feed_forward", self.feed_forward)(self._enter(x, "feed_forward"))
         return self._add(x, "feed_forward", made, key)
@@ -129,7 +129,7 @@ class Wiring(eqx.Module):
         names = ("attention_norm", "attention", "feed_forward_norm", "feed_forward")
         check_each(Callable, **{name: getattr(self, name) for name in names})
         check_each(NormPlacement, norm_placement=self.norm_placement)
-        check_each(Dropout | None, dropout=self.dropout)
+        check_each(Rate, dropout_rate=self.dropout_rate)
         after = [name for name in vars(self) if name.endswith("_output_norm")]
         present = [name for name in after if getattr(self, name) is not None]
         if present != (after if self.norm_placement == "sandwich" else []):
@@ -147,8 +147,7 @@ class Block(Wiring):
     Args:
         attention_norm, attention, feed_forward_norm, feed_forward: the block's parts, two sublayers and their norms,
             which `make_block` makes of a configuration.
-        norm_placement: as for `StackConfig`.
-        dropout: what drops entries of what the sublayers return; `None` for nothing.
+        norm_placement, dropout_rate: as for `StackConfig`.
 
     Example:
         A block keeps the shape of what it reads, so that blocks can be stacked.
@@ -178,7 +177,7 @@ class Block(Wiring):
         attention_key, _, network_key = split_key(key, 3)
         attended = named("attention", self.attention)(self._enter(x, "attention"), mask, scheme=scheme)
         x = see("after_attention", self._add(x, "attention", attended, attention_key))
-        return self._think(x, network_key)
+        return self._add_network(x, network_key)
 
     @checked
     def extend(
@@ -196,7 +195,7 @@ class Block(Wiring):
         """
         _refuse_context(context, None)
         attended, cache = _extended(self, x, cache, positions, scheme)
-        return self._think(see("after_attention", self._add(x, "attention", attended))), cache
+        return self._add_network(see("after_attention", self._add(x, "attention", attended))), cache
 
 
 class CrossBlock(Wiring):
@@ -231,7 +230,7 @@ class CrossBlock(Wiring):
         rows = self._enter(x, "cross_attention")
         read = named("cross_attention", self.cross_attention)(rows, context_mask, context=context)
         x = see("after_cross_attention", self._add(x, "cross_attention", read, cross_key))
-        return self._think(x, network_key)
+        return self._add_network(x, network_key)
 
     @checked
     def extend(
@@ -250,7 +249,7 @@ class CrossBlock(Wiring):
         rows = self._enter(x, "cross_attention")
         read = named("cross_attention", self.cross_attention.attend_cached)(rows, context, positions)
         x = see("after_cross_attention", self._add(x, "cross_attention", read))
-        return self._think(x), cache
+        return self._add_network(x), cache
 
 
 class ParallelBlock(Wiring):

@@ -187,22 +187,6 @@ def dropout(x: Float[Array, "*shape"], rate: Rate, *, key: PRNGKeyArray | None =
     return jnp.where(keep, x / (1 - rate), 0)
 
 
-class Dropout(eqx.Module):
-    """Dropout at one rate, switched off without a key, or by `eqx.nn.inference_mode(model)`."""
-
-    rate: float = eqx.field(static=True)
-    inference: bool = False
-
-    def __call__(self, x: Float[Array, "*shape"], *, key: PRNGKeyArray | None = None) -> Float[Array, "*shape"]:
-        """Drop entries, if there is a key and this is no inference."""
-        return x if self.inference else dropout(x, self.rate, key=key)
-
-    @classmethod
-    def of(cls, rate: float) -> "Dropout | None":
-        """Return what drops at this rate; `None` for nothing."""
-        return cls(rate) if rate else None
-
-
 @checked
 def split_key(key: PRNGKeyArray | None, num: int):
     """Return `num` random keys, or as many times `None` if there is no key to split."""

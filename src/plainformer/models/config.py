@@ -17,7 +17,7 @@ from plainformer.attention.linear import LinearKernel
 from plainformer.attention.multi_head import IDENTITY, AcrossHeads, MultiHeadAttention, check_groups, check_width
 from plainformer.blocks.blocks import Block, CrossBlock, NormPlacement, ParallelBlock
 from plainformer.blocks.experts import Experts, ExpertsConfig
-from plainformer.blocks.layers import Activation, Dropout, FeedForward, LayerNorm, Norm, RMSNorm, SwiGLU
+from plainformer.blocks.layers import Activation, FeedForward, LayerNorm, Norm, RMSNorm, SwiGLU
 from plainformer.checks import NonNegative, Positive, PositiveFloat, Rate, check_fields, checked, says_where
 from plainformer.positions.positions import Place, PositionScheme
 from plainformer.positions.rotary import Fraction, RotaryPositions
@@ -245,7 +245,7 @@ def make_block(
         "feed_forward_norm": make_norm(config),
         "feed_forward": _make_network(config, key=feed_forward_key),
         "norm_placement": config.norm_placement,
-        "dropout": Dropout.of(config.dropout_rate),
+        "dropout_rate": config.dropout_rate,
     }
     if config.norm_placement == "sandwich":
         parts |= {"attention_output_norm": make_norm(config), "feed_forward_output_norm": make_norm(config)}

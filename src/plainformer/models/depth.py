@@ -12,7 +12,7 @@ from plainformer.attention.kernels import KeyValueCache
 from plainformer.attention.mask import Mask
 from plainformer.blocks.blocks import Block, CrossBlock, ParallelBlock
 from plainformer.blocks.experts import Experts
-from plainformer.blocks.layers import Dropout, Norm, split_key
+from plainformer.blocks.layers import Norm, dropout, split_key
 from plainformer.models.config import BlockKind, StackConfig, make_block, make_norm, of_layer
 from plainformer.positions.positions import PositionScheme
 from plainformer.positions.window import Window
@@ -38,7 +38,7 @@ class Stack(eqx.Module):
     scheme: PositionScheme
     blocks: tuple[Block | CrossBlock | ParallelBlock, ...]
     final_norm: Norm | None
-    dropout: Dropout | None
+    dropout_rate: float = eqx.field(static=True)
     window: int | None = eqx.field(static=True)
     kinds: tuple[BlockKind, ...] = eqx.field(static=True)
 
@@ -51,7 +51,7 @@ class Stack(eqx.Module):
         cross_attention: bool = False,
         small_start: bool = False,
     ):
-        self.scheme, self.dropout = scheme, Dropout.of(config.dropout_rate)
+        self.scheme, self.dropout_rate = scheme, config.dropout_rate
         self.window, self.kinds = config.window, config.kinds
         blocks = [
             make_block(of_layer(config, layer), kind=kind, cross_attention=cross_attention, key=key)
@@ -77,7 +77,7 @@ class Stack(eqx.Module):
     ) -> Float[Array, "*batch seq d_model"]:
         """Return what leaves the last block, before the norm at the end; arguments as for `Block`."""
         first_key, *keys = split_key(key, 1 + len(self.blocks))
-        x = see("input", x if self.dropout is None else self.dropout(x, key=first_key))
+        x = see("input", dropout(x, self.dropout_rate, key=first_key))
         for name, block, scheme, key in zip(self._names, self.blocks, self.schemes, keys, strict=True):
             x = named(name, block)(x, mask, scheme=scheme, key=key, **reading)
         return x

@@ -11,7 +11,7 @@ import numpy as np
 from jaxtyping import Array, Bool, Float, Integer, PRNGKeyArray
 
 from plainformer.attention.self_attention import at_least_float32
-from plainformer.blocks.layers import ACTIVATIONS, Dropout, Norm, split_key
+from plainformer.blocks.layers import ACTIVATIONS, Norm, dropout, split_key
 from plainformer.checks import (
     Natural,
     Positive,
@@ -206,7 +206,6 @@ class EncoderClassifier(EncoderHead):
     encoder: Encoder | RowEncoder
     pooler: Linear | None
     output: Linear
-    dropout: Dropout | None
     config: ClassifierConfig = eqx.field(static=True)
 
     @checked
@@ -215,7 +214,7 @@ class EncoderClassifier(EncoderHead):
         encoder_key, output_key = jax.random.split(key)
         pooler_key = jax.random.fold_in(key, 2)
         self.encoder = make_encoder(config.encoder, key=encoder_key)
-        self.dropout, self.pooler = Dropout.of(sizes.dropout_rate), None
+        self.pooler = None
         if config.pooler:
             self.pooler = Linear(sizes.d_model, sizes.d_model, use_bias=sizes.use_bias, key=pooler_key)
         self.output = Linear(sizes.d_model, config.num_classes, use_bias=sizes.use_bias, key=output_key)
@@ -250,7 +249,7 @@ class EncoderClassifier(EncoderHead):
         else:  # the class token, if there is one, is none of the text's own tokens
             pooled = mean_pool(rows[..., 1:, :] if config.encoder.use_class_token else rows, is_token)
         pooled = pooled if self.pooler is None else jnp.tanh(self.pooler(pooled))
-        return self.output(pooled if self.dropout is None else self.dropout(pooled, key=key))
+        return self.output(dropout(pooled, config.encoder.stack.dropout_rate, key=key))
 
 
 @checked

@@ -115,8 +115,7 @@ def _check_loadable(model, config: str) -> None:
     wrong = misfits(skeleton, arrays)
     built: Any = jax.tree.structure(skeleton)
     if not wrong and built == jax.tree.structure(model):
-        trained = eqx.nn.inference_mode(model, value=False)  # dropout may be switched off by now
-        pairs = zip(_constants(trained), _constants(skeleton), strict=True)
+        pairs = zip(_constants(model), _constants(skeleton), strict=True)
         wrong = ", ".join(f"{other} for {one}" for one, other in pairs if not _same(one, other))
         if not wrong:
             return
