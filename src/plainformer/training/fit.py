@@ -192,8 +192,12 @@ def _why_to_stop(interrupted: threading.Event, ended: bool) -> int:
 
 def _call_back(callbacks: Sequence[Callable], metrics: dict, done: int, state, static) -> bool:
     """Call each with what it takes; return whether one of them ends the run."""
-    model = eqx.combine(state[0], static)
-    said = [callback(dict(metrics), done, *([model] if _takes_model(callback) else [])) for callback in callbacks]
+
+    def called(callback: Callable):
+        model = [eqx.combine(state[0], static)] if _takes_model(callback) else []
+        return callback(dict(metrics), done, *model)
+
+    said = [called(callback) for callback in callbacks]
     return any(each is True for each in said)
 
 
