@@ -94,7 +94,7 @@ test rooms words exercises tools mutants: export EQX_ON_ERROR := off
 # Each worker takes whole files, so that the cells of a notebook stay in order, and takes them in the order that
 # tests/conftest.py gives them.
 RUN := $(WORKERS) --dist loadfile --no-loadscope-reorder --durations 15 --durations-min 2
-WORDS := tests/test_wrong_calls.py tests/test_own_parts.py tests/test_explained.py tests/generation/test_refusals.py
+WORDS := tests/test_wrong_calls.py tests/test_explained.py tests/generation/test_refusals.py
 IN_OTHER_PARTS := $(addprefix --ignore ,tests/tools tests/exercises)
 
 # What the tests of the package ask about. While it is as it was when they passed, only the book's are asked again.

@@ -6,11 +6,10 @@ import functools
 import inspect
 import math
 import os
-import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
-from types import FrameType, NoneType, UnionType
+from types import NoneType, UnionType
 from typing import Annotated, Any, Literal, NamedTuple, TypeVar, Union, cast, get_args, get_origin, get_type_hints
 
 import equinox as eqx
@@ -50,6 +49,8 @@ class Number(NamedTuple):
 
     def read(self, name: str, number) -> Any:
         """Return the number as Python's own; raise `TypeError` if it is none, `ValueError` if it is not allowed."""
+        if type(number) is (int if self.whole else float) and self.allowed(number):
+            return number
         if self.traced and isinstance(number, jax.Array) and np.ndim(number) == 0:
             if self.whole and not jnp.issubdtype(number.dtype, jnp.integer):
                 raise TypeError(f"{name} holds {number.dtype}; expected a whole number, {self.expected}.")
@@ -132,39 +133,65 @@ def checked(function: Function) -> Function:
     """Hold a function's arguments to their annotations: `Float[Array, "*batch seq d_model"]`, `Positive`, `bool`, …
 
     Axes of one name have one size; where `self` has an attribute of that name, or a field with such an axis, it is
-    that size. What a function of arrays calls in turn is not checked again; what the reader's own code calls
-    is, wherever that code runs. NumPy's arrays become JAX's, its numbers Python's.
+    that size. NumPy's arrays become JAX's, its numbers Python's.
 
     Raises:
         ValueError: for another shape or value, with the likely cause.
         TypeError: for another kind of numbers or of object, with the likely cause.
     """
 
-    @functools.cache  # at the first call, not on import
-    def read_annotations():
-        signature = inspect.signature(function)
-        kinds = {name: _requirement_of(each.annotation) for name, each in signature.parameters.items()}
-        asked = [kind for kind, _ in kinds.values()]
-        # A function that it takes is the reader's choice, and may be one of the package's that fits no such array.
-        of_arrays = any(hasattr(kind, "dim_str") for kind in asked) and FUNCTION not in asked
-        return signature, kinds, functools.partial(_after_checks, function) if of_arrays else function
+    read = functools.cache(lambda: _Signature.of(function))  # at the first call, not on import
 
     @functools.wraps(function)
     def call(*args, **kwargs):
-        signature, kinds, run = read_annotations()
-        if _is_checked_above(sys._getframe(1)):
-            return run(*args, **kwargs)
-        try:
-            given = signature.bind(*args, **kwargs)
-        except TypeError as error:
-            raise TypeError(f"{function.__qualname__}(): {error}{_meant(signature, kwargs)}") from None
-        sizes = _known_sizes(given.arguments.get("self"), kinds)
-        for name, (kind, allowed) in kinds.items():
-            if name in given.arguments:
-                given.arguments[name] = _hold(name, given.arguments[name], kind, allowed, sizes)
-        return run(*given.args, **given.kwargs)
+        signature = read()
+        given = dict(zip(signature.places, args, strict=False)) | kwargs
+        if len(given) < len(args) + len(kwargs) or not signature.required <= given.keys() <= signature.names:
+            signature.refuse(function, args, kwargs)
+        sizes = _known_sizes(args[0], signature.axes) if signature.is_method and args else {}
+        for name, kind, allowed in signature.kinds:
+            if name in given:
+                given[name] = _hold(name, given[name], kind, allowed, sizes)
+        return function(**given)
 
     return cast(Function, call)
+
+
+class _Signature(NamedTuple):
+    """What a checked function takes: its places, its names, those that it must get; what its arguments are held to."""
+
+    whole: inspect.Signature
+    places: tuple[str, ...]
+    names: frozenset[str]
+    required: frozenset[str]
+    kinds: tuple[tuple[str, Any, tuple[type, ...]], ...]
+    axes: tuple[str, ...]
+    is_method: bool
+
+    @classmethod
+    def of(cls, function: Callable) -> "_Signature":
+        """Read the signature of a function, which takes each argument by a name of its own."""
+        whole = inspect.signature(function)
+        each = [one for one in whole.parameters.values() if one.kind is not one.VAR_KEYWORD]
+        kinds = [(one.name, *_requirement_of(one.annotation)) for one in each]
+        places = tuple(one.name for one in each if one.kind is one.POSITIONAL_OR_KEYWORD)
+        axes = tuple({axis: None for _, kind, _ in kinds for axis in _axes_of(kind)})
+        return cls(
+            whole=whole,
+            places=places,
+            names=frozenset(one.name for one in each),
+            required=frozenset(one.name for one in each if one.default is one.empty),
+            kinds=tuple(kind for kind in kinds if kind[1] is not None),
+            axes=axes,
+            is_method=places[:1] == ("self",) and bool(axes),
+        )
+
+    def refuse(self, function: Callable, args: tuple, kwargs: dict) -> None:
+        """Raise `TypeError` for names that a function does not take, with what may have been meant."""
+        try:
+            self.whole.bind(*args, **kwargs)
+        except TypeError as error:
+            raise TypeError(f"{function.__qualname__}(): {error}{_meant(self.whole, kwargs)}") from None
 
 
 def _meant(signature: inspect.Signature, given: dict) -> str:
@@ -175,29 +202,6 @@ def _meant(signature: inspect.Signature, given: dict) -> str:
         return ""
     alike = [f"{name}=…" for name in names if _is_alike(unknown[0], name)]
     return f"; expected {' or '.join(alike[:4]) or 'one of ' + ', '.join(names)}"
-
-
-def _after_checks(function: Callable, /, *args, **kwargs):
-    """Call a function of arrays: its frame on the stack says that what the package calls below is right."""
-    return function(*args, **kwargs)
-
-
-AFTER_CHECKS = inspect.unwrap(_after_checks).__code__  # the tests wrap each function in one that checks types
-
-
-def _is_checked_above(frame: FrameType | None) -> bool:
-    """Whether a function whose arrays were checked makes a call, with none of the reader's own code in between."""
-    while frame is not None and _is_ours(frame.f_globals.get("__name__", "")):
-        if frame.f_code is AFTER_CHECKS:
-            return True
-        frame = frame.f_back
-    return False
-
-
-@functools.cache
-def _is_ours(module: str) -> bool:
-    """Whether a module is the package's, or one that stands between its functions, as `jax.vmap` does."""
-    return module.partition(".")[0] in ("plainformer", "jax", "equinox", "jaxtyping", "beartype")
 
 
 def check_each(annotation, **arguments) -> None:
@@ -216,11 +220,19 @@ def check_batch(batch, *arrays: str) -> None:
 
 def check_fields(config) -> None:
     """Hold the fields of a configuration to their annotations; NumPy's numbers become Python's."""
-    for field in dataclasses.fields(config):
-        held = _hold(field.name, getattr(config, field.name), *_requirement_of(field.type), {})
-        object.__setattr__(config, field.name, held)  # the dataclass is frozen
+    for name, annotation in _fields_of(cast(Any, type(config))):
+        held = _hold(name, getattr(config, name), *_requirement_of(annotation), {})
+        object.__setattr__(config, name, held)  # the dataclass is frozen
 
 
+@functools.cache
+def _fields_of(config_class: Any) -> list[tuple[str, Any]]:
+    """The fields of a class and their annotations; none of what is no dataclass."""
+    fields = dataclasses.fields(config_class) if dataclasses.is_dataclass(config_class) else ()
+    return [(field.name, field.type) for field in fields]
+
+
+@functools.cache
 def _requirement_of(annotation) -> tuple[Any, tuple[type, ...]]:
     """What `X` or `X | None` asks for, if it is something that is held to; and what else will do, such as `None`."""
     options = get_args(annotation) if get_origin(annotation) in (Union, UnionType) else (annotation,)
@@ -244,12 +256,15 @@ def _hold(name: str, argument, kind, allowed: tuple[type, ...], sizes: dict):
     """The argument as the function gets it, after a look at it; the sizes of its axes are added to `sizes`."""
     if kind is None or isinstance(argument, allowed):
         return argument
-    if isinstance(kind, Number | Kind):
-        return kind.read(name, argument)
     if hasattr(kind, "dim_str"):
-        argument = native(argument)
-        sizes |= _measure(name, argument, kind.dim_str.split(), sizes, kind.dtypes)
-        return _as_jax(name, argument)
+        axes, theirs = _axes_of(kind), not isinstance(argument, jax.Array)
+        if theirs:
+            argument = native(argument)
+            _check_is_array(name, argument, axes, sizes)
+        sizes |= _measure(name, argument, axes, sizes, kind.dtypes)
+        return _as_jax(name, argument) if theirs else argument
+    if isinstance(kind, (Number, Kind)):
+        return kind.read(name, argument)
     if get_origin(kind) is Literal:
         choices = get_args(kind)
         if not isinstance(argument, str) or argument not in choices:
@@ -268,42 +283,65 @@ def native(array):
     return array.astype(array.dtype.newbyteorder("=")) if isinstance(array, np.ndarray) else array
 
 
-def _known_sizes(module, kinds: dict) -> dict:
-    """The sizes that an object knows of the axes in these kinds, by its attributes and by its own arrays."""
-    axes = {axis for kind, _ in kinds.values() for axis in getattr(kind, "dim_str", "").split()}
-    sizes = {axis: size for axis in axes if isinstance(size := getattr(module, axis, None), int)}
-    for field in dataclasses.fields(module) if dataclasses.is_dataclass(module) else ():
-        kind, _ = _requirement_of(field.type)
-        shape = getattr(getattr(module, field.name, None), "shape", None)
-        if hasattr(kind, "dim_str") and shape is not None:
-            sizes = _match_axes(shape, kind.dim_str.split(), sizes) or sizes
+@functools.cache
+def _axes_of(kind) -> tuple[str, ...]:
+    """The axes of an annotated array, none of what is no array."""
+    return tuple(getattr(kind, "dim_str", "").split())
+
+
+@functools.cache
+def _axes_of_fields(module_class: Any) -> dict[str, tuple[str, ...]]:
+    """The axes of those fields of a class that are arrays."""
+    axes = {name: _axes_of(_requirement_of(annotation)[0]) for name, annotation in _fields_of(module_class)}
+    return {name: own for name, own in axes.items() if own}
+
+
+@functools.cache
+def _telling(axes: tuple[str, ...], module_class: Any) -> tuple[list[str], list[tuple[str, tuple[str, ...]]]]:
+    """What of an object tells sizes of these axes: its attributes of such a name, and its arrays with such an axis."""
+    own = [name for name, _ in _fields_of(module_class)]
+    arrays = [(name, has) for name, has in _axes_of_fields(module_class).items() if set(has) & set(axes)]
+    return [axis for axis in axes if axis in own or hasattr(module_class, axis)], arrays
+
+
+def _known_sizes(module, axes: tuple[str, ...]) -> dict:
+    """The sizes that an object knows of these axes."""
+    attributes, arrays = _telling(axes, cast(Any, type(module)))
+    sizes: dict = {}
+    for axis in attributes:
+        if isinstance(size := getattr(module, axis, None), int):
+            sizes[axis] = size
+    for name, own in arrays:
+        if (shape := getattr(getattr(module, name, None), "shape", None)) is not None:
+            sizes = _match_axes(shape, own, sizes) or sizes
     return sizes
 
 
 def axes_of(module_class: type, field: str | None) -> tuple[str, ...]:
     """Return the names of the axes in the annotation of a class's field; none where it has no such field."""
-    fields = dataclasses.fields(module_class) if dataclasses.is_dataclass(module_class) else ()
-    kinds = [_requirement_of(each.type)[0] for each in fields if each.name == field]
-    return tuple(axis for kind in kinds for axis in getattr(kind, "dim_str", "").split())
+    return _axes_of_fields(module_class).get(field or "", ())
 
 
-def _match_axes(shape: tuple[int, ...], axes: list[str], sizes: dict) -> dict | None:
+def _match_axes(shape: tuple[int, ...], axes: Sequence[str], sizes: dict) -> dict | None:
     """The sizes with those of a shape that has these axes; `None` if it has others.
 
     `*batch` are any number of axes, in front of all others, and `*#batch` those that broadcast to the batch.
     """
-    sizes, lead = dict(sizes), axes[0] if axes and axes[0].startswith("*") else ""
-    names = axes[1:] if lead else axes
-    batch, rows = shape[: len(shape) - len(names)], shape[len(shape) - len(names) :]
-    if len(rows) != len(names) or (batch and not lead):
+    sizes, lead = dict(sizes), ""
+    if axes and axes[0][0] == "*":
+        lead, *axes = axes
+    num_lead = len(shape) - len(axes)
+    if num_lead < 0 or (num_lead and not lead):
         return None
     if "#" in lead:
-        if not _broadcasts(batch, sizes.get(lead[2:], batch)):
+        if not _broadcasts(shape[:num_lead], sizes.get(lead[2:], shape[:num_lead])):
             return None
-    elif lead and sizes.setdefault(lead[1:], batch) != batch:
+    elif lead and sizes.setdefault(lead[1:], shape[:num_lead]) != shape[:num_lead]:
         return None
-    fits = [sizes.setdefault(name, size) == size for name, size in zip(names, rows, strict=True)]
-    return sizes if all(fits) else None
+    for name, size in zip(axes, shape[num_lead:], strict=True):
+        if sizes.setdefault(name, size) != size:
+            return None
+    return sizes
 
 
 def _broadcasts(batch: tuple[int, ...], to: tuple[int, ...]) -> bool:
@@ -311,15 +349,22 @@ def _broadcasts(batch: tuple[int, ...], to: tuple[int, ...]) -> bool:
     return len(batch) <= len(to) and all(size in (1, other) for size, other in pairs)
 
 
-def _measure(name: str, array, axes: list[str], sizes: dict, dtypes=(), hint: str = "") -> dict:
-    """The sizes with those of an array's axes, after a look at its numbers and its shape."""
+_name_of = functools.cache(str)  # of a dtype
+
+
+def _check_is_array(name: str, array, axes: Sequence[str], sizes: dict) -> None:
+    """Raise `TypeError` unless this is an array, of JAX or of NumPy."""
     if not isinstance(array, jax.Array | np.ndarray | np.generic):
         expected = MASK if _is_mask(name) else f"an array with axes {_spell(axes, sizes)}."
         hint = "Encode it first: vocabulary.encode(…)." if isinstance(array, str) else f"Try jnp.asarray({name})."
         if isinstance(array, list | tuple) and len({len(row) for row in array if isinstance(row, list | tuple)}) > 1:
             hint = "Its rows are of unequal length: pad them; of texts, pf.data.pad_texts(…) returns the mask, too."
         raise TypeError(f"{name} is a {type(array).__name__}; expected {expected} {hint}")
-    if dtypes and str(array.dtype) not in dtypes:
+
+
+def _measure(name: str, array, axes: Sequence[str], sizes: dict, dtypes=(), hint: str = "") -> dict:
+    """The sizes with those of an array's axes, after a look at its numbers and its shape."""
+    if dtypes and _name_of(array.dtype) not in dtypes:
         raise TypeError(_wrong_numbers(name, array.dtype, dtypes))
     found = _match_axes(array.shape, axes, sizes)
     if found is None:
@@ -338,6 +383,8 @@ def _as_jax(name: str, array) -> jax.Array:
 
 def _check_part(name: str, part, kind: type) -> None:
     """Raise `TypeError` unless a part has the fields and methods of its kind, whichever class it is of."""
+    if isinstance(part, kind):
+        return
     if isinstance(part, type):
         what = part.__name__
         raise TypeError(f"{name} is the class {what}; expected an object of it: make one first, by {what}(…).")
@@ -375,7 +422,7 @@ def _wrong_numbers(name: str, dtype, dtypes) -> str:
     return f"{name} holds {dtype}; expected bool, True for a token, False for padding. Try {name} == 1."
 
 
-def _spell(axes: list[str], sizes: dict) -> str:
+def _spell(axes: Sequence[str], sizes: dict) -> str:
     """The axes in words, with the sizes that are known: `(..., seq, d_model=12)`."""
     words: list[str] = []
     for axis in axes:
@@ -387,16 +434,16 @@ def _spell(axes: list[str], sizes: dict) -> str:
     return f"({', '.join(words)}{',' if len(words) == 1 else ''})"
 
 
-def _likely_cause(name: str, shape: tuple[int, ...], axes: list[str], sizes: dict) -> str:
+def _likely_cause(name: str, shape: tuple[int, ...], axes: Sequence[str], sizes: dict) -> str:
     rows, hint = [axis for axis in axes if not axis.startswith("*")], HINTS.get(name, "")
     swapped = (*shape[:-2], *shape[:-3:-1])
     if len(rows) == 2 <= len(shape) and _match_axes(swapped, axes, sizes) is not None:
         return f"The axes look swapped: rows are tokens, so try {name}.mT. {hint}"
     if hint:
         return hint
-    if rows != axes and _match_axes(shape[len(shape) - len(rows) :], rows, sizes) is not None:
+    if len(rows) != len(axes) and _match_axes(shape[len(shape) - len(rows) :], rows, sizes) is not None:
         return "What stands in front is a batch: make it the same for all arguments, or map over one with jax.vmap."
-    if rows == axes and len(shape) == len(rows) + 1:
+    if len(rows) == len(axes) and len(shape) == len(rows) + 1:
         return "There is one axis too many: if the first one is a batch, map over it with jax.vmap."
     if len(shape) == len(rows) - 1:
         return f"There is one axis too few: for a single row, pass {name}[None]."
@@ -468,6 +515,7 @@ def check_axes(name: str, array, hint: str = "", **axes: int | tuple[int, ...] |
         TypeError: if it is not an array at all.
     """
     sizes = {axis.strip("*#"): size for axis, size in axes.items() if size is not None}
+    _check_is_array(name, array, list(axes), sizes)
     _measure(name, array, list(axes), sizes, hint=hint)
 
 
