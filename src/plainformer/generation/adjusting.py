@@ -1,9 +1,35 @@
-"""What is made less likely because it has been said: penalties for repetition, presence and frequency (chapter 21)."""
+"""Logits changed before a token is drawn: by a function of one's own, for what has been said before (chapter 21)."""
+
+from collections.abc import Callable
 
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
 
 from plainformer.checks import Finite, PositiveFloat, checked
+from plainformer.generation.stopping import Stopping
+
+# From the logits of the next token, the prompt and what was written so far, -1 where there is nothing (yet), to logits.
+Adjust = Callable[[Array, Array, Array], Array]
+
+NOTHING_LEFT = (
+    "adjust leaves no token that may come next: all its logits are -inf at some place. Expected at least one, such as "
+    "the stop token; allowed_texts makes what always leaves one, if its stop token is among stop_tokens."
+)
+
+
+class Adjusting(Stopping, total=False):
+    """What those take whose logits may be adjusted."""
+
+    adjust: Adjust | None
+
+
+def adjusted_by(adjust: Adjust, logits: Array, prompt: Array, written: Array) -> Array:
+    """Return the logits of one text after `adjust`; raise `TypeError` if that returns something else."""
+    found = adjust(logits, prompt, written)
+    if getattr(found, "shape", None) != logits.shape:
+        what = f"of shape {found.shape}" if hasattr(found, "shape") else f"a {type(found).__name__}"
+        raise TypeError(f"adjust returns {what}; expected logits of shape {logits.shape}, one for each token.")
+    return found.astype(logits.dtype)
 
 
 @checked

@@ -14,25 +14,20 @@ from jaxtyping import Array, Bool, Float, Int
 from plainformer.attention.cache import KeyValueCache
 from plainformer.attention.self_attention import at_least_float32
 from plainformer.checks import NonNegative, Positive, checked
-from plainformer.generation.decoding import (
-    NOTHING_LEFT,
-    Adjust,
-    Adjusting,
+from plainformer.generation.adjusting import NOTHING_LEFT, Adjust, Adjusting, adjusted_by
+from plainformer.generation.prompts import (
     LanguageModel,
     Prompt,
     Prompts,
     Start,
-    adjusted_by,
-    check_finite,
     check_model,
     check_tokenizer,
-    log_probabilities,
     prompts_of,
     read_prompts,
     start_of,
-    stop_ids,
-    text_of,
 )
+from plainformer.generation.sampling import check_finite, log_probabilities
+from plainformer.generation.stopping import stop_ids, text_of
 from plainformer.tokens.tokenizer import Tokenizer
 
 

@@ -10,19 +10,17 @@ import numpy as np
 
 from plainformer.checks import check_length, checked
 from plainformer.data.lists import check_list
-from plainformer.generation.decoding import (
+from plainformer.generation.prompts import (
     SHORTEST,
     LanguageModel,
     Prompt,
     Prompts,
-    check_finite,
     check_model,
     check_tokenizer,
-    log_probabilities,
     read_prompts,
-    text_of,
 )
-from plainformer.generation.sampling import Continuation
+from plainformer.generation.sampling import Continuation, check_finite, log_probabilities
+from plainformer.generation.stopping import text_of
 from plainformer.tokens.tokenizer import Tokenizer
 
 Per = Literal["text", "token", "character"]

@@ -1,6 +1,7 @@
 """Continuing a text: one distribution after another, drawn from, with a cache, as one compiled loop (chapter 08)."""
 
 import itertools
+import math
 import zlib
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Sequence
@@ -16,25 +17,19 @@ from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray, UInt
 from plainformer.attention.few_bits import Bits
 from plainformer.attention.self_attention import at_least_float32
 from plainformer.checks import NonNegative, Number, Positive, checked
-from plainformer.generation.decoding import (
-    Adjust,
-    DrawingOnDevices,
+from plainformer.generation.adjusting import NOTHING_LEFT, Adjust, Adjusting, adjusted_by
+from plainformer.generation.prompts import (
     LanguageModel,
     Prompt,
     Prompts,
     Start,
-    adjusted_by,
-    check_finite,
     check_model,
     check_tokenizer,
-    log_probabilities,
     prompts_of,
     read_prompts,
     start_of,
-    stop_ids,
-    text_of,
 )
-from plainformer.generation.stopping import Written, stop_strings
+from plainformer.generation.stopping import Stopping, Written, stop_ids, stop_strings, text_of
 from plainformer.tokens.tokenizer import Tokenizer
 from plainformer.tokens.tokens import next_token_pairs
 from plainformer.training.sharding import Layout
@@ -172,6 +167,22 @@ def sequence_log_probs(model: Callable, tokens) -> Float[Array, " seq_minus_1"]:
     return jnp.take_along_axis(log_probs, targets[:, None], axis=1)[:, 0]
 
 
+def log_probabilities(logits: Float[Array, "*batch vocab_size"]) -> Float[Array, "*batch vocab_size"]:
+    """Return the logarithms of the probabilities, in at least 32 bits: in 16, their sum would soon be off."""
+    return jax.nn.log_softmax(at_least_float32(logits))
+
+
+def check_finite(log_probs: Sequence[float]) -> None:
+    """Raise `ValueError` if a model returned NaN: what was chosen by it would not be a text of the model."""
+    if any(map(math.isnan, log_probs)):
+        raise ValueError(
+            "The model gives NaN as the log-probability of a token; expected numbers. Its weights probably hold NaN, "
+            "as after a training that diverged: load an earlier checkpoint, or train with a smaller learning rate."
+        )
+    if math.inf in log_probs:  # which no token of any model has: `adjust` left none
+        raise ValueError(NOTHING_LEFT)
+
+
 class Continuation(NamedTuple):
     """What a model wrote: `tokens`, without the prompt and with the token that stopped it; their `text`, without that
     token, or `None`; their `log_prob`, in nats; whether a token `stopped` it; and `log_probs`, of each token."""
@@ -181,6 +192,26 @@ class Continuation(NamedTuple):
     log_prob: float
     stopped: bool
     log_probs: list[float]
+
+
+class Drawing(Stopping, total=False):
+    """What those take that draw."""
+
+    temperature: float
+    top_k: int | None
+    top_p: float | None
+    min_p: float | None
+    key: PRNGKeyArray | None
+
+
+class DrawingOnDevices(Drawing, Adjusting, total=False):
+    """What `generate` takes by keyword: besides, a cache of few bits, and several devices."""
+
+    stop: str | Sequence[str]
+    allowed_special: Collection[str]
+    cache_bits: Bits | None
+    mesh: Mesh | None
+    sharding: dict[str, str] | None
 
 
 @overload
@@ -409,7 +440,7 @@ def pick(draw: Draw, logits: Float[Array, "batch vocab_size"], numbers: Int[Arra
 
     def of_one(logits, number, text, content, earlier):
         logits = at_least_float32(logits)
-        left = logits if text is None else adjusted_by(draw.adjust, logits, *text)
+        left = logits if draw.adjust is None else adjusted_by(draw.adjust, logits, *text)
         if draw.choice.greedy:
             token = left.argmax()
         else:

@@ -10,20 +10,11 @@ import numpy as np
 from jaxtyping import PRNGKeyArray
 
 from plainformer.checks import NonNegative, Positive, checked
-from plainformer.generation.decoding import (
-    Adjust,
-    LanguageModel,
-    Prompt,
-    check_finite,
-    check_model,
-    check_tokenizer,
-    read_prompts,
-    start_of,
-    stop_ids,
-    text_of,
-)
+from plainformer.generation.adjusting import Adjust
 from plainformer.generation.pages import PageTables, copy_pages, extend_in_pages, make_pages
-from plainformer.generation.sampling import Continuation, Draw, TopP, choice_of, key_for, numbers_of, pick
+from plainformer.generation.prompts import LanguageModel, Prompt, check_model, check_tokenizer, read_prompts, start_of
+from plainformer.generation.sampling import Continuation, Draw, TopP, check_finite, choice_of, key_for, numbers_of, pick
+from plainformer.generation.stopping import stop_ids, text_of
 from plainformer.tokens.tokenizer import Tokenizer
 
 

@@ -11,22 +11,28 @@ from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
 
 from plainformer.attention.self_attention import at_least_float32
 from plainformer.checks import NonNegative, Positive, checked
-from plainformer.generation.decoding import (
-    Drawing,
+from plainformer.generation.prompts import (
     LanguageModel,
     Prompt,
     Prompts,
     Start,
-    check_finite,
     check_model,
     check_tokenizer,
-    log_probabilities,
     read_prompts,
     start_of,
-    stop_ids,
-    text_of,
 )
-from plainformer.generation.sampling import Choice, TopP, choice_of, key_for, numbers_of, own_key
+from plainformer.generation.sampling import (
+    Choice,
+    Drawing,
+    TopP,
+    check_finite,
+    choice_of,
+    key_for,
+    log_probabilities,
+    numbers_of,
+    own_key,
+)
+from plainformer.generation.stopping import stop_ids, text_of
 from plainformer.tokens.tokenizer import Tokenizer
 
 

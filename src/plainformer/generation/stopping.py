@@ -1,9 +1,52 @@
-"""Ending a text at a string, wherever its tokens are cut (chapter 08)."""
+"""Where a text ends: at a token, or at a string, wherever its tokens are cut (chapter 08)."""
 
 from collections.abc import Sequence
+from typing import TypedDict
 
-from plainformer.generation.decoding import text_of
+import jax
+from jaxtyping import Array, Int
+
+from plainformer.data.lists import check_list, check_token_ids
+from plainformer.generation.prompts import int32
 from plainformer.tokens.tokenizer import Tokenizer
+
+
+class Stopping(TypedDict, total=False):
+    """What all ways of writing take by keyword, for type checkers."""
+
+    stop_tokens: Sequence[int | str]
+    tokenizer: Tokenizer | None
+
+
+def stop_ids(
+    stop_tokens, vocab_size: int, own: Sequence[int] = (), *, tokenizer: Tokenizer | None = None
+) -> Int[Array, " num_stop_tokens"]:
+    """Return the stop tokens, each an id or the name of a special one, as an array; behind them the model's `own`."""
+    if isinstance(stop_tokens, str):
+        raise TypeError(
+            f"stop_tokens is the string {stop_tokens!r}; expected a list of ids, or of names of special tokens, such "
+            f"as [{stop_tokens!r}]. In `generate`, stop={stop_tokens!r} ends a text at a string."
+        )
+    check_list("stop_tokens", stop_tokens, "ids after which a text ends, such as [0]; [] for none")
+    if not isinstance(stop_tokens, jax.Array):
+        stop_tokens = [_special_id(each, tokenizer) if isinstance(each, str) else each for each in stop_tokens]
+    return int32([*check_token_ids(stop_tokens, vocab_size, "stop_tokens"), *own])
+
+
+def _special_id(name: str, tokenizer: Tokenizer | None) -> int:
+    if tokenizer is None:
+        raise ValueError(f"stop_tokens names {name!r}, and there is no tokenizer that knows it: pass tokenizer=…, too.")
+    if name not in tokenizer.special:
+        raise ValueError(
+            f"stop_tokens names {name!r}; expected ids, or special tokens, which are {list(tokenizer.special)}. In "
+            f"`generate`, stop={name!r} ends a text at a string."
+        )
+    return tokenizer.special[name]
+
+
+def text_of(tokens: list[int], stopped: bool, tokenizer: Tokenizer | None) -> str | None:
+    """Return what was written as text, without the token that stopped it; `None` without a tokenizer."""
+    return None if tokenizer is None else tokenizer.decode(tokens[:-1] if stopped else tokens)
 
 
 def stop_strings(stop: str | Sequence[str], tokenizer: Tokenizer | None) -> tuple[str, ...]:

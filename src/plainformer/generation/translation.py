@@ -11,20 +11,11 @@ from plainformer.checks import NonNegative, Positive, Rate, check_length, checke
 from plainformer.data.lists import check_list, check_token_ids
 from plainformer.data.named_batches import TranslationBatch, check_kind
 from plainformer.data.padding import pad_texts
+from plainformer.generation.adjusting import Adjust, Adjusting
 from plainformer.generation.beam import Hypothesis, check_length_power, search
-from plainformer.generation.decoding import (
-    Adjust,
-    Adjusting,
-    Drawing,
-    Prompt,
-    Prompts,
-    check_tokenizer,
-    read_prompts,
-    start_of,
-    stop_ids,
-)
-from plainformer.generation.sampling import Continuation, Draw, TopP, choice_of, key_for, numbers_of, write
-from plainformer.generation.stopping import stop_strings
+from plainformer.generation.prompts import Prompt, Prompts, check_tokenizer, read_prompts, start_of
+from plainformer.generation.sampling import Continuation, Draw, Drawing, TopP, choice_of, key_for, numbers_of, write
+from plainformer.generation.stopping import stop_ids, stop_strings
 from plainformer.models.seq2seq import Seq2Seq, Seq2SeqConfig, conditioned
 from plainformer.tokens.tokenizer import Tokenizer
 from plainformer.training.losses import cross_entropy

@@ -1,4 +1,4 @@
-"""What all ways of writing share: prompts as a padded matrix, stop tokens, log-probabilities, the text of ids.
+"""Prompts, and what writes behind them: a list of ids or a text, one or several, as a padded matrix.
 
 One prompt in, one result out; a list of prompts in, a list of results out. A prompt is a list of ids, or a string where
 a tokenizer is given. A result says which `tokens` were written, without the prompt and with the token that stopped
@@ -9,25 +9,19 @@ A language model here is anything with a `config` and three methods, such as `De
 `extend(tokens, cache, positions)` and `logits(x)`.
 """
 
-import math
-from collections.abc import Callable, Collection, Sequence
-from typing import Any, NamedTuple, Protocol, TypedDict, runtime_checkable
+from collections.abc import Collection, Sequence
+from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax.sharding import Mesh
-from jaxtyping import Array, Float, Int, PRNGKeyArray
+from jaxtyping import Array, Int
 
-from plainformer.attention.few_bits import Bits
-from plainformer.attention.self_attention import at_least_float32
 from plainformer.data.lists import check_list, check_names, check_token_ids
 from plainformer.tokens.tokenizer import Tokenizer, encoder_of
 
 Prompt = str | Sequence[int]
 Prompts = list[str] | Sequence[Sequence[int]]
-# From the logits of the next token, the prompt and what was written so far, -1 where there is nothing (yet), to logits.
-Adjust = Callable[[Array, Array, Array], Array]
 
 SHORTEST = 16  # to how many tokens a shorter prompt is padded; longer ones to the next power of two
 NO_WINDOW = (
@@ -35,43 +29,6 @@ NO_WINDOW = (
     "positions alone, such as rotary; a scheme of your own says so by `can_slide = True`. With learned or sinusoidal "
     "positions, all vectors would change with every step."
 )
-NOTHING_LEFT = (
-    "adjust leaves no token that may come next: all its logits are -inf at some place. Expected at least one, such as "
-    "the stop token; allowed_texts makes what always leaves one, if its stop token is among stop_tokens."
-)
-
-
-class Stopping(TypedDict, total=False):
-    """What all ways of writing take by keyword, for type checkers."""
-
-    stop_tokens: Sequence[int | str]
-    tokenizer: Tokenizer | None
-
-
-class Adjusting(Stopping, total=False):
-    """What those take whose logits may be adjusted."""
-
-    adjust: Adjust | None
-
-
-class Drawing(Stopping, total=False):
-    """What those take that draw."""
-
-    temperature: float
-    top_k: int | None
-    top_p: float | None
-    min_p: float | None
-    key: PRNGKeyArray | None
-
-
-class DrawingOnDevices(Drawing, Adjusting, total=False):
-    """What `generate` takes by keyword: besides, a cache of few bits, and several devices."""
-
-    stop: str | Sequence[str]
-    allowed_special: Collection[str]
-    cache_bits: Bits | None
-    mesh: Mesh | None
-    sharding: dict[str, str] | None
 
 
 @runtime_checkable
@@ -90,59 +47,6 @@ class LanguageModel(Protocol):
 
     def logits(self, x: Array) -> Array:
         """Turn such rows into logits."""
-
-
-def log_probabilities(logits: Float[Array, "*batch vocab_size"]) -> Float[Array, "*batch vocab_size"]:
-    """Return the logarithms of the probabilities, in at least 32 bits: in 16, their sum would soon be off."""
-    return jax.nn.log_softmax(at_least_float32(logits))
-
-
-def check_finite(log_probs: Sequence[float]) -> None:
-    """Raise `ValueError` if a model returned NaN: what was chosen by it would not be a text of the model."""
-    if any(map(math.isnan, log_probs)):
-        raise ValueError(
-            "The model gives NaN as the log-probability of a token; expected numbers. Its weights probably hold NaN, "
-            "as after a training that diverged: load an earlier checkpoint, or train with a smaller learning rate."
-        )
-    if math.inf in log_probs:  # which no token of any model has: `adjust` left none
-        raise ValueError(NOTHING_LEFT)
-
-
-def adjusted_by(adjust: Adjust | None, logits: Array, prompt: Array, written: Array) -> Array:
-    """Return the logits of one text after `adjust`; raise `TypeError` if that returns something else."""
-    if adjust is None:
-        return logits
-    found = adjust(logits, prompt, written)
-    if getattr(found, "shape", None) != logits.shape:
-        what = f"of shape {found.shape}" if hasattr(found, "shape") else f"a {type(found).__name__}"
-        raise TypeError(f"adjust returns {what}; expected logits of shape {logits.shape}, one for each token.")
-    return found.astype(logits.dtype)
-
-
-def stop_ids(
-    stop_tokens, vocab_size: int, own: Sequence[int] = (), *, tokenizer: Tokenizer | None = None
-) -> Int[Array, " num_stop_tokens"]:
-    """Return the stop tokens, each an id or the name of a special one, as an array; behind them the model's `own`."""
-    if isinstance(stop_tokens, str):
-        raise TypeError(
-            f"stop_tokens is the string {stop_tokens!r}; expected a list of ids, or of names of special tokens, such "
-            f"as [{stop_tokens!r}]. In `generate`, stop={stop_tokens!r} ends a text at a string."
-        )
-    check_list("stop_tokens", stop_tokens, "ids after which a text ends, such as [0]; [] for none")
-    if not isinstance(stop_tokens, jax.Array):
-        stop_tokens = [_special_id(each, tokenizer) if isinstance(each, str) else each for each in stop_tokens]
-    return _int32([*check_token_ids(stop_tokens, vocab_size, "stop_tokens"), *own])
-
-
-def _special_id(name: str, tokenizer: Tokenizer | None) -> int:
-    if tokenizer is None:
-        raise ValueError(f"stop_tokens names {name!r}, and there is no tokenizer that knows it: pass tokenizer=…, too.")
-    if name not in tokenizer.special:
-        raise ValueError(
-            f"stop_tokens names {name!r}; expected ids, or special tokens, which are {list(tokenizer.special)}. In "
-            f"`generate`, stop={name!r} ends a text at a string."
-        )
-    return tokenizer.special[name]
 
 
 def read_prompts(
@@ -195,11 +99,6 @@ def check_tokenizer(tokenizer, vocab_size: int) -> None:
         )
 
 
-def text_of(tokens: list[int], stopped: bool, tokenizer: Tokenizer | None) -> str | None:
-    """Return what was written as text, without the token that stopped it; `None` without a tokenizer."""
-    return None if tokenizer is None else tokenizer.decode(tokens[:-1] if stopped else tokens)
-
-
 def check_model(model, name: str = "model") -> None:
     """Raise `TypeError` unless a model is one that texts can be written with."""
     if not isinstance(model, LanguageModel):
@@ -239,7 +138,7 @@ def start_of(config, prompts: list[list[int]], max_new_tokens: int, *, can_slide
     tokens = [[0] * gap + prompt for gap, prompt in zip(gaps, prompts, strict=True)]
     positions = [[-1] * gap + list(range(length - gap)) for gap in gaps]
     room = {"capacity": context_len, "sliding": True} if slides else {"capacity": length + max_new_tokens - 1}
-    return Start(_int32(tokens), _int32(positions), room)
+    return Start(int32(tokens), int32(positions), room)
 
 
 def prompts_of(start: Start) -> Int[Array, "batch seq"]:
@@ -256,6 +155,6 @@ def _check_start(prompts: list[list[int]], start: int | None) -> None:
             )
 
 
-def _int32(numbers) -> Int[Array, "*shape"]:
-    """Return an array of them, without the program that `jnp.asarray` would compile for each shape."""
+def int32(numbers) -> Int[Array, "*shape"]:
+    """Return whole numbers as an array, without the program that `jnp.asarray` would compile for each shape."""
     return jax.device_put(np.asarray(numbers, np.int32))
