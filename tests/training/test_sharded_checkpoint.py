@@ -11,6 +11,7 @@ from plainformer.training.arrays import named_arrays
 from plainformer.training.checkpoint import (
     DamagedCheckpoint,
     list_checkpoints,
+    load_best,
     load_checkpoint,
     read_checkpoint,
     save_checkpoint,
@@ -55,6 +56,19 @@ def test_read_folder_gives_what_was_saved_where_the_arrays_lie_that_it_is_like(f
 def test_read_folder_of_another_model_gives_its_shapes(folder):
     arrays, _ = read_folder(folder, 12, {"weight": np.zeros((2, 2), np.float32)})
     assert {name: tuple(array.shape) for name, array in arrays.items()} == {"weight": (5, 3), "bias": (3,)}
+
+
+def test_load_best_takes_the_model_out_of_what_several_processes_saved(tmp_path):
+    manager = folder_manager(tmp_path)
+    for step in (8, 12):
+        arrays = {f"0.{name}": array for name, array in state(step).items()} | {"1.mu": jax.numpy.ones(7)}
+        metrics = [
+            {"step": at, "loss": 0.5, "validation_loss": loss} for at, loss in ((8, 1.0), (12, 2.0)) if at <= step
+        ]
+        save_folder(manager, step, arrays, {"metrics": metrics})
+    manager.close()
+    for name, array in named_arrays(load_best(tmp_path, Line())).items():
+        np.testing.assert_array_equal(array, state(8)[name])
 
 
 def test_a_damaged_folder_is_named_with_those_to_go_back_to(tmp_path):

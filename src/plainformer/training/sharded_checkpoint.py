@@ -69,7 +69,8 @@ def save_folder(manager, step: int, arrays: dict, metadata: dict) -> Path:
 def read_folder(directory: Path, step: int, like: dict) -> tuple[dict, dict]:
     """The arrays of a checkpoint, on the devices that those of the same names in `like` lie on, and its metadata.
 
-    If `like` has other names or shapes, these are the shapes that were saved. What is damaged raises `ValueError`.
+    Those that `like` has not lie on one device. If it has others or other shapes, these are the shapes that were saved.
+    What is damaged raises `ValueError`.
     """
     import orbax.checkpoint as ocp
 
@@ -77,10 +78,10 @@ def read_folder(directory: Path, step: int, like: dict) -> tuple[dict, dict]:
     try:
         metadata = manager.restore(step, args=ocp.args.Composite(metadata=ocp.args.JsonRestore()))["metadata"]
         arrays: dict[str, Any] = dict(manager.item_metadata(step)["state"])
-        if not differences(arrays, like):
+        if not differences({name: array for name, array in arrays.items() if name in like}, like):
             wanted = {
-                name: jax.ShapeDtypeStruct(array.shape, array.dtype, sharding=getattr(array, "sharding", here))
-                for name, array in like.items()
+                name: jax.ShapeDtypeStruct(array.shape, array.dtype, sharding=getattr(like.get(name), "sharding", here))
+                for name, array in arrays.items()
             }
             state = ocp.args.StandardRestore(wanted)
             arrays = dict(manager.restore(step, args=ocp.args.Composite(state=state))["state"])
