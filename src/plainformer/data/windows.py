@@ -76,6 +76,15 @@ def consecutive_windows(tokens, seq_len: Positive, *, separator: Natural | None 
 
     At the border of two documents a window goes on into the next, and only the last one is padded. With a
     `separator` each document is cut by itself, and the last window of each is padded.
+
+    Example:
+        Two documents, between separators: no window goes from one into the next.
+
+        >>> bpe = pf.BytePairEncoder.train("ab cd", vocab_size=258, special=["<end>"])
+        >>> ids = bpe.encode("<end>abcd<end>ef<end>", allowed_special=["<end>"])
+        >>> windows = pf.data.consecutive_windows(ids, 3, separator=bpe.special["<end>"])
+        >>> [bpe.decode(row[here].tolist()) for row, here in zip(windows.targets, windows.is_token, strict=True)]
+        ['abcd', '<end>', 'ef<end>']
     """
     return _padded(list(_side_by_side(_long_enough(tokens, seq_len), seq_len, separator)), seq_len)
 
