@@ -41,7 +41,7 @@ def _content(package: str) -> bytes:
     from plainformer.training.arrays import named_arrays, to_bytes, to_json
 
     folder = packaged_folder(package)
-    model, _ = pf.from_hugging_face(folder, tokenizer=False)
+    model, _ = pf.open_model(folder, tokenizer=False)
     arrays = {
         name: array for name, array in named_arrays(model).items() if ".blocks." not in name or ".blocks.0." in name
     }

@@ -63,10 +63,11 @@ if TYPE_CHECKING:  # read by type checkers, and by `Rooms`, which imports each o
     from plainformer.models.vision import ViT as ViT, ViTConfig as ViTConfig
     from plainformer.models.stored import load_pretrained as load_pretrained
     from plainformer.pretrained.pretrained import (
-        from_hugging_face as from_hugging_face, to_hugging_face as to_hugging_face)
+        open_model as open_model, to_hugging_face as to_hugging_face)
     from plainformer.generation.sampling import (
         generate as generate, next_token_probabilities as next_token_probabilities)
     from plainformer.generation.beam import beam_search as beam_search
+    from plainformer.generation.chatting import Chat as Chat
     from plainformer.generation.translation import (
         translation_batch as translation_batch, translation_loss as translation_loss, translate as translate)
     # Training and saving

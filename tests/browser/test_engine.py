@@ -118,7 +118,7 @@ def test_reader_of_one_text(ask, stored, name):
 def test_a_packages_model_with_one_block_for_all(ask):
     """Narrow tables that are widened, a norm of the embeddings, segments, and twelve times one block."""
     folder = packaged_folder("rxnmapper")
-    model, _ = pf.from_hugging_face(folder, tokenizer=False)
+    model, _ = pf.open_model(folder, tokenizer=False)
     text = SmilesTokenizer.in_folder(folder).encode("CC(=O)O.OCC>>CC(=O)OCC")
     ids = jnp.asarray(text)
     for method in ("call", "attentionWeights"):

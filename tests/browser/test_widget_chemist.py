@@ -24,7 +24,7 @@ SHOW = """async ([text, layer, head]) => {
 @pytest.fixture(scope="module")
 def chemist():
     folder = packaged_folder("rxnmapper")
-    return pf.from_hugging_face(folder, tokenizer=False)[0], SmilesTokenizer.in_folder(folder)
+    return pf.open_model(folder, tokenizer=False)[0], SmilesTokenizer.in_folder(folder)
 
 
 def test_maps_are_those_of_python(shared_figures, chemist):

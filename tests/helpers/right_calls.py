@@ -752,7 +752,7 @@ def of_pretrained(folder: Path) -> dict[str, dict]:
     decoder = pf.Decoder(pf.DecoderConfig(VOCAB, 9, dataclasses.replace(STACK, position_scheme="learned")), key=KEY)
     pf.to_hugging_face(folder / "gpt2", decoder, "gpt2")
     return {
-        "from_hugging_face": {"folder": folder / "gpt2"},
+        "open_model": {"path": folder / "gpt2"},
         "to_hugging_face": {"folder": folder / "again", "model": decoder, "model_type": "gpt2"},
         "pretrained.packaged_folder": {"package": "rxnmapper"},
         "pretrained.read_numbered": {"text": "[CH3:1][OH:2]>>[CH2:1]=[O:2]"},

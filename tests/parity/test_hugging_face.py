@@ -159,7 +159,7 @@ def both(model, fields, folder, **options):
             draw = np.random.default_rng(2)
             buffer.copy_(torch.tensor(draw.normal(size=tuple(buffer.shape)), dtype=torch.float32))
     theirs.save_pretrained(folder, **options)
-    return theirs, pf.from_hugging_face(folder)[0]
+    return theirs, pf.open_model(folder)[0]
 
 
 def written_back(ours, theirs, folder):
@@ -247,7 +247,7 @@ def gradients_agree(loss_of, ours, batch, theirs, loss, folder):
         for parameter in theirs.parameters():
             parameter.copy_(parameter.grad)
     theirs.save_pretrained(folder)
-    expected = pf.training.named_arrays(pf.from_hugging_face(folder)[0])
+    expected = pf.training.named_arrays(pf.open_model(folder)[0])
     for name, gradient in pf.training.named_arrays(gradients).items():
         np.testing.assert_allclose(gradient, expected[name], **CLOSE, err_msg=name)
 
@@ -303,7 +303,7 @@ def test_shards_and_half_precision_open(tmp_path):
     tokens = texts(fields)
     close(ours(jnp.asarray(tokens)), theirs(torch.tensor(tokens)).logits)
     theirs.to(torch.bfloat16).save_pretrained(tmp_path / "half")
-    half, _ = pf.from_hugging_face(tmp_path / "half")
+    half, _ = pf.open_model(tmp_path / "half")
     # Opened anew, since `theirs` now has the speeds of its rotary pairs in bfloat16, too.
     expected = transformers.LlamaForCausalLM.from_pretrained(tmp_path / "half", dtype=torch.float32)
     assert half.embedding.weight.dtype == jnp.float32
@@ -320,7 +320,7 @@ def test_torch_files_open_in_both_formats(new, dtype, tmp_path):
     state["h.0.attn.bias"] = torch.ones(1, 1, 23, 23)  # the mask, as in the published files
     torch.save(state, tmp_path / "pytorch_model.bin", _use_new_zipfile_serialization=new)
     (tmp_path / "model.safetensors").unlink()
-    again, _ = pf.from_hugging_face(tmp_path)
+    again, _ = pf.open_model(tmp_path)
     for name, array in pf.training.named_arrays(again).items():
         np.testing.assert_allclose(array, pf.training.named_arrays(ours)[name], rtol=0.01)
 
@@ -329,7 +329,7 @@ def test_the_folder_of_the_readme_is_opened_alike():
     """The folder that the script of README.md is tested with: `transformers` wrote it, and opens it still."""
     folder = Path(__file__).parents[1] / "pretrained" / "their_gpt2"
     theirs = transformers.AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32).eval()
-    model, tokenizer = pf.from_hugging_face(folder)
+    model, tokenizer = pf.open_model(folder)
     ids = tokenizer.encode("Anna goes to the garden.")
     assert transformers.AutoTokenizer.from_pretrained(folder)("Anna goes to the garden.")["input_ids"] == ids
     with torch.no_grad():
@@ -341,7 +341,7 @@ def test_the_published_model_of_chemistry_has_their_numbers():
     """The ALBERT of chapter 15, as its own library opens it: logits of a reaction, and of one with hidden tokens."""
     folder = pf.pretrained.packaged_folder("rxnmapper")
     theirs = transformers.AutoModelForMaskedLM.from_pretrained(folder).eval()
-    model, _ = pf.from_hugging_face(folder, tokenizer=False)
+    model, _ = pf.open_model(folder, tokenizer=False)
     tokenizer = pf.pretrained.SmilesTokenizer.in_folder(folder)
     for text in ("CC(=O)O.OCC>>CC(=O)OCC", "Fc1cccnc1F.CC(C)S>>CC(C)Sc1ncccc1F"):
         ids = np.asarray(tokenizer.encode(text))

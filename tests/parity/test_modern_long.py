@@ -92,7 +92,7 @@ def opened(model, rope, folder, **fields):
     sliding = {"sliding_window": None} if model is transformers.MistralForCausalLM else {}
     theirs = redrawn(model(model.config_class(**COMMON | NONE | sliding | fields, rope_parameters=rope)))
     theirs.save_pretrained(folder)
-    return theirs, pf.from_hugging_face(folder)[0]
+    return theirs, pf.open_model(folder)[0]
 
 
 def close(ours, theirs, length=60):

@@ -15,7 +15,7 @@ from transformers.generation.logits_process import (
 
 import plainformer as pf
 from plainformer.generation import allowed_texts, penalise_repetition
-from plainformer.pretrained.pretrained import from_hugging_face
+from plainformer.pretrained.pretrained import open_model
 
 VOCAB = 17
 SIZES = {"hidden_size": 24, "num_hidden_layers": 2, "num_attention_heads": 3, "intermediate_size": 20}
@@ -58,7 +58,7 @@ def models(tmp_path_factory):
             parameter.copy_(torch.randn_like(parameter) * 0.4)
     folder = tmp_path_factory.mktemp("llama")
     theirs.save_pretrained(folder)
-    return theirs, from_hugging_face(folder, tokenizer=False)[0]
+    return theirs, open_model(folder, tokenizer=False)[0]
 
 
 def repetition(logits, prompt, written):

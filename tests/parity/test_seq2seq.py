@@ -175,7 +175,7 @@ def marian(draw):
 def opened(theirs, folder):
     """Ours, of the folder that theirs is saved to."""
     theirs.save_pretrained(folder)
-    return pf.from_hugging_face(folder)[0]
+    return pf.open_model(folder)[0]
 
 
 def written_by_marian(theirs, **options):

@@ -110,7 +110,7 @@ def folder(tmp_path):
 
 
 def test_a_model_and_its_tokenizer_write_and_are_saved(folder, tmp_path):
-    model, tokenizer = pf.from_hugging_face(folder)
+    model, tokenizer = pf.open_model(folder)
     found = pf.generate(model, "Anna goes", 5, tokenizer=tokenizer, temperature=0.0)
     assert found.text == tokenizer.decode(found.tokens)
     pf.save_model(tmp_path / "decoder.safetensors", model, tokenizer)
@@ -124,13 +124,13 @@ def test_bad_tokenizers_are_refused(folder):
     whole = path.read_text()
     path.write_text(whole[:100])
     with pytest.raises(ValueError, match=r"tokenizer.json"):
-        pf.from_hugging_face(folder)
-    assert pf.from_hugging_face(folder, tokenizer=False)[1] is None
+        pf.open_model(folder)
+    assert pf.open_model(folder, tokenizer=False)[1] is None
     larger = byte_level()
     larger.add_tokens(["one", "two"])
     path.write_text(larger.to_str())
     with pytest.raises(ValueError, match=r"a tokenizer of \d+ tokens, and a model with"):
-        pf.from_hugging_face(folder)
+        pf.open_model(folder)
     tokenizer = HuggingFaceTokenizer(byte_level().to_str())
     with pytest.raises(ValueError, match=r"ids"):
         tokenizer.decode([len(tokenizer)])

@@ -86,7 +86,7 @@ def possible(model_type, model):
 def test_what_is_written_opens_as_it_was(model_type, tmp_path):
     model = possible(model_type, WRITTEN[model_type])
     pf.to_hugging_face(tmp_path / "new", model, model_type)
-    again, tokenizer = pf.from_hugging_face(tmp_path / "new")
+    again, tokenizer = pf.open_model(tmp_path / "new")
     assert tokenizer is None
     assert type(again) is type(model)
     found, expected = (pf.training.named_arrays(each) for each in (again, model))
@@ -110,7 +110,7 @@ def change(folder, **fields):
 def refused(folder, kind=ValueError):
     """What is said of a folder that cannot be opened."""
     with pytest.raises(kind) as caught:
-        pf.from_hugging_face(folder)
+        pf.open_model(folder)
     return str(caught.value)
 
 
@@ -174,14 +174,14 @@ def test_names_of_old_files_are_known(tmp_path):
         pf.to_hugging_face(tmp_path, model, model_type)
         path = tmp_path / "model.safetensors"
         save_file({older(name): tensor for name, tensor in load_file(path).items()}, path)
-        again, _ = pf.from_hugging_face(tmp_path)
+        again, _ = pf.open_model(tmp_path)
         for name, array in pf.training.named_arrays(model).items():
             np.testing.assert_array_equal(pf.training.named_arrays(again)[name], array, err_msg=name)
 
 
 def test_tied_tensors_must_be_equal(folder):
     rewrite(folder, lambda tensors: tensors.update({"lm_head.weight": tensors["transformer.wte.weight"].copy()}))
-    pf.from_hugging_face(folder)
+    pf.open_model(folder)
     rewrite(folder, lambda tensors: tensors["lm_head.weight"].__setitem__(0, 1.0))
     assert "lm_head.weight differs from transformer.wte.weight" in refused(folder)
 
@@ -203,9 +203,9 @@ def test_files_that_are_damaged_or_missing_are_named(folder, tmp_path):
     (folder / "one.safetensors").write_bytes(whole)
     assert "do not hold what it says, such as" in refused(folder)
     with pytest.raises(NotADirectoryError, match=r"is a file"):
-        pf.from_hugging_face(index)
+        pf.open_model(index)
     with pytest.raises(FileNotFoundError, match=r"There is no folder"):
-        pf.from_hugging_face(tmp_path / "nowhere")
+        pf.open_model(tmp_path / "nowhere")
 
 
 class Pickled:
@@ -261,7 +261,7 @@ def test_models_that_a_family_has_not_are_refused_and_nothing_is_written(model_t
 def test_dropout_and_the_way_attention_is_computed_do_not_matter(tmp_path):
     model = decoder(dropout_rate=0.1, attention="blockwise")
     pf.to_hugging_face(tmp_path, model, "gpt2")
-    np.testing.assert_allclose(pf.from_hugging_face(tmp_path)[0](IDS), model(IDS), atol=1e-6)
+    np.testing.assert_allclose(pf.open_model(tmp_path)[0](IDS), model(IDS), atol=1e-6)
 
 
 def test_compressed_archive_is_refused(folder):

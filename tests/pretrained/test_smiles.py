@@ -81,7 +81,7 @@ def test_a_package_with_two_models_is_named(monkeypatch):
 
 
 def test_the_published_model_opens_as_ours():
-    model, tokenizer = pf.from_hugging_face(packaged_folder("rxnmapper"), tokenizer=False)
+    model, tokenizer = pf.open_model(packaged_folder("rxnmapper"), tokenizer=False)
     assert tokenizer is None
     assert isinstance(model, pf.MaskedLanguageModel)
     first, *others = model.encoder.stack.blocks

@@ -37,7 +37,7 @@ def test_the_script_of_the_readme_opens_writes_draws_trains_saves_and_opens_agai
 
 
 def test_what_it_writes_are_sentences_of_the_little_world():
-    model, tokenizer = pf.from_hugging_face(FOLDER)
+    model, tokenizer = pf.open_model(FOLDER)
     (story,) = pf.data.stories(1, seed=5)
     begun = story[:60].rpartition(" ")[0]
     found = pf.generate(model, begun, 12, tokenizer=tokenizer, temperature=0.0).text

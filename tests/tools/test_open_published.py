@@ -13,7 +13,7 @@ def test_every_model_is_measured_and_written_down(tmp_path, monkeypatch):
     stack = pf.StackConfig(d_model=8, num_layers=1, num_heads=2)
     decoder = pf.Decoder(pf.DecoderConfig(len(tokenizer), 64, stack), key=jax.random.key(0))
     asked = []
-    monkeypatch.setattr(pf, "from_hugging_face", lambda name: (asked.append(name), (decoder, tokenizer))[1])
+    monkeypatch.setattr(pf, "open_model", lambda name: (asked.append(name), (decoder, tokenizer))[1])
     monkeypatch.setattr(pf.data, "python_reference", lambda: "the cat saw a bird " * 9)
     open_published.main(tmp_path / "out")
     found = json.loads((tmp_path / "out" / "published.json").read_text(encoding="utf-8"))

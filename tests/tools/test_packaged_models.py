@@ -14,7 +14,7 @@ def test_a_packages_model_is_written_with_its_licence(tmp_path):
     assert 2_000_000 < file.stat().st_size < 3_600_000
     assert header["model"] == "MaskedLanguageModel"
     assert not [name for name in arrays if ".blocks.1." in name]
-    model, _ = pf.from_hugging_face(pf.pretrained.packaged_folder("rxnmapper"), tokenizer=False)
+    model, _ = pf.open_model(pf.pretrained.packaged_folder("rxnmapper"), tokenizer=False)
     for name, array in pf.training.named_arrays(model).items():
         if ".blocks." not in name or ".blocks.0." in name:
             assert (arrays[name] == array).all()

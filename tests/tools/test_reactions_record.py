@@ -66,6 +66,6 @@ def test_the_comparison_of_texts_depends_on_how_the_thioether_is_written():
 
 
 def test_only_the_first_kind_of_segment_was_trained():
-    model, _ = pf.from_hugging_face(pf.pretrained.packaged_folder("rxnmapper"))
+    model, _ = pf.open_model(pf.pretrained.packaged_folder("rxnmapper"))
     used, unused = np.asarray(model.encoder.segment_embedding.weight).std(axis=1)
     assert unused < 0.022 < 0.1 < used  # BERT's initial deviation is 0.02

@@ -23,7 +23,7 @@ PUBLISHED = (
 def chemist():
     """The model and its tokenizer."""
     folder = packaged_folder("rxnmapper")
-    return pf.from_hugging_face(folder, tokenizer=False)[0], SmilesTokenizer.in_folder(folder)
+    return pf.open_model(folder, tokenizer=False)[0], SmilesTokenizer.in_folder(folder)
 
 
 def padded(texts):

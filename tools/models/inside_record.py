@@ -254,7 +254,7 @@ class Chemist:
 
     def __init__(self):
         folder = pf.pretrained.packaged_folder("rxnmapper")
-        self.model, _ = pf.from_hugging_face(folder)
+        self.model, _ = pf.open_model(folder)
         self.tokenizer = pf.pretrained.SmilesTokenizer.in_folder(folder)
         cases = list(itertools.product(REACTIONS, itertools.permutations(("F", "Cl", "Br"), 2)))
         texts = [[text.format(atom).replace("@", "[MASK]") for atom in atoms] for text, atoms in cases]

@@ -23,7 +23,7 @@ PROMPT, TOKENS = "The chemist opened the box and", 20
 def measured(name: str, text: str) -> dict:
     """Sizes of a model, its mean surprise per token of a text, and what follows a prompt, drawn with seed 0."""
     start = time.perf_counter()
-    decoder, tokenizer = pf.from_hugging_face(name)
+    decoder, tokenizer = pf.open_model(name)
     if tokenizer is None:
         raise ValueError(f"{name} has no tokenizer; expected one, as tokenizer.json.")
     seconds = time.perf_counter() - start

@@ -11,6 +11,7 @@ from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
 
 from plainformer.attention.self_attention import at_least_float32
 from plainformer.checks import NonNegative, Positive, checked
+from plainformer.generation.chatting import rewound
 from plainformer.generation.prompts import (
     LanguageModel,
     Prompt,
@@ -228,7 +229,8 @@ def _speculate(model, draft, start: Start, max_new_tokens, num_drafted, choice: 
         count, last = accept_drafted(drafted, draft_probs, _distribution(logits, choice), key=accept_key)
         new = jnp.append(drafted, 0).at[count].set(last)
         longer = state.longer(new, log_probabilities(logits)[places, new], count + 1, stop)
-        caches = _rewound((cache, draft_cache), num_read + state.length + count + 1)
+        length = num_read + state.length + count + 1
+        caches = rewound(cache, length), rewound(draft_cache, length)
         return _Written(**longer, last=last, num_calls=state.num_calls + 1, caches=caches, key=key)
 
     zero, caches = jnp.zeros((), jnp.int32), (read_prompt(model), read_prompt(draft))
@@ -268,9 +270,3 @@ def _read(model, tokens, cache, positions):
         return None, cache
     x, cache = model.extend(tokens[None], cache, positions[None])
     return model.logits(x)[0], cache
-
-
-def _rewound(caches, length):
-    """The caches, as if only `length` tokens had been read: what comes next takes the place of what was refused."""
-    length = length.astype(jnp.int32)
-    return tuple(tuple(eqx.tree_at(lambda part: part.length, part, length) for part in parts) for parts in caches)

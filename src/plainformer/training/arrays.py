@@ -31,11 +31,15 @@ def named_arrays(tree) -> dict:
 
 
 @checked
-def with_arrays(tree, arrays: dict):
+def with_arrays(tree, arrays: dict, *, copy: bool = True):
     """Return the tree with other arrays, by the names that `named_arrays` gives them; what is no array stays.
 
     So weights from elsewhere come into a model: `with_arrays(model, {"embedding.weight": array, …})`. Floats may have
     another number of bits. Where an array is cut over several devices, so is the one in its place.
+
+    Args:
+        copy: whether the tree gets arrays of its own. Without, it takes those of JAX as they are, which saves memory;
+            then nothing else may use them, since a training may overwrite its model.
 
     Raises:
         ValueError: naming unknown, missing and misshapen ones.
@@ -44,11 +48,13 @@ def with_arrays(tree, arrays: dict):
     if wrong := misfits(tree, arrays):
         raise ValueError(f"The arrays do not fit: {wrong}.")
 
+    own = jnp.array if copy else jnp.asarray
+
     def replaced(path, leaf):
         if not hasattr(leaf, "shape"):
             return leaf
         array, sharding = arrays[place_of(path)], getattr(leaf, "sharding", None)
-        array = placed(array, sharding) if isinstance(sharding, NamedSharding) else jnp.array(array)
+        array = placed(array, sharding) if isinstance(sharding, NamedSharding) else own(array)
         return jax.random.wrap_key_data(array, impl=jax.random.key_impl(leaf)) if _is_key(leaf) else array
 
     return jax.tree_util.tree_map_with_path(replaced, tree)

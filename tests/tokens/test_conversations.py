@@ -1,0 +1,50 @@
+"""Templates of conversations: filled in as they are meant, and harmless where they are not."""
+
+import time
+
+import pytest
+
+from plainformer.tokens.conversations import conversation_text
+
+ASKED = [{"role": "system", "content": "s"}, {"role": "user", "content": "u"}]
+
+
+def test_a_template_is_filled_in():
+    template = (
+        "{{ bos_token }}{% for m in messages %}\n{{ m['role'] }}: {{ m.content | trim }}{{ eos_token }}{% endfor %}"
+    )
+    template += "{% if add_generation_prompt %}{{ '\\n' }}assistant:{% endif %}"
+    text = conversation_text(template, ASKED, begin="<s>", end="</s>")
+    assert text == "<s>system: s</s>user: u</s>\nassistant:"
+    assert conversation_text(template, ASKED[1:], answer=False) == "user: u"
+
+
+@pytest.mark.parametrize(
+    ("template", "message"),
+    [
+        ("{% include '/etc/passwd' %}", "no loader"),
+        ("{{ messages.__class__.__mro__ }}", "unsafe"),
+        ("{{ messages.append(1) }}", "unsafe|not safely callable"),
+        ("{% for i in range(9999) %}{% for j in range(9999) %}{% endfor %}{% endfor %}", "more than 10,000 rounds"),
+        ("{{ 'a' * 999999999 }}", "str"),
+        ("{{ 9 ** 9 ** 9 }}", r"\*\*"),
+        ("{% macro f() %}{{ f() }}{% endmacro %}{{ f() }}", "recursion"),
+        ("{{ messages[0].content.none() }}", "none"),
+        ("{% for", "Expected an expression|unexpected"),
+        ("{{ raise_exception('roles must take turns') }}", "it says: roles must take turns"),
+    ],
+)
+def test_a_template_that_would_do_harm_or_fails_is_refused(template, message):
+    start = time.process_time()
+    with pytest.raises(ValueError, match=f"(?i)cannot be filled in: .*({message})"):
+        conversation_text(template, ASKED)
+    assert time.process_time() - start < 20  # it does not go on for ever
+
+
+@pytest.mark.parametrize(
+    ("messages", "kind"),
+    [(["hi"], TypeError), ([{"role": "user"}], TypeError), ([{"role": "me", "content": ""}], ValueError)],
+)
+def test_what_is_no_message_is_refused(unchecked, messages, kind):
+    with pytest.raises(kind, match=r"messages\[0\]"):
+        conversation_text("", messages)
