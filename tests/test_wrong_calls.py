@@ -153,7 +153,7 @@ def test_judge_tells_an_own_sentence_from_a_raw_error_and_from_silence(ordinary)
         pf.data.split_text(3)
     assert is_own(found.value, "text")
     assert not is_own(TypeError("text is of type int; expected a string."), "text")  # raised by nobody
-    with pytest.raises(TypeError) as found:
+    with pytest.raises(AttributeError) as found:
         pf.TrainingConfig.__post_init__(None)  # an error of Python's, in a line of the package
     assert not is_own(found.value, "self")
 

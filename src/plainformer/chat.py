@@ -1,9 +1,11 @@
 """A conversation in a terminal: `python -m plainformer.chat PATH`, of whatever `open_model` opens."""
 
 import argparse
+from typing import cast
 
 from plainformer.generation.chatting import Chat
 from plainformer.pretrained.pretrained import open_model
+from plainformer.tokens.hugging_face import HuggingFaceTokenizer
 
 
 def main(arguments: list[str] | None = None) -> None:
@@ -14,7 +16,8 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument("--room", type=int, help="for how many tokens the conversation has room")
     given = parser.parse_args(arguments)
     try:
-        chat = Chat(*open_model(given.path), system=given.system, room=given.room)
+        model, tokenizer = open_model(given.path)
+        chat = Chat(model, cast(HuggingFaceTokenizer, tokenizer), system=given.system, room=given.room)
     except (OSError, ValueError, TypeError, ImportError) as error:
         parser.exit(1, f"{error}\n")
     print("Ask something; an empty line ends the conversation.")

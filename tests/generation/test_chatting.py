@@ -7,6 +7,7 @@ import pytest
 import plainformer as pf
 from plainformer import chat as terminal
 from plainformer.generation import chatting
+from plainformer.pretrained.gguf_files import byte_pairs
 from plainformer.tokens.hugging_face import HuggingFaceTokenizer
 
 LETTERS = [*"abcdefgh", "Ġ", "<u>", "<a>", "<end>"]
@@ -17,7 +18,7 @@ TEMPLATE = (
 
 
 def tokenizer(template=TEMPLATE, end="<end>"):
-    content = pf.pretrained.byte_pairs(LETTERS, [], [1] * 9 + [3] * 3, "gpt-2", None)
+    content = byte_pairs(LETTERS, [], [1] * 9 + [3] * 3, "gpt-2", None)
     return HuggingFaceTokenizer(content, template, end=end)
 
 
@@ -76,7 +77,7 @@ def test_a_conversation_that_is_full_says_so(model):
         ({"room": 300}, "room is 300; expected at most 256"),
     ],
 )
-def test_what_cannot_talk_is_refused(model, change, message):
+def test_what_cannot_talk_is_refused(unchecked, model, change, message):
     with pytest.raises(ValueError, match=message):
         pf.Chat(**{"model": model, "tokenizer": tokenizer()} | change)
 

@@ -17,6 +17,8 @@ from toy_models import drawn
 
 import plainformer as pf
 from plainformer.attention.efficiency import start_rows
+from plainformer.pretrained.gguf_files import byte_pairs
+from plainformer.tokens.hugging_face import HuggingFaceTokenizer
 
 KEY = jax.random.key(0)
 SEQ, SOURCE_SEQ, D_MODEL, HEADS, VOCAB = 5, 7, 12, 3, 11
@@ -511,11 +513,20 @@ def _server():
     return pf.generation.Server(DECODER, places=2, page_size=4, key=KEY)
 
 
+def _talkative():
+    """A tokenizer of as many tokens as the decoder has, with a template of conversations."""
+    tokens = [chr(97 + number) for number in range(VOCAB - 1)]
+    content = byte_pairs([*tokens, "<end>"], [], [1] * (VOCAB - 1) + [3], "gpt-2", None)
+    return HuggingFaceTokenizer(content, "{{ messages[0].content }}", end="<end>")
+
+
 def of_generation(_) -> dict[str, dict]:
     pairs = [([2, 7, 1], [5, 3]), ([6, 10], [8, 8, 2])]
     batch = pf.translation_batch(pairs, SEQ2SEQ_CONFIG)
     return {
         "generate": {"model": DECODER, "prompts": [[1, 2]], "max_new_tokens": 2, "key": KEY},
+        "Chat": {"model": DECODER, "tokenizer": _talkative(), "room": 5, "top_k": 3},
+        "Chat.say": {"self": pf.Chat(DECODER, _talkative()), "text": "ab", "max_new_tokens": 1},
         "next_token_probabilities": {"logits": rows(VOCAB), "top_k": 3, "top_p": 0.5, "min_p": 0.1},
         "generation.sequence_log_probs": {"model": DECODER, "tokens": [1, 2]},
         "beam_search": {"model": DECODER, "prompts": [1, 2], "max_new_tokens": 2, "beam_width": 2},

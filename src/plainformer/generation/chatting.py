@@ -10,7 +10,7 @@ import numpy as np
 from jaxtyping import PRNGKeyArray
 
 from plainformer.checks import NonNegative, Positive, checked
-from plainformer.generation.prompts import check_model, check_tokenizer, int32
+from plainformer.generation.prompts import LanguageModel, check_model, check_tokenizer, int32
 from plainformer.generation.sampling import Draw, TopP, check_finite, choice_of, key_for, numbers_of, pick
 from plainformer.generation.stopping import Written, stop_ids, stop_strings
 from plainformer.tokens.hugging_face import HuggingFaceTokenizer
@@ -39,8 +39,9 @@ class Chat:
     Example:
         A model of one block that was never trained, with a template of one line, says something.
 
+        >>> from plainformer.pretrained.gguf_files import byte_pairs
         >>> from plainformer.tokens.hugging_face import HuggingFaceTokenizer
-        >>> letters = pf.pretrained.byte_pairs([*"abcd", "<end>"], [], [1, 1, 1, 1, 3], "gpt-2", None)
+        >>> letters = byte_pairs([*"abcd", "<end>"], [], [1, 1, 1, 1, 3], "gpt-2", None)
         >>> template = "{% for each in messages %}{{ each.content }}<end>{% endfor %}"
         >>> tokenizer = HuggingFaceTokenizer(letters, template, end="<end>")
         >>> stack = pf.StackConfig(d_model=8, num_layers=1, num_heads=2)
@@ -53,8 +54,8 @@ class Chat:
     @checked
     def __init__(
         self,
-        model,
-        tokenizer,
+        model: LanguageModel,
+        tokenizer: HuggingFaceTokenizer,
         *,
         system: str | None = None,
         room: Positive | None = None,

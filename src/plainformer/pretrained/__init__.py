@@ -1,6 +1,5 @@
 """Models that others have trained: opened as ours, and written back (chapter 15)."""
 
-from plainformer.pretrained.gguf_files import byte_pairs as byte_pairs
 from plainformer.pretrained.reactions import (
     NumberedReaction as NumberedReaction,
     atom_places as atom_places,
