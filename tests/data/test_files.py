@@ -135,3 +135,9 @@ def test_a_tilde_is_the_home_of_the_user_wherever_a_path_is_asked_for(tmp_path, 
     assert {path.name for path in tmp_path.iterdir()} == {
         "letters.json", "it.txt", "it.npy", "run", "it.safetensors", "it.json"
     }  # fmt: skip
+
+
+def test_a_file_may_begin_with_a_tilde_that_is_nobodys_home(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    write_text("~$it.txt", "text")
+    assert pf.data.load_text("~$it.txt") == (tmp_path / "~$it.txt").read_text() == "text"

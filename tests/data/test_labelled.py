@@ -16,6 +16,8 @@ def test_load_labelled_reads_commas_and_tabs(tmp_path):
     assert load_labelled(commas) == [("Paris, je t'aime", "fr"), ('say "no"\nnow', "en"), ("hallo", "de")]
     tabs = write(tmp_path / "texts.TSV", '"Paris", je t\'aime\tfr\r\n5" wide\ten\n')
     assert load_labelled(str(tabs)) == [('"Paris", je t\'aime', "fr"), ('5" wide', "en")]
+    long = "x" * 140_000  # beyond the limit of the library that reads tables
+    assert load_labelled(write(tmp_path / "long.csv", f'"{long}",en\n')) == [(long, "en")]
 
 
 def test_load_labelled_reads_a_header(tmp_path):

@@ -181,6 +181,9 @@ def test_cosine_similarity_by_hand():
     y = jnp.array([[1.0, 0.0], [0.0, -2.0]])
     half = 0.5**0.5
     np.testing.assert_allclose(cosine_similarity(x, y), [[1, 0], [half, -half], [0, 0]], atol=1e-7)
+    for size in (1e-4, 1e3):  # whose squares 16 bits do not hold
+        found = cosine_similarity(*2 * [jnp.full((1, 4), size, jnp.float16)])
+        assert (found.dtype, found.item()) == (jnp.float16, 1)
 
 
 @pytest.mark.equation("eq-tokens-cosine")

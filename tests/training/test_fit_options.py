@@ -17,10 +17,13 @@ import portalocker
 import pytest
 from tiny_run import CONFIG, Line, batch_at, numbers_of, run, squared_error, validation
 
+from plainformer.checks import refuse
+from plainformer.data.batches import consecutive_batches
 from plainformer.data.named_batches import Windows
 from plainformer.models.config import StackConfig
 from plainformer.models.decoder import Decoder, DecoderConfig
 from plainformer.training.checkpoint import list_checkpoints, load_best
+from plainformer.training.evaluation import mean_loss
 from plainformer.training.fit import fit
 from plainformer.training.losses import next_token_loss
 from plainformer.training.optimiser import TrainingConfig, learning_rate_schedule
@@ -122,9 +125,37 @@ def test_load_best_says_if_there_is_none(tmp_path):
 
 
 def test_a_callback_that_returns_true_ends_the_run(tmp_path):
-    found = run(callbacks=[lambda metrics, step: step == 6], directory=tmp_path)
+    found = run(callbacks=[lambda metrics, step: np.int64(step) == 6], directory=tmp_path)
     assert len(found.metrics) == 6
     assert list_checkpoints(tmp_path) == [4, 6]
+
+
+def test_patience_needs_a_validation_loss():
+    config = dataclasses.replace(CONFIG, patience=1)
+    with pytest.raises(ValueError, match="nothing is evaluated; expected evaluate="):
+        run(config)
+    with pytest.raises(ValueError, match="evaluate returned no 'validation_loss' to wait for"):
+        run(config, evaluate=lambda model: {"accuracy": 0.5})
+
+
+def test_fit_takes_numbers_in_the_byte_order_of_other_machines():
+    foreign = jax.tree.map(lambda array: np.asarray(array).astype(">f4"), batch_at(0))
+    model = eqx.tree_at(lambda line: line.bias, Line(), np.zeros(3, ">f4"))
+    found = run(model=model, batches=lambda step: foreign).model
+    assert numbers_of(found) == numbers_of(run(model=Line(bias=np.zeros(3)), batches=lambda step: batch_at(0)).model)
+    loss = float(squared_error(found, batch_at(0)))
+    assert mean_loss(found, squared_error, consecutive_batches([foreign], 5)) == pytest.approx(loss)
+    assert mean_loss(found, squared_error, [foreign]) == pytest.approx(loss)
+
+
+@pytest.mark.run_time_check
+def test_a_later_batch_that_is_wrong_is_named_as_the_first_is():
+    def loss(model, batch, key):
+        return squared_error(model, (refuse(batch[0], batch[0] > 8, "inputs", "at most 8."), batch[1]))
+
+    wrong = batch_at(2)[0].at[1, 2].set(9), batch_at(2)[1]
+    with pytest.raises(ValueError, match=r"^inputs\[1, 2\] is 9\.0; expected at most 8"):
+        run(loss=loss, batches=iter([batch_at(0), batch_at(1), wrong]))
 
 
 def test_evaluate_may_return_several_numbers(tmp_path):

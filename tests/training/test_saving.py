@@ -96,6 +96,11 @@ def test_metadata_of_ones_own_come_back_with_a_model(tmp_path):
     path, own = tmp_path / "toy.safetensors", {"classes": ["elvish", "en"], "rows": np.int64(3)}
     save_model(path, Toy(ToyConfig(5), key=jax.random.key(0)), metadata=own)
     assert load_metadata(path) == own
+    save_model(path, Toy(ToyConfig(5), key=jax.random.key(0)), metadata={"rows": np.arange(3), 1: "a"})
+    assert load_metadata(path) == {"rows": [0, 1, 2], "1": "a"}
+    with pytest.raises(ValueError, match="Two keys are '1' as strings"):
+        save_model(path, Toy(ToyConfig(5), key=jax.random.key(0)), metadata={"own": [{1: "a", "1": "b"}]})
+    save_model(path, Toy(ToyConfig(5), key=jax.random.key(0)), metadata=own)
     path.write_bytes(path.read_bytes().replace(b"elvish", b"orkish"))
     with pytest.raises(ValueError, match="is damaged"):
         load_metadata(path)

@@ -7,7 +7,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from plainformer.checks import Natural, Positive, checked
+from plainformer.checks import Natural, Positive, checked, native
 from plainformer.data.lists import check_list
 
 
@@ -154,4 +154,4 @@ def _numpy_buckets(buckets: Sequence) -> list[tuple]:
         if len(rows) != 1 or not sum(rows.pop()):
             shapes = [np.shape(array) for array in jax.tree.leaves(bucket)]
             raise ValueError(f"buckets[{place}] has shapes {shapes}; expected as many rows in each, and at least one.")
-    return [jax.tree.map(np.asarray, bucket) for bucket in buckets]
+    return [jax.tree.map(lambda array: native(np.asarray(array)), bucket) for bucket in buckets]

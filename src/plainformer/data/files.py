@@ -22,7 +22,7 @@ PARTIAL = ".plainformer-"  # how the name of a file begins that is not yet writt
 @checked
 def as_path(name: Name) -> Path:
     """Return the path of a file or folder, with the user's home for a `~` at its beginning."""
-    return Path(name).expanduser()
+    return Path(os.path.expanduser(name))  # where there is no such user, `~` is a letter
 
 
 @checked

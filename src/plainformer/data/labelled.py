@@ -149,6 +149,7 @@ def _rows(path, content: str, separator: str) -> Iterator[tuple[str, list[str]]]
     """Where each row of a table ends that is not blank, and its cells."""
     lines = io.StringIO(content, newline="")
     tabs = separator == "\t"
+    csv.field_size_limit(max(csv.field_size_limit(), len(content)))  # of all tables that this process reads
     rows = csv.reader(lines, delimiter=separator, quoting=csv.QUOTE_NONE if tabs else csv.QUOTE_MINIMAL, strict=True)
     try:
         for row in rows:
@@ -177,7 +178,7 @@ def _pair_of_object(place: str, line: str, names: tuple[str, str]) -> tuple[str,
 def _pair_of_row(place: str, row: list[str], separator: str) -> tuple[str, str]:
     if len(row) != 2:
         found, mark = f"{len(row)} column{'s' * (len(row) > 1)}", "tab" if separator == "\t" else "comma"
-        hint = "Of a table with others, name the two: text=…, label=…."
+        hint = "Of a table with others, or with ; between them, name the two: text=…, label=…."
         raise ValueError(f"{place}, has {found}; expected 2, text and label, with one {mark} between them. {hint}")
     return _whole(place, *row)
 

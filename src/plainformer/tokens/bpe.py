@@ -119,7 +119,8 @@ class BytePairEncoder:
         tokens.extend(special)
         vocabulary = {token: number for number, token in enumerate(tokens)}
         if len(vocabulary) < len(tokens):
-            raise ValueError(f"special tokens {list(special)} repeat each other or a token of the text; rename them.")
+            twice = next(token for token, times in Counter(tokens).items() if times > 1)
+            raise ValueError(f"special holds {twice!r}, which is among the tokens already; rename it.")
         return cls(vocabulary, merges, special, pattern)
 
     def encode(self, text: str, *, allowed_special: Collection[str] = ()) -> list[int]:
@@ -191,7 +192,8 @@ class BytePairEncoder:
     def decode(self, ids) -> str:
         """Turn ids, a list or an array, into text; undoes `encode` exactly.
 
-        Special tokens appear by name, and bytes that are not UTF-8, as when a character is cut in two, as U+FFFD.
+        Special tokens appear by name, and bytes that are not UTF-8, as when a character is cut in two, as U+FFFD. Those
+        of a lone surrogate, which a Python string may hold and a file may not, become one again.
         """
         return text_of_bytes(self.decode_bytes(ids))
 

@@ -166,8 +166,11 @@ def cosine_similarity(x: Float[Array, "rows d"], y: Float[Array, "columns d"]) -
 
     Implements `eq-tokens-cosine`.
     """
+    kept = jnp.result_type(x, y)
+    wide = kept if jnp.finfo(kept).bits >= 32 else jnp.float32  # in 16 bits squares are soon infinite, or 0
+    x, y = x.astype(wide), y.astype(wide)
     lengths = _length(x)[:, None] * _length(y)[None, :]
-    return jnp.where(lengths > 0, x @ y.T / jnp.where(lengths > 0, lengths, 1), 0)
+    return jnp.where(lengths > 0, x @ y.T / jnp.where(lengths > 0, lengths, 1), 0).astype(kept)
 
 
 def _length(x: Float[Array, "rows d"]) -> Float[Array, " rows"]:

@@ -139,11 +139,22 @@ def to_json(value, indent: int | None = None) -> str:
     def plain(part):
         if dataclasses.is_dataclass(part) and not isinstance(part, type):
             return dataclasses.asdict(part)
-        if hasattr(part, "item"):
-            return part.item()
+        if hasattr(part, "tolist"):
+            return part.tolist()
         raise TypeError(f"{part!r} is not JSON serializable; expected numbers, strings, lists and dictionaries.")
 
+    _check_keys(value)
     return json.dumps(value, indent=indent, default=plain)
+
+
+def _check_keys(value) -> None:
+    """Raise `ValueError` if two keys of a dictionary would be one: in JSON every key is a string."""
+    if isinstance(value, dict):
+        strings = Counter(str(key) for key in value)
+        if twice := [key for key, times in strings.items() if times > 1]:
+            raise ValueError(f"Two keys are {twice[0]!r} as strings, which all keys become in a file; rename one.")
+    for part in value.values() if isinstance(value, dict) else value if isinstance(value, list | tuple) else ():
+        _check_keys(part)
 
 
 @checked

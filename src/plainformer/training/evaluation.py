@@ -10,7 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax.sharding import Mesh
 
-from plainformer.checks import Natural, Positive, check_each, checked
+from plainformer.checks import Natural, Positive, check_each, checked, native
 from plainformer.data.batches import consecutive_batches
 from plainformer.data.named_batches import PaddedWindows, num_targets
 from plainformer.data.windows import consecutive_windows
@@ -216,7 +216,7 @@ def _each(batches: Iterable, progress: bool) -> Iterator:
         if not isinstance(batch, tuple | list):
             what = type(batch).__name__
             raise TypeError(f"batches holds a {what}; expected tuples of arrays. For a single batch, pass [batch].")
-        yield batch
+        yield jax.tree.map(native, batch)
 
 
 def _reference_streams(texts: Sequence, references: Sequence) -> list[list]:

@@ -12,10 +12,11 @@ from typing import Any, Generic, TypeVar
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax.experimental import checkify
 from jax.sharding import Mesh
 
-from plainformer.checks import check_each, checked
+from plainformer.checks import check_each, checked, native
 from plainformer.training.arrays import Location, named_arrays, own_part, place_of
 from plainformer.training.identity import identity_of
 from plainformer.training.notices import warn
@@ -142,7 +143,8 @@ def fit(
     """
     from tqdm import tqdm  # not tqdm.auto, which warns in notebooks without widgets
 
-    _check_arguments(model, loss_function, batches, evaluate, callbacks)
+    _check_arguments(model, loss_function, batches, config, evaluate, callbacks)
+    model = jax.tree.map(native, model)
     _check_start(mesh, model, config)
     layout, together, ended = Layout(mesh, sharding, model), spans_processes(mesh), False
     params, static = layout.place(eqx.partition(model, _is_trained(model, trainable)))
@@ -198,7 +200,7 @@ def _call_back(callbacks: Sequence[Callable], metrics: dict, done: int, state, s
         return callback(dict(metrics), done, *model)
 
     said = [called(callback) for callback in callbacks]
-    return any(each is True for each in said)
+    return any(isinstance(each, bool | np.bool_ | jax.Array) and np.ndim(each) == 0 and bool(each) for each in said)
 
 
 def _takes_model(callback: Callable) -> bool:
@@ -217,6 +219,8 @@ def _evaluate(evaluate: Callable, run: Run, state, static, config: TrainingConfi
     copy = eqx.combine(jax.tree.map(jnp.copy, state[0]), static)
     with run.saving_at_an_error(state, config.max_to_keep):
         run.note_evaluation(evaluate(copy))
+        if config.patience is not None and "validation_loss" not in run.metrics[-1]:
+            raise ValueError(f"patience is {config.patience}, and evaluate returned no 'validation_loss' to wait for.")
 
 
 def _copied(state):
@@ -239,7 +243,7 @@ def _first_memory(optimiser, params):
         raise type(error)(f"The optimiser cannot begin: {error}. {hint}") from error
 
 
-def _check_arguments(model, loss_function, batches, evaluate, callbacks) -> None:
+def _check_arguments(model, loss_function, batches, config, evaluate, callbacks) -> None:
     if isinstance(model, type) or not jax.tree.leaves(eqx.filter(model, eqx.is_inexact_array)):
         raise TypeError(
             f"model is {getattr(model, '__name__', f'a {type(model).__name__}')}, which has nothing to train; expected "
@@ -259,6 +263,8 @@ def _check_arguments(model, loss_function, batches, evaluate, callbacks) -> None
             _check_takes(callback, f"callbacks[{number}]", "metrics", "step")
     if evaluate is not None:
         _check_takes(evaluate, "evaluate", "model", hint="Try lambda model: corpus_loss(model, windows).")
+    elif config.patience is not None:
+        raise ValueError(f"patience is {config.patience}, and nothing is evaluated; expected evaluate=…, too.")
 
 
 def _check_start(mesh: Mesh | None, model, config: TrainingConfig) -> None:
@@ -320,7 +326,7 @@ def _errors_of_the_loss(loss_function: Callable, model, batch) -> Iterator[None]
     log.setLevel(logging.CRITICAL)
     try:
         yield
-    except (jax.errors.JaxRuntimeError, checkify.JaxRuntimeError):
+    except (jax.errors.JaxRuntimeError, checkify.JaxRuntimeError, ValueError):  # the last by JAX's faster way of a call
         try:
             loss_function(model, jax.tree.map(own_part, batch), jax.random.key(0))
         except (ValueError, TypeError) as plain_error:

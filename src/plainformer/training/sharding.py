@@ -9,7 +9,7 @@ import numpy as np
 from jax.experimental import checkify
 from jax.sharding import AxisType, Mesh, NamedSharding, PartitionSpec
 
-from plainformer.checks import axes_of, checked, raising_at_the_end
+from plainformer.checks import axes_of, checked, native, raising_at_the_end
 from plainformer.training.arrays import placed
 
 # From the name of an array's axis to the axis of the mesh that it is cut over; axes that are not named stay whole.
@@ -170,6 +170,7 @@ class Layout:
         Raises:
             ValueError: if one cannot be cut equally, which stays whole if this is not `strict`.
         """
+        batch = jax.tree.map(native, batch)
         if self.mesh is None:
             return batch
 
