@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 ROLES = ("system", "user", "assistant")
-MOST = 10_000  # rounds that a template may ask for in all, and letters that it may make of one by multiplying
+MOST = 10_000  # rounds that a template may ask for in all
 HINT = "pip install jinja2"
 # What filling in a template that does not fit may raise.
 FAULTS = (TypeError, ValueError, LookupError, AttributeError, ArithmeticError, RecursionError)
@@ -29,18 +29,31 @@ def conversation_text(
         TypeError, ValueError: if a message is none, or the template refuses it, fails or goes on for ever.
     """
     _check(messages)
+    given = {"add_generation_prompt": answer, "bos_token": begin, "eos_token": end}
     try:
         import jinja2
-        from jinja2.sandbox import ImmutableSandboxedEnvironment
     except ImportError as error:
         raise ImportError(f"A template of conversations needs the library jinja2: {HINT}") from error
+    try:
+        return _sandbox().from_string(template).render(messages=list(messages), **given)
+    except (jinja2.TemplateError, *FAULTS) as error:
+        raise ValueError(
+            f"The template of the conversation cannot be filled in: {error}. Is it that of this model, and do the "
+            "messages take turns?"
+        ) from error
+
+
+def _sandbox():
+    """Where a template reaches neither files nor Python, and makes nothing very long."""
+    from jinja2.exceptions import SecurityError, TemplateError
+    from jinja2.sandbox import ImmutableSandboxedEnvironment
 
     class Sandbox(ImmutableSandboxedEnvironment):
         intercepted_binops = frozenset(["*", "**"])
 
         def call_binop(self, context, operator, left, right) -> Any:
             if operator == "**" or not all(isinstance(each, int | float) for each in (left, right)):
-                raise jinja2.exceptions.SecurityError(f"{operator} of {type(left).__name__}")
+                raise SecurityError(f"{operator} of {type(left).__name__}")
             return left * right
 
     rounds = 0
@@ -50,23 +63,15 @@ def conversation_text(
         found = range(*bounds)
         rounds += len(found) + 1
         if rounds > MOST:
-            raise jinja2.exceptions.SecurityError(f"more than {MOST:,} rounds")
+            raise SecurityError(f"more than {MOST:,} rounds")
         return found
 
     def refused(message) -> None:
-        raise jinja2.exceptions.TemplateError(f"it says: {message}")
+        raise TemplateError(f"it says: {message}")
 
     sandbox = Sandbox(trim_blocks=True, lstrip_blocks=True)
     sandbox.globals |= {"range": counted, "raise_exception": refused}
-    try:
-        return sandbox.from_string(template).render(
-            messages=list(messages), add_generation_prompt=answer, bos_token=begin, eos_token=end
-        )
-    except (jinja2.TemplateError, *FAULTS) as error:
-        raise ValueError(
-            f"The template of the conversation cannot be filled in: {error}. Is it that of this model, and do the "
-            "messages take turns?"
-        ) from error
+    return sandbox
 
 
 def _check(messages) -> None:

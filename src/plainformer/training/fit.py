@@ -144,10 +144,9 @@ def fit(
     from tqdm import tqdm  # not tqdm.auto, which warns in notebooks without widgets
 
     _check_arguments(model, loss_function, batches, config, evaluate, callbacks)
-    model = jax.tree.map(native, model)
     _check_start(mesh, model, config)
     layout, together, ended = Layout(mesh, sharding, model), spans_processes(mesh), False
-    params, static = layout.place(eqx.partition(model, _is_trained(model, trainable)))
+    params, static = layout.place(eqx.partition(jax.tree.map(native, model), _is_trained(model, trainable)))
     batch_at, end, own = _numbered(batches, together), config.num_steps, {"optimiser": optimiser, "schedule": schedule}
     identity = {} if directory is None else identity_of(model, static, batch_at(0), config, **own)
     state = layout.place(_copied((params, _first_memory(chosen_optimiser(config, **own)[0], params))))
