@@ -58,6 +58,20 @@ def test_an_answer_that_is_broken_off_is_kept(model):
     assert whole == continued(model, chat.messages[:-1], 3)
 
 
+def test_after_reading_that_was_broken_off_all_is_read_anew(model, monkeypatch):
+    chat, read = pf.Chat(model, tokenizer()), chatting._read
+    "".join(chat.say("abc", max_new_tokens=3))
+
+    def broken_off(*given):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(chatting, "_read", broken_off)
+    with pytest.raises(KeyboardInterrupt):
+        "".join(chat.say("d"))
+    monkeypatch.setattr(chatting, "_read", read)
+    assert "".join(chat.say("e", max_new_tokens=3)) == continued(model, chat.messages[:-1], 3)
+
+
 def test_a_conversation_that_is_full_says_so(model):
     chat = pf.Chat(model, tokenizer(), room=20)
     with pytest.warns(UserWarning, match="The conversation is full: the answer ends here, after 20 tokens"):

@@ -139,7 +139,7 @@ class Chat:
         cache = self._model.make_cache(self.room + CHUNK) if self._cache is None else self._cache
         if not all(hasattr(part, "length") for part in cache):
             raise ValueError("A model here keeps a state, which cannot forget a token; expected a cache of keys only.")
-        self._read, self._cache, logits = ids[:first], None, None  # if reading fails, all is read anew
+        self._read, self._cache, logits = [], None, None  # if reading is broken off, all is read anew
         while first < len(ids):
             size = 1 if len(ids) - first == 1 else CHUNK
             some = ids[first : first + size]
