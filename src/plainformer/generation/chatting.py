@@ -153,11 +153,10 @@ class Chat:
 
 @eqx.filter_jit(donate="all-except-first")
 def _read(model, given: tuple):
-    """The logits after the first `count` of some tokens, of which as many are kept in the cache behind `length`."""
+    """The logits after the first `count` of some tokens, read behind `length` others, and the cache."""
     tokens, positions, length, count, cache = given
     x, cache = model.extend(tokens, rewound(cache, length), positions)
-    logits = model.logits(jax.lax.dynamic_slice_in_dim(x, count - 1, 1))
-    return logits, rewound(cache, length + count)
+    return model.logits(jax.lax.dynamic_slice_in_dim(x, count - 1, 1)), cache
 
 
 _pick = eqx.filter_jit(pick)
