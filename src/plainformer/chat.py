@@ -27,7 +27,7 @@ def main(arguments: list[str] | None = None) -> None:
                 print(piece, end="", flush=True)
         except KeyboardInterrupt:
             print(" …", end="")
-        except ValueError as error:
+        except (ValueError, ImportError) as error:
             print(error, end="")
         print()
 

@@ -14,7 +14,7 @@ import pytest
 from safetensors.numpy import load_file, save_file
 
 import plainformer as pf
-from plainformer.pretrained.gptj import Interleaved
+from plainformer.pretrained.names import Interleaved
 
 KEY = jax.random.key(0)
 SIZES = {"d_model": 12, "num_layers": 2, "num_heads": 3, "d_ff": 10}

@@ -275,6 +275,18 @@ def attend_to_cache(
     return weighted_average(weights, value_rows).reshape(*batch, num_heads, seq, -1)
 
 
+def rewound(cache: tuple, length) -> tuple:
+    """Return the parts of a cache as if only `length` tokens had been read: what comes next takes the others' place.
+
+    Raises:
+        ValueError: for a part that keeps a state, which cannot forget a token.
+    """
+    if not all(hasattr(part, "length") for part in cache):
+        raise ValueError("A model here keeps a state, which cannot forget a token; expected a cache of keys only.")
+    length = jnp.asarray(length, jnp.int32)
+    return tuple(eqx.tree_at(lambda part: part.length, part, length) for part in cache)
+
+
 def cache_bias(
     cache: KeyValueCache, positions: Integer[Array, "*batch seq"], scheme: PositionScheme, num_heads: int
 ) -> Float[Array, "*batch #heads seq capacity"]:

@@ -5,10 +5,10 @@ from typing import Any, cast
 
 import equinox as eqx
 import jax
-import jax.numpy as jnp
 import numpy as np
 from jaxtyping import PRNGKeyArray
 
+from plainformer.attention.cache import rewound
 from plainformer.checks import NonNegative, Positive, checked
 from plainformer.generation.prompts import LanguageModel, check_model, check_tokenizer, int32
 from plainformer.generation.sampling import Draw, TopP, check_finite, choice_of, key_for, numbers_of, pick
@@ -137,8 +137,6 @@ class Chat:
         same = [one == other for one, other in zip(self._read, ids[:-1], strict=False)]
         first = same.index(False) if False in same else len(same)
         cache = self._model.make_cache(self.room + CHUNK) if self._cache is None else self._cache
-        if not all(hasattr(part, "length") for part in cache):
-            raise ValueError("A model here keeps a state, which cannot forget a token; expected a cache of keys only.")
         self._read, self._cache, logits = [], None, None  # if reading is broken off, all is read anew
         while first < len(ids):
             size = 1 if len(ids) - first == 1 else CHUNK
@@ -160,9 +158,3 @@ def _read(model, given: tuple):
 
 
 _pick = eqx.filter_jit(pick)
-
-
-def rewound(cache: tuple, length) -> tuple:
-    """A cache as if only `length` tokens had been read: what comes next takes the place of the others."""
-    length = jnp.asarray(length, jnp.int32)
-    return tuple(eqx.tree_at(lambda part: part.length, part, length) for part in cache)

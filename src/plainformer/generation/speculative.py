@@ -9,9 +9,9 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
 
+from plainformer.attention.cache import rewound
 from plainformer.attention.self_attention import at_least_float32
 from plainformer.checks import NonNegative, Positive, checked
-from plainformer.generation.chatting import rewound
 from plainformer.generation.prompts import (
     LanguageModel,
     Prompt,
@@ -216,8 +216,6 @@ def _speculate(model, draft, start: Start, max_new_tokens, num_drafted, choice: 
 
     def read_prompt(model):
         cache = model.make_cache(num_read + most, batch=(1,))
-        if not all(hasattr(part, "length") for part in cache):
-            raise ValueError("A model here keeps a state, which cannot forget a token; expected a cache of keys only.")
         return _read(model, start.tokens[0, :-1], cache, start.positions[0, :-1])[1]
 
     def one_round(state: _Written) -> _Written:

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from plainformer.pretrained.names import Interleaved
 from plainformer.tokens.hugging_face import HuggingFaceTokenizer
 
 HINT = "pip install gguf"
@@ -192,7 +193,8 @@ def in_halves(rows: np.ndarray, heads: int) -> np.ndarray:
         rows: the matrix of queries or keys by its outputs, `(heads * d_k, d_model)`, or its bias.
         heads: how many heads there are.
     """
-    return rows.reshape(heads, -1, 2, *rows.shape[1:]).swapaxes(1, 2).reshape(rows.shape)
+    width = len(rows) // heads
+    return rows.reshape(heads, width, -1)[:, Interleaved(width, width).order].reshape(rows.shape)
 
 
 def _their_name(name: str) -> str:

@@ -53,6 +53,33 @@ class SideBySide:
 
 
 @dataclass(frozen=True)
+class Interleaved:
+    """A matrix of queries or keys, turned, in which columns 2i and 2i + 1 of a head form a pair, and not i and i + d/2.
+
+    The first `num_turned` of the `width` columns of each head are those that turn.
+    """
+
+    width: int
+    num_turned: int
+
+    @property
+    def order(self) -> np.ndarray:
+        """Their column for each of ours, in one head."""
+        turned = np.arange(self.num_turned)
+        return np.concatenate([turned[::2], turned[1::2], np.arange(self.num_turned, self.width)])
+
+    def read(self, tensor, shapes):
+        """Put the columns in our order."""
+        heads = tensor.T.reshape(tensor.shape[1], -1, self.width)
+        return [heads[..., self.order].reshape(tensor.shape[1], -1)]
+
+    def write(self, arrays):
+        """Put them in theirs."""
+        heads = arrays[0].reshape(len(arrays[0]), -1, self.width)
+        return heads[..., np.argsort(self.order)].reshape(len(arrays[0]), -1).T
+
+
+@dataclass(frozen=True)
 class Zeros:
     """No tensor there: our arrays are zeros, such as a bias that they do without."""
 
