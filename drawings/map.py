@@ -54,7 +54,7 @@ def _beside() -> list[Picture]:
     uses = ("12_efficiency", "costs"), ("13_relations", "relations"), ("14_dynamics", "motion")
     trained = ("15_pretrained", "opened"), ("16_inside", "inside"), ("17_finetuning", "tuned")
     sized = ("18_scaling", "devices"), ("19_scaling_laws", "how large")
-    today = ("20_modern", "today"), ("21_serving", "serving"), ("22_recipes", "recipes")
+    today = ("20_modern", "today"), ("21_serving", "serving"), ("22_recipes", "recipes"), ("23_chatting", "answers")
     return [row(*(_part(*each) for each in parts), gap=14) for parts in (uses, trained, sized, today)]
 
 
