@@ -11,7 +11,7 @@ import pytest
 from gguf_written import TOKENS, tensors_of, write_gguf
 
 import plainformer as pf
-from plainformer.pretrained.gguf_files import byte_pairs
+from plainformer.pretrained.gguf_files import byte_pairs, in_halves
 from plainformer.training.arrays import named_arrays
 
 SIZES = {"d_model": 32, "num_layers": 2, "num_heads": 4, "num_kv_heads": 2, "d_ff": 64, "d_k": 16, "d_v": 16}
@@ -39,6 +39,13 @@ def assert_same(found, model):
     assert ours.keys() == theirs.keys()
     for name, array in theirs.items():
         np.testing.assert_array_equal(ours[name], array, name)
+
+
+@pytest.mark.equation("eq-chatting-pairs")
+def test_rows_of_a_pair_go_half_a_head_apart():
+    rows = np.arange(12)[:, None] * np.ones(2)
+    assert in_halves(rows, 2)[:, 0].tolist() == [0, 2, 4, 1, 3, 5, 6, 8, 10, 7, 9, 11]
+    assert in_halves(np.arange(4), 1).tolist() == [0, 2, 1, 3]  # a bias
 
 
 @pytest.mark.parametrize("name", MODELS)

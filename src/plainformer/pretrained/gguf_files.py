@@ -189,6 +189,8 @@ class _Tensors(Mapping[str, np.ndarray]):
 def in_halves(rows: np.ndarray, heads: int) -> np.ndarray:
     """Rows of heads, in which the two of a rotary pair lie side by side, as they are where they lie half a head apart.
 
+    Implements `eq-chatting-pairs`.
+
     Args:
         rows: the matrix of queries or keys by its outputs, `(heads * d_k, d_model)`, or its bias.
         heads: how many heads there are.

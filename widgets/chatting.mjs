@@ -1,0 +1,41 @@
+// Answers of SmolLM2, a model that others have trained (chapter 23), and what its stream says of them after each block.
+// `chatting.json` holds them; tools/models/chatting_figure.py writes it.
+import { format, frame, html, note, picker, slider, stored, tint, visible, wide } from "./common.mjs";
+
+const START = { question: 0, block: 30 };
+
+/** One token of a row: the deeper the colour, the more the model is sure of it. */
+function tile([token, chance], isRight) {
+  const node = html("span", { class: `lf-read${isRight ? " lf-most" : ""}`, title: chance === null ? null : format(chance) },
+    html("b", {}, [...token].map(visible).join("")));
+  tint(node, chance ?? 0);
+  return node;
+}
+
+export async function mount(element) {
+  const { asked } = await stored("chatting.json");
+  const { stage, bind, set, publish, addressed } = frame(element, { label: "what a model says after each block", start: START, draw });
+  const last = asked[0].after.length - 1;
+  bind({
+    question: picker({ label: "Question", options: asked.map(({ question }, n) => [n, question]) }),
+    block: slider({ label: "Read after block", min: 0, max: last, show: String }),
+  });
+  const written = html("div", { class: "lf-letters lf-text lf-wide" });
+  const said = html("div", { class: "lf-letters lf-text lf-wide" });
+  stage.append(wide(note("What the model answers:"), written),
+    wide(note("What it would say at each of these places if it ended after the chosen block. Framed: the token that it did write. " +
+      "The deeper the colour, the surer it is. ␣ is a space."), said));
+
+  function draw(state) {
+    const { answer, after } = asked[state.question];
+    const row = after[state.block];
+    const right = row.map(([token], n) => token === answer[n]);
+    written.replaceChildren(...answer.map((token) => tile([token, null], false)));
+    said.replaceChildren(...row.map((pair, n) => tile(pair, right[n])));
+    const first = answer.map((_, n) => after.findIndex((each, block) => after.slice(block).every((later) => later[n][0] === answer[n])));
+    publish({ ...state, answer, said: row.map(([token]) => token), chances: row.map(([, chance]) => chance), first },
+      `After block ${state.block}, ${right.filter(Boolean).length} of ${answer.length} tokens are those of the answer.`);
+  }
+  set(START);
+  addressed();
+}
