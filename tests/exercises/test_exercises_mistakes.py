@@ -75,5 +75,7 @@ def test_inputs_tell_sizes_apart():
 
 def sizes_of(inputs):
     """The size of every axis of the inputs, by name and place, and every input that is a number."""
-    axes = {(name, axis): size for name, value in inputs.items() for axis, size in enumerate(np.shape(value))}
+    axes = {
+        (name, axis): size for name, value in inputs.items() for axis, size in enumerate(getattr(value, "shape", ()))
+    }
     return axes | {(name, None): value for name, value in inputs.items() if isinstance(value, int | float)}

@@ -63,6 +63,33 @@ REORDERED = [
 ]
 
 
+def told(before=(1,), after=(198,), end=(2, 198), last=("assistant",), closed=(), only=0, who=lambda role: role):
+    """A reader who writes message by message, rightly unless said otherwise."""
+
+    def tell(roles, texts, names):
+        ids = []
+        for role, text in list(zip(roles, texts, strict=True))[only:]:
+            ids += [*before, *(names[who(role)] if who(role) else ()), *after, *text, *end]
+        for role in last:
+            ids += [*before, *names[role or roles[-1]], *after, *closed]
+        return ids
+
+    return tell
+
+
+TOLD = [
+    (told(last=()), "nothing says that the assistant"),
+    (told(last=[None]), "has just spoken"),
+    (told(closed=(2, 198)), "before it has said anything"),
+    (told(end=()), "not closed"),
+    (told(end=(2,)), "behind the token that ends a message"),
+    (told(after=()), "behind the role"),
+    (told(who=lambda role: None), "nothing says who speaks"),
+    (told(who=lambda role: "user"), "said by the user"),
+    (told(only=-1), "only the last message"),
+]
+
+
 def by_an_axis(stored, num_heads):
     pairs = stored.reshape(num_heads, -1, 2, stored.shape[1])
     return jnp.swapaxes(pairs, 1, 2).reshape(stored.shape)
@@ -72,8 +99,10 @@ RIGHT = [
     ("unpack_group", in_numpy(unpacked())),
     ("in_halves", in_numpy(reordered())),
     ("in_halves", by_an_axis),
+    ("conversation", told()),
 ]
 WRONG = [
     *(("unpack_group", in_numpy(function), words) for function, words in UNPACKED),
     *(("in_halves", in_numpy(function), words) for function, words in REORDERED),
+    *(("conversation", function, words) for function, words in TOLD),
 ]

@@ -6,8 +6,6 @@ import traceback
 from collections.abc import Callable
 from typing import Any
 
-import numpy as np
-
 from plainformer.exercises.registry import exercise_modules, load_exercise
 from plainformer.exercises.report import complaint_about
 from plainformer.exercises.runner import run, signature_complaint
@@ -43,7 +41,7 @@ def check(name: str, function: Callable) -> None:
         _hide_our_lines_in_scripts()
         raise ExerciseError(complaint) from None
     exercise = load_exercise(name)
-    sizes = {each: np.shape(value) or value for each, value in exercise.cases[0].inputs.items()}
+    sizes = {each: getattr(value, "shape", ()) or value for each, value in exercise.cases[0].inputs.items()}
     print(f"{name}: passed {len(exercise.cases)} checks on {exercise.tried_on.format(**sizes)}")
 
 

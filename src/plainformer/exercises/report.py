@@ -140,7 +140,7 @@ def _likely_cause(got: np.ndarray, expected: np.ndarray) -> str:
 
 def shapes(inputs: dict) -> str:
     """Return what the function was called with, in one line."""
-    return ", ".join(f"{name} {np.shape(value) or text(value)}" for name, value in inputs.items())
+    return ", ".join(f"{name} {getattr(value, 'shape', ()) or text(value)}" for name, value in inputs.items())
 
 
 def text(value) -> str:

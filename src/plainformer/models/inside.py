@@ -7,6 +7,7 @@ all of it, `{"stack.blocks.1.output": np.s_[..., 3, :]}` the stream at token 3 a
 from collections.abc import Callable, Sequence
 from typing import Any, Literal
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Integer
@@ -34,7 +35,8 @@ def lens(model: Callable, *inputs, **options) -> list[Array]:
         raise ValueError(f"The {type(model).__name__} showed no blocks; expected a model with a Stack. Try pf.Decoder.")
     stack = blocks[-1].rpartition("blocks.")[0]
     depths = [f"{stack}input", *(name for name in blocks if name.startswith(f"{stack}blocks."))]
-    return [look(model, *inputs, replace={blocks[-1]: seen[name]}, **options)[0] for name in depths]
+    said = jax.vmap(lambda x: look(model, *inputs, replace={blocks[-1]: x}, **options)[0])
+    return list(said(jnp.stack([seen[name] for name in depths])))
 
 
 def heads_at(

@@ -1,0 +1,62 @@
+"""The schematics of chapter 23."""
+
+from itertools import pairwise
+
+from drawings.sketch import SMALL, SOFT, Picture, arrow, box, column, place, row, space, words
+
+WIDE, BESIDE, LEFT = 200.0, 70.0, 150.0
+
+
+def machine() -> Picture:
+    """SmolLM2 from the bottom to the top, with the name that each part has in the file on its left, and the chapter
+    that builds it on its right. The conversation is cut into tokens (chapter 1), and each becomes a row of the table,
+    token_embd (1). Then 30 blocks, each with a norm, attn_norm (4); queries, keys and values, attn_q, attn_k and attn_v
+    (2), turned by their positions (6), for nine heads on three, attn_output (3); a norm, ffn_norm, and a gated network,
+    ffn_gate, ffn_up and ffn_down (4). Then a norm, output_norm (5), and the table once more, transposed (7). From the
+    logits the next token is drawn (8).
+    """
+    block = [
+        _part("network", "gated network", "weights", "ffn_gate, _up, _down", "4"),
+        _part("norm 2", "norm", "norm", "ffn_norm", "4"),
+        _part("heads", "9 heads on 3", "weights", "attn_output", "3"),
+        _part("turned", "turned by position", "plain", "", "6"),
+        _part("rows", "queries, keys, values", "weights", "attn_q, _k, _v", "2"),
+        _part("norm 1", "norm", "norm", "attn_norm", "4"),
+    ]
+    picture = column(
+        _line("", words("the next token").named("end"), ""),
+        _part("draw", "draw one", "plain", "", "8"),
+        _part("logits", "E^{T}", "weights", "token_embd", "7"),
+        _part("norm", "norm", "norm", "output_norm", "5"),
+        _framed(column(*block, gap=18), "30 blocks"),
+        _part("embed", "row of E", "weights", "token_embd", "1"),
+        _part("cut", "cut into tokens", "plain", "", "1"),
+        _line("", words("the conversation").named("start"), ""),
+        gap=18,
+    )
+    in_block = ["norm 1", "rows", "turned", "heads", "norm 2", "network"]
+    for before, after in pairwise(["start", "cut", "embed", *in_block, "norm", "logits", "draw", "end"]):
+        picture = arrow(picture, f"{before}.top", f"{after}.bottom", width=2.5)
+    return picture
+
+
+def _line(left: str, middle: Picture, right: str) -> Picture:
+    """A part between what stands on its left and on its right, in columns that are equally wide in every line."""
+    sides = words(left, SMALL, SOFT), words(right, SMALL, SOFT)
+    beside = [
+        place(size, text.height, [(text, shift * (size - text.width), 0)])
+        for size, text, shift in zip((LEFT, BESIDE), sides, (1, 0), strict=True)
+    ]
+    middle = row(space((WIDE - middle.width) / 2), middle, space((WIDE - middle.width) / 2), gap=0)
+    return row(beside[0], middle, beside[1], gap=14)
+
+
+def _part(name: str, label: str, kind: str, tensors: str, chapter: str) -> Picture:
+    return _line(tensors, box(name, label, kind, width=WIDE), f"chapter {chapter}")
+
+
+def _framed(inside: Picture, label: str) -> Picture:
+    """Lines in a frame, with a label in its left upper corner."""
+    text = words(label, SMALL)
+    frame = box("", width=inside.width + 20, height=inside.height + 44)
+    return place(frame.width, frame.height, [(frame, 0, 0), (text, 10, 4), (inside, 10, 22)])
