@@ -4,7 +4,7 @@ from itertools import pairwise
 
 from drawings.sketch import SMALL, SOFT, Picture, arrow, box, column, place, row, space, words
 
-WIDE, BESIDE, LEFT = 200.0, 70.0, 150.0
+WIDE, BESIDE, LEFT, GAP = 150.0, 50.0, 122.0, 6.0
 
 
 def machine() -> Picture:
@@ -16,23 +16,23 @@ def machine() -> Picture:
     logits the next token is drawn (8).
     """
     block = [
-        _part("network", "gated network", "weights", "ffn_gate, _up, _down", "4"),
+        _part("network", "gated network", "weights", "ffn_gate, up, down", "4"),
         _part("norm 2", "norm", "norm", "ffn_norm", "4"),
         _part("heads", "9 heads on 3", "weights", "attn_output", "3"),
         _part("turned", "turned by position", "plain", "", "6"),
-        _part("rows", "queries, keys, values", "weights", "attn_q, _k, _v", "2"),
+        _part("rows", "queries, keys, values", "weights", "attn_q, k, v", "2"),
         _part("norm 1", "norm", "norm", "attn_norm", "4"),
     ]
     picture = column(
-        _line("", words("the next token").named("end"), ""),
+        _line("in the file", words("the next token", SMALL).named("end"), "chapter"),
         _part("draw", "draw one", "plain", "", "8"),
         _part("logits", "E^{T}", "weights", "token_embd", "7"),
         _part("norm", "norm", "norm", "output_norm", "5"),
-        _framed(column(*block, gap=18), "30 blocks"),
+        _framed(column(*block, gap=14), "30 blocks"),
         _part("embed", "row of E", "weights", "token_embd", "1"),
         _part("cut", "cut into tokens", "plain", "", "1"),
-        _line("", words("the conversation").named("start"), ""),
-        gap=18,
+        _line("", words("the conversation", SMALL).named("start"), ""),
+        gap=14,
     )
     in_block = ["norm 1", "rows", "turned", "heads", "norm 2", "network"]
     for before, after in pairwise(["start", "cut", "embed", *in_block, "norm", "logits", "draw", "end"]):
@@ -48,15 +48,15 @@ def _line(left: str, middle: Picture, right: str) -> Picture:
         for size, text, shift in zip((LEFT, BESIDE), sides, (1, 0), strict=True)
     ]
     middle = row(space((WIDE - middle.width) / 2), middle, space((WIDE - middle.width) / 2), gap=0)
-    return row(beside[0], middle, beside[1], gap=14)
+    return row(beside[0], middle, beside[1], gap=GAP)
 
 
 def _part(name: str, label: str, kind: str, tensors: str, chapter: str) -> Picture:
-    return _line(tensors, box(name, label, kind, width=WIDE), f"chapter {chapter}")
+    return _line(tensors, box(name, label, kind, size=SMALL, width=WIDE), chapter)
 
 
 def _framed(inside: Picture, label: str) -> Picture:
     """Lines in a frame, with a label in its left upper corner."""
     text = words(label, SMALL)
-    frame = box("", width=inside.width + 20, height=inside.height + 44)
-    return place(frame.width, frame.height, [(frame, 0, 0), (text, 10, 4), (inside, 10, 22)])
+    frame = box("", width=inside.width + 10, height=inside.height + 44)
+    return place(frame.width, frame.height, [(frame, 0, 0), (text, 5, 4), (inside, 5, 22)])

@@ -11,6 +11,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
+from gguf_written import write_gguf
 from jaxtyping import Array, Bool, Float, Integer, PRNGKeyArray
 from tiny_run import CONFIG, Line, batch_at, squared_error
 from toy_models import drawn
@@ -762,7 +763,9 @@ def of_tuning(folder: Path) -> dict[str, dict]:
 def of_pretrained(folder: Path) -> dict[str, dict]:
     decoder = pf.Decoder(pf.DecoderConfig(VOCAB, 9, dataclasses.replace(STACK, position_scheme="learned")), key=KEY)
     pf.to_hugging_face(folder / "gpt2", decoder, "gpt2")
+    write_gguf(folder / "a.gguf", decoder, tensors={"a": np.ones(4, np.float32)})
     return {
+        "pretrained.read_gguf": {"path": folder / "a.gguf"},
         "open_model": {"path": folder / "gpt2"},
         "to_hugging_face": {"folder": folder / "again", "model": decoder, "model_type": "gpt2"},
         "pretrained.packaged_folder": {"package": "rxnmapper"},

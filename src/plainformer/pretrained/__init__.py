@@ -1,5 +1,6 @@
 """Models that others have trained: opened as ours, and written back (chapter 15)."""
 
+from plainformer.pretrained.gguf_files import read_gguf as read_gguf
 from plainformer.pretrained.reactions import (
     NumberedReaction as NumberedReaction,
     atom_places as atom_places,

@@ -9,6 +9,8 @@ from typing import Any
 
 import numpy as np
 
+from plainformer.checks import checked
+from plainformer.data.files import Name, as_path
 from plainformer.pretrained.names import Interleaved
 from plainformer.tokens.hugging_face import HuggingFaceTokenizer
 
@@ -61,7 +63,7 @@ class GgufFile:
     """
 
     def __init__(self, path: Path):
-        self.path, self._reader = path, _reader_of(path)
+        self.path, self._reader = path, read_gguf(path)
         self._fields: dict[str, Any] = self._reader.fields
         self._architecture = self._field("general.architecture")
         if self._architecture not in PAIRED:
@@ -207,8 +209,17 @@ def _their_name(name: str) -> str:
     return f"{NAMES[part]}.{suffix}" if part in NAMES and not place else name
 
 
-def _reader_of(path: Path):
-    """The library's reader, of a file that is looked at as plain arrays: NumPy's mapped ones are slow to cut."""
+@checked
+def read_gguf(path: Name):
+    """Read a GGUF file by the library `gguf`: its `fields`, and its `tensors` as they are packed.
+
+    It is the library's own reader, which sees the file as a plain array: NumPy's mapped ones are slow to cut.
+
+    Raises:
+        ImportError: if `gguf` is not installed.
+        ValueError: if the file is damaged, or no GGUF file.
+    """
+    path = as_path(path)
     try:
         import gguf
     except ImportError as error:
