@@ -42,6 +42,12 @@ def test_without_anywidget_it_says_what_to_install(no_anywidget):
         (lambda: live.decoder(in_16_bits(decoder()), LETTERS), "numbers are bfloat16"),
         (lambda: live.encoder(masked(), pf.Vocabulary("abcd")), "expected '<mask>' among them"),
         (lambda: live.vit(coloured()), "channels=3"),
+        (
+            lambda: live.predictions(decoder(), LETTERS, ["ab", "a"]),
+            r"texts\[1\] has 1 tokens; expected more than start=1",
+        ),
+        (lambda: live.predictions(decoder(), LETTERS, "abcabcabc"), "has 9 tokens"),
+        (lambda: live.predictions(decoder(), pf.Vocabulary("ab"), "ab"), "tokenizer has 2 tokens"),
         (lambda: live.attention(np.zeros((2, 3, 4), np.float32)), r"shape \(2, 3, 4\)"),
         (lambda: live.attention(np.zeros((1, 0, 0), np.float32)), "weights has 0 numbers"),
         (lambda: live.attention(np.full((1, 2, 2), np.nan, np.float32)), "negative, infinite or NaN"),
@@ -50,6 +56,18 @@ def test_without_anywidget_it_says_what_to_install(no_anywidget):
 def test_what_cannot_be_shown_is_refused(call, message):
     with pytest.raises(ValueError, match=message):
         call()
+
+
+def test_predictions_are_those_of_the_lens():
+    model, text = decoder(), "abcab"
+    ids = np.asarray(LETTERS.encode(text))
+    shown = live._predicted(model, LETTERS, ids.tolist(), 2)
+    said = [np.asarray(jax.nn.softmax(logits))[1:-1] for logits in pf.models.lens(model, ids)]
+    assert shown["answer"] == list(text[2:])
+    np.testing.assert_allclose(shown["chances"], said[-1][np.arange(3), ids[2:]], atol=1e-3)
+    for rows, pairs in zip(said, shown["after"], strict=True):
+        assert [token for token, _ in pairs] == [LETTERS.tokens[i] for i in rows.argmax(axis=-1)]
+        np.testing.assert_allclose([chance for _, chance in pairs], rows.max(axis=-1), atol=1e-3)
 
 
 def in_16_bits(model):

@@ -12,25 +12,26 @@ function tile([token, chance], isRight) {
   return node;
 }
 
-export async function mount(element) {
-  const { asked } = await stored("chatting.json");
+/** In a notebook, `asked` holds texts of the reader's; each has `chances` of its tokens, too. */
+export async function mount(element, given = null) {
+  const { asked } = given ?? await stored("chatting.json");
   const { stage, bind, set, publish, addressed } = frame(element, { label: "what a model says after each block", start: START, draw });
   const last = asked[0].after.length - 1;
   bind({
-    question: picker({ label: "Question", options: asked.map(({ question }, n) => [n, question]) }),
+    question: picker({ label: given ? "Text" : "Question", options: asked.map(({ question }, n) => [n, question]) }),
     block: slider({ label: "Read after block", min: 0, max: last, show: String }),
   });
   const written = html("div", { class: "lf-letters lf-text lf-wide" });
   const said = html("div", { class: "lf-letters lf-text lf-wide" });
-  stage.append(wide(note("What the model answers:"), written),
+  stage.append(wide(note(given ? "The text, each token the deeper in colour the likelier it was to the model:" : "What the model answers:"), written),
     wide(note("What it would say at each of these places if it ended after the chosen block. Framed: the token that it did write. " +
       "The deeper the colour, the surer it is. ␣ is a space."), said));
 
   function draw(state) {
-    const { answer, after } = asked[state.question];
+    const { answer, after, chances = [] } = asked[state.question];
     const row = after[state.block];
     const right = row.map(([token], n) => token === answer[n]);
-    written.replaceChildren(...answer.map((token) => tile([token, null], false)));
+    written.replaceChildren(...answer.map((token, n) => tile([token, chances[n] ?? null], false)));
     said.replaceChildren(...row.map((pair, n) => tile(pair, right[n])));
     const first = answer.map((_, n) => after.findIndex((each, block) => after.slice(block).every((later) => later[n][0] === answer[n])));
     publish({ ...state, answer, said: row.map(([token]) => token), chances: row.map(([, chance]) => chance), first },

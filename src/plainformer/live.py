@@ -5,13 +5,17 @@ import uuid
 from pathlib import Path
 from typing import Any, Literal
 
+import equinox as eqx
 import jax
+import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float
+from jaxtyping import Array, Float, Int
 
-from plainformer.checks import PositiveFloat, checked
+from plainformer.checks import Positive, PositiveFloat, checked
+from plainformer.generation.prompts import Prompt, Prompts, check_tokenizer, read_prompts
 from plainformer.models.config import StackConfig
 from plainformer.models.decoder import Decoder
+from plainformer.models.inside import lens
 from plainformer.models.pretraining import MaskedLanguageModel
 from plainformer.models.seq2seq import Seq2Seq
 from plainformer.models.vision import ViT
@@ -122,6 +126,57 @@ def attention(weights: Float[Array | np.ndarray, "*layers heads q_seq kv_seq"], 
         raise ValueError(f"There are {len(names)} tokens and weights of {seq}; expected one text for each.")
     shown = np.asarray(weights, np.float32).reshape(-1, *weights.shape[-3:])
     return _widget("decoder_heads", values={"weights": shown.tolist(), "tokens": names})
+
+
+@checked
+def predictions(model: Decoder, tokenizer, texts: Prompt | Prompts, *, start: Positive = 1):
+    r"""Show what a decoder would say in the place of each token of a text, if it ended after any of its blocks.
+
+    All is computed here, and not in the page, so models of any size and tokenizers of any kind are shown. Result as of
+    `decoder`; what is shown stands in its `values["asked"]`. Implements `eq-inside-lens`.
+
+    Args:
+        model: a decoder.
+        tokenizer: its own.
+        texts: a text, as letters or as ids, or a list of them, among which the reader chooses.
+        start: the first token that is shown; the model reads those before it.
+
+    Raises:
+        ModuleNotFoundError: if anywidget is not installed.
+        ValueError: for a text that has no token behind `start`, or one of more tokens than the model reads.
+    """
+    check_tokenizer(tokenizer, model.config.vocab_size)
+    read, _ = read_prompts(texts, model.config.vocab_size, tokenizer, "texts")
+    for place, ids in enumerate(read):
+        if not start < len(ids) <= model.config.context_len:
+            expected = f"more than start={start}, and {model.config.context_len} at most"
+            raise ValueError(f"texts[{place}] has {len(ids)} tokens; expected {expected}.")
+    return _widget("chatting", values={"asked": [_predicted(model, tokenizer, ids, start) for ids in read]})
+
+
+def _predicted(model: Decoder, tokenizer, ids: list[int], start: int) -> dict[str, Any]:
+    """A text, its tokens from `start` on with their chances, and after each block the likeliest in place of each."""
+    size = min(-len(ids) // 32 * -32, model.config.context_len)  # texts of like length share a program
+    best, chances, own = (
+        np.asarray(each)[..., start - 1 : len(ids) - 1]
+        for each in _by_depth(model, jnp.asarray([*ids, *[0] * (size - len(ids))]))
+    )
+    after = [
+        [[tokenizer.decode([i]), round(chance, 3)] for i, chance in zip(*pair, strict=True)]
+        for pair in zip(best.tolist(), chances.tolist(), strict=True)
+    ]
+    shown = [tokenizer.decode([i]) for i in ids[start:]]
+    return {"question": tokenizer.decode(ids), "answer": shown, "chances": own.round(3).tolist(), "after": after}
+
+
+@eqx.filter_jit
+def _by_depth(
+    model: Decoder, ids: Int[Array, " seq"]
+) -> tuple[Int[Array, "depth seq"], Float[Array, "depth seq"], Float[Array, " seq"]]:
+    """After each block the likeliest token behind each and its chance; and, at the end, the chance of the one there."""
+    said = [jax.nn.softmax(logits) for logits in lens(model, ids)]
+    best, chances = (jnp.stack([getattr(each, how)(axis=-1) for each in said]) for how in ("argmax", "max"))
+    return best, chances, jnp.take_along_axis(said[-1], jnp.roll(ids, -1)[:, None], axis=-1)[:, 0]
 
 
 def _of_model(figure: str, model, tokenizer: Vocabulary | None, **values):

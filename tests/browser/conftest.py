@@ -326,7 +326,7 @@ class Figure:
     def start(self) -> "Figure":
         """Have the figure fetch its model, if it needs one, and wait until it stands in the place of its picture."""
         if self.root.locator(".lf-start").count():
-            self.root.locator(".lf-start").click()
+            self.root.locator(".lf-start").press("Enter")  # a mouse would rest on what comes, and choose of it
         self.page.locator(f'.live-figure-mounted[data-widget="{self.name}"]').first.wait_for()
         return self
 

@@ -4,7 +4,7 @@ import json
 from pathlib import Path
 
 # What every test over all figures changes: controls with keys (`test_widgets.py`).
-CHANGES = {"chatting": [("Read after block", "Home"), ("Read after block", "End")]}
+CHANGES = {"chatting": [("Read after block", "Home"), ("Question", "ArrowDown")]}
 
 ASKED = json.loads((Path(__file__).parents[2] / "widgets" / "chatting.json").read_text("utf-8"))["asked"]
 

