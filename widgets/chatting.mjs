@@ -2,8 +2,6 @@
 // `chatting.json` holds them; tools/models/chatting_figure.py writes it.
 import { format, frame, html, note, picker, slider, stored, tint, visible, wide } from "./common.mjs";
 
-const START = { question: 0, block: 30 };
-
 /** One token of a row: the deeper the colour, the more the model is sure of it. */
 function tile([token, chance], isRight) {
   const node = html("span", { class: `lf-read${isRight ? " lf-most" : ""}`, title: chance === null ? null : format(chance) },
@@ -15,10 +13,12 @@ function tile([token, chance], isRight) {
 /** In a notebook, `asked` holds texts of the reader's; each has `chances` of its tokens, too. */
 export async function mount(element, given = null) {
   const { asked } = given ?? await stored("chatting.json");
-  const { stage, bind, set, publish, addressed } = frame(element, { label: "what a model says after each block", start: START, draw });
   const last = asked[0].after.length - 1;
+  const first = { question: 0, block: last };
+  const { stage, bind, set, publish, addressed } = frame(element, { label: "what a model says after each block", start: first, draw });
   bind({
-    question: picker({ label: given ? "Text" : "Question", options: asked.map(({ question }, n) => [n, question]) }),
+    question: picker({ label: given ? "Text" : "Question", options: asked.map(({ question }, n) => [n, question]),
+      onchange: (question) => set({ question: Number(question) }) }),
     block: slider({ label: "Read after block", min: 0, max: last, show: String }),
   });
   const written = html("div", { class: "lf-letters lf-text lf-wide" });
@@ -33,10 +33,10 @@ export async function mount(element, given = null) {
     const right = row.map(([token], n) => token === answer[n]);
     written.replaceChildren(...answer.map((token, n) => tile([token, chances[n] ?? null], false)));
     said.replaceChildren(...row.map((pair, n) => tile(pair, right[n])));
-    const first = answer.map((_, n) => after.findIndex((each, block) => after.slice(block).every((later) => later[n][0] === answer[n])));
-    publish({ ...state, answer, said: row.map(([token]) => token), chances: row.map(([, chance]) => chance), first },
+    const found = answer.map((_, n) => after.findIndex((each, block) => after.slice(block).every((later) => later[n][0] === answer[n])));
+    publish({ ...state, answer, said: row.map(([token]) => token), chances: row.map(([, chance]) => chance), found },
       `After block ${state.block}, ${right.filter(Boolean).length} of ${answer.length} tokens are those of the answer.`);
   }
-  set(START);
+  set(first);
   addressed();
 }

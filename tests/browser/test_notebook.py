@@ -172,7 +172,7 @@ def test_predictions(live, notebook):
     widget = live.predictions(decoder(), LETTERS, ["cab", "cabbage"])
     state = notebook().show(widget).state
     assert state["answer"] == ["a", "b"]
-    assert state["said"] == [token for token, _ in widget.values["asked"][0]["after"][-1]]
+    assert state["said"] == [token for token, _ in vars(widget)["values"]["asked"][0]["after"][-1]]
 
 
 def test_a_figure_that_leaves_the_notebook_gives_back_its_model(live, notebook):
