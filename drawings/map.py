@@ -50,7 +50,7 @@ def _joined(picture: Picture, *arrows: str) -> Picture:
 
 
 def _beside() -> list[Picture]:
-    """What goes beyond the machine, three parts a row."""
+    """What goes beyond the machine, three or four parts a row."""
     uses = ("12_efficiency", "costs"), ("13_relations", "relations"), ("14_dynamics", "motion")
     trained = ("15_pretrained", "opened"), ("16_inside", "inside"), ("17_finetuning", "tuned")
     sized = ("18_scaling", "devices"), ("19_scaling_laws", "how large")
@@ -63,8 +63,8 @@ def wide() -> Picture:
     attention. Of blocks are made an encoder, a decoder and a vision transformer; encoder and decoder together
     translate, a decoder alone writes. Below it, what all of it costs, what it is related to, and motion as one more
     use; then models that are trained already: how they are opened, looked into, and tuned; several devices, and how
-    large a model should be; the block of today, how it serves many readers, and how it is
-    trained.
+    large a model should be; the block of today, how it serves many readers, and how it is trained; and a published
+    model that answers.
     """
     models = column(
         _part("09_encoder", "encoder", 86), _part("07_decoder", "decoder", 86), _part("11_vision", "vision", 86), gap=8
@@ -89,8 +89,8 @@ def narrow() -> Picture:
     """The whole machine from top to bottom: tokens, positions, and a stack of blocks that hold heads that hold
     attention; below it encoder, decoder and vision transformer, then translating and writing, then costs, relations and
     motion, then models that are trained already: how they are opened, looked into, and tuned; several devices, and how
-    large a model should be; the block of today, how it serves many readers, and how it is
-    trained.
+    large a model should be; the block of today, how it serves many readers, and how it is trained; and a published
+    model that answers.
     """
     front = row(_part("00_primer", "primer"), _part("01_tokens", "tokens"), _part("06_positions", "positions"), gap=18)
     models = row(_part("09_encoder", "encoder"), _part("07_decoder", "decoder"), _part("11_vision", "vision"), gap=14)

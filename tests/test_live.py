@@ -61,7 +61,7 @@ def test_what_cannot_be_shown_is_refused(call, message):
 def test_predictions_are_those_of_the_lens():
     model, text = decoder(), "abcab"
     ids = np.asarray(LETTERS.encode(text))
-    shown = live._predicted(model, LETTERS, ids.tolist(), 2)
+    shown = live.by_depth(model, LETTERS, ids.tolist(), 2)
     said = [np.asarray(jax.nn.softmax(logits))[1:-1] for logits in pf.models.lens(model, ids)]
     assert shown["answer"] == list(text[2:])
     np.testing.assert_allclose(shown["chances"], said[-1][np.arange(3), ids[2:]], atol=1e-3)

@@ -24,7 +24,8 @@ export async function mount(element, given = null) {
   const written = html("div", { class: "lf-letters lf-text lf-wide" });
   const said = html("div", { class: "lf-letters lf-text lf-wide" });
   stage.append(wide(note(given ? "The text, each token the deeper in colour the likelier it was to the model:" : "What the model answers:"), written),
-    wide(note("What it would say at each of these places if it ended after the chosen block. Framed: the token that it did write. " +
+    wide(note("What it would say at each of these places if it ended after the chosen block. " +
+      `Framed: the token that ${given ? "stands there" : "it did write"}. ` +
       "The deeper the colour, the surer it is. ␣ is a space."), said));
 
   function draw(state) {

@@ -151,15 +151,15 @@ def predictions(model: Decoder, tokenizer, texts: Prompt | Prompts, *, start: Po
         if not start < len(ids) <= model.config.context_len:
             expected = f"more than start={start}, and {model.config.context_len} at most"
             raise ValueError(f"texts[{place}] has {len(ids)} tokens; expected {expected}.")
-    return _widget("chatting", values={"asked": [_predicted(model, tokenizer, ids, start) for ids in read]})
+    return _widget("chatting", values={"asked": [by_depth(model, tokenizer, ids, start) for ids in read]})
 
 
-def _predicted(model: Decoder, tokenizer, ids: list[int], start: int) -> dict[str, Any]:
+def by_depth(model: Decoder, tokenizer, ids: list[int], start: int) -> dict[str, Any]:
     """A text, its tokens from `start` on with their chances, and after each block the likeliest in place of each."""
     size = min(-len(ids) // 32 * -32, model.config.context_len)  # texts of like length share a program
     best, chances, own = (
         np.asarray(each)[..., start - 1 : len(ids) - 1]
-        for each in _by_depth(model, jnp.asarray([*ids, *[0] * (size - len(ids))]))
+        for each in _likeliest(model, jnp.asarray([*ids, *[0] * (size - len(ids))]))
     )
     after = [
         [[tokenizer.decode([i]), round(chance, 3)] for i, chance in zip(*pair, strict=True)]
@@ -170,7 +170,7 @@ def _predicted(model: Decoder, tokenizer, ids: list[int], start: int) -> dict[st
 
 
 @eqx.filter_jit
-def _by_depth(
+def _likeliest(
     model: Decoder, ids: Int[Array, " seq"]
 ) -> tuple[Int[Array, "depth seq"], Float[Array, "depth seq"], Float[Array, " seq"]]:
     """After each block the likeliest token behind each and its chance; and, at the end, the chance of the one there."""

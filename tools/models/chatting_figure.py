@@ -7,13 +7,10 @@ import json
 from pathlib import Path
 from typing import Any
 
-import equinox as eqx
-import jax
-import jax.numpy as jnp
 from records import MODELS
 
 import plainformer as pf
-from plainformer.models import lens
+from plainformer.live import by_depth
 
 NUMBERS = MODELS.parent / "widgets" / "chatting.json"
 QUESTIONS = (
@@ -25,19 +22,13 @@ QUESTIONS = (
 )
 MOST = 12  # tokens of an answer that are shown
 
-read = eqx.filter_jit(lens)
-
 
 def asked(model, tokenizer, question: str) -> dict[str, Any]:
     """A question, the tokens of the answer, and for each block the token that each place would say, with its chance."""
     ids = tokenizer.encode_conversation([{"role": "user", "content": question}])
     answer = pf.generate(model, ids, MOST, temperature=0, stop_tokens=[tokenizer.end], tokenizer=tokenizer).tokens
-    after = []
-    for logits in read(model, jnp.asarray([*ids, *answer])):
-        chances = jax.nn.softmax(logits[len(ids) - 1 : -1])
-        best = chances.argmax(axis=-1).tolist()
-        after.append([[tokenizer.decode([i]), round(float(row[i]), 3)] for i, row in zip(best, chances, strict=True)])
-    return {"question": question, "answer": [tokenizer.decode([i]) for i in answer], "after": after}
+    shown = by_depth(model, tokenizer, [*ids, *answer], start=len(ids))
+    return {"question": question, "answer": shown["answer"], "after": shown["after"]}
 
 
 def numbers() -> dict[str, Any]:
