@@ -2,14 +2,16 @@
 
 import datetime
 import importlib.metadata
+import json
 import os
 import platform
 import re
 import sys
+from collections.abc import Collection
 from pathlib import Path
 from typing import NamedTuple
 
-from plainformer.data.files import write_text
+from plainformer.data.files import read_json, write_text
 
 ROOT = Path(__file__).resolve().parent.parent
 PACKAGES = ("plainformer", "jax", "jaxlib", "equinox", "optax", "torch", "transformers")
@@ -90,9 +92,20 @@ def versions() -> str:
     return ", ".join([python, *(f"{package} {version(package)}" for package in PACKAGES)])
 
 
-def as_markdown(sections, settings: Settings, started: str, loads: tuple[float, float], unfinished=()) -> str:
-    """The whole report; `loads` are the machine's average loads when the run began and now."""
-    goals = [goal for section in sections for goal in section.goals]
+def result_of(section: Section, settings: Settings, started: str, loads: tuple[float, float]) -> dict:
+    """What is kept of a part: its section, and when and where it ran; `loads` are the machine's, before and after."""
+    run = {
+        "started": started,
+        "how": f"{settings.rounds} rounds, {settings.seeds} trainings of {settings.steps:,} steps",
+        "machine": machine(),
+        "versions": versions(),
+    }
+    goals = [goal._asdict() for goal in section.goals]
+    return {"title": section.title, "body": section.body, "goals": goals, "run": run, "loads": loads}
+
+
+def as_markdown(results: dict[str, dict], missing=()) -> str:
+    """The report on these parts, in their order; and which are `missing`."""
     lines = [
         "# Benchmarks",
         "",
@@ -100,11 +113,10 @@ def as_markdown(sections, settings: Settings, started: str, loads: tuple[float, 
         "taken within a round. Figures are medians, with the quartiles in brackets. Quotients of the others' time by",
         "ours are above 1 where Plainformer is faster.",
         "",
-        f"- Machine: {machine()}; load {loads[0]:.1f} at the start, {loads[1]:.1f} now, this run included.",
-        f"- Versions: {versions()}.",
-        f"- Started {started}; {settings.rounds} rounds, {settings.seeds} trainings of {settings.steps:,} steps.",
+        *runs_of(list(results.values())),
         "",
     ]
+    goals = [Goal(**goal) for result in results.values() for goal in result["goals"]]
     if goals:
         rows = [
             [
@@ -116,14 +128,34 @@ def as_markdown(sections, settings: Settings, started: str, loads: tuple[float, 
             for goal in goals
         ]
         lines += ["## What was wanted", "", table(["figure", "measured", "wanted", "reached"], rows), ""]
-    for section in sections:
-        lines += [f"## {section.title}", "", section.body, ""]
-    if unfinished:
-        lines += ["Not measured yet: " + ", ".join(unfinished) + ".", ""]
+    for result in results.values():
+        lines += [f"## {result['title']}", "", result["body"], ""]
+    if missing:
+        lines += ["Not measured yet: " + ", ".join(missing) + ".", ""]
     return "\n".join(lines)
 
 
-def write_report(path: Path, *content, **keywords) -> None:
-    """Write `as_markdown` of the same arguments, whole or not at all."""
+def runs_of(results: list[dict]) -> list[str]:
+    """A line for each run: what it measured, when, where and with which versions."""
+    together: dict[tuple, list[dict]] = {}
+    for result in results:
+        together.setdefault(tuple(result["run"].values()), []).append(result)
+    lines = []
+    for (started, how, where, packages), parts in together.items():
+        titles = "; ".join(part["title"] for part in parts)
+        loads = [load for part in parts for load in part["loads"]]
+        lines.append(
+            f"- {titles}: started {started}; {how}. {where}; load {min(loads):.1f} to {max(loads):.1f}, "
+            f"this run included. {packages}."
+        )
+    return lines
+
+
+def keep(path: Path, parts: Collection[str], part: str, result: dict) -> None:
+    """Keep a part's result beside the report at `path`, and write that anew, of all results that are kept."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    write_text(path, as_markdown(*content, **keywords))
+    store = path.with_suffix(".json")
+    kept = (read_json(store) if store.exists() else {}) | {part: result}
+    results = {part: kept[part] for part in parts if part in kept}
+    write_text(store, json.dumps(results, ensure_ascii=False, indent=1) + "\n")
+    write_text(path, as_markdown(results, [part for part in parts if part not in results]))

@@ -2,8 +2,9 @@
 
 Without make: `python -m benchmarks.run`, in the repository's folder.
 
-Each part has a process of its own, and the report is written anew after each, so that a part that crashes costs
-nothing but itself. With other settings than the usual, or only some parts, the report goes to `build/benchmarks/`.
+Each part has a process of its own. What it found is kept in `RESULTS.json`, and the report is written anew after each:
+a part that runs alone, or crashes, leaves what was found of the others. With other settings than the usual, both files
+go to `build/benchmarks/`.
 """
 
 import argparse
@@ -15,7 +16,7 @@ import sys
 from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 
-from benchmarks.report import ROOT, Section, Settings, say, write_report
+from benchmarks.report import ROOT, Section, Settings, keep, result_of, say
 
 # From the name on the command line to module and function.
 PARTS = {
@@ -39,15 +40,14 @@ def call(part: str, settings: Settings) -> Section:
     return getattr(importlib.import_module(f"benchmarks.{module}"), function)(settings)
 
 
-def run_part(part: str, settings: Settings) -> tuple[Section, bool]:
-    """The part's section, or one that says why there is none; and whether there is one."""
+def run_part(part: str, settings: Settings) -> Section | None:
+    """The part's section; `None` if there is none, and then says why."""
     try:
         with ProcessPoolExecutor(1, mp_context=multiprocessing.get_context("spawn")) as process:
-            return process.submit(call, part, settings).result(), True
+            return process.submit(call, part, settings).result()
     except Exception as error:  # whatever it is, the other parts go on
-        message = str(error).strip() or type(error).__name__
-        say(f"{part} failed: {message}")
-        return Section(f"Not measured: {part}", f"`{type(error).__name__}`: {message}", []), False
+        say(f"{part} failed: {str(error).strip() or type(error).__name__}")
+        return None
 
 
 def arguments(words=None) -> argparse.Namespace:
@@ -55,7 +55,13 @@ def arguments(words=None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         prog="python -m benchmarks.run", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--parts", nargs="+", choices=PARTS, default=list(PARTS), help="only these, in this order")
+    parser.add_argument(
+        "--parts",
+        nargs="+",
+        choices=PARTS,
+        default=list(PARTS),
+        help="only these, in this order; the others keep what was found of them",
+    )
     parser.add_argument("--text", help="path of Tiny Shakespeare, for the part of that name")
     parser.add_argument("--multi30k", help="folder of Multi30k, for the part of that name")
     parser.add_argument("--rounds", type=int, default=usual.rounds, help="of everything in turn (%(default)s)")
@@ -70,12 +76,10 @@ def arguments(words=None) -> argparse.Namespace:
 
 
 def output_of(chosen: argparse.Namespace) -> Path:
-    """Where the report goes: only a whole run, with the usual settings, replaces the one in the repository."""
+    """Where the report goes: only a run with the usual settings changes the one in the repository."""
     if chosen.output is not None:
         return chosen.output
-    usual = Settings(text=chosen.text, multi30k=chosen.multi30k) == settings_of(chosen) and set(chosen.parts) == set(
-        PARTS
-    )
+    usual = Settings(text=chosen.text, multi30k=chosen.multi30k) == settings_of(chosen)
     return ROOT / ("benchmarks" if usual else "build/benchmarks") / "RESULTS.md"
 
 
@@ -87,16 +91,14 @@ def main() -> int:
     chosen = arguments()
     settings, output = settings_of(chosen), output_of(chosen)
     started, load = f"{datetime.datetime.now():%Y-%m-%d %H:%M}", os.getloadavg()[0]
-    sections, failed = [], []
+    failed = []
     if "shakespeare" in chosen.parts and not settings.text:
         say("No text was given: the part on Tiny Shakespeare will be missing. Add TEXT=path (or --text path).")
-    for number, part in enumerate(chosen.parts):
-        section, done = run_part(part, settings)
-        sections.append(section)
-        if not done:
+    for part in chosen.parts:
+        if (section := run_part(part, settings)) is None:
             failed.append(part)
-        loads = (load, os.getloadavg()[0])
-        write_report(output, sections, settings, started, loads, unfinished=chosen.parts[number + 1 :])
+        else:
+            keep(output, PARTS, part, result_of(section, settings, started, (load, os.getloadavg()[0])))
     say(f"written to {output}" + (f"; without {', '.join(failed)}" if failed else ""))
     return 1 if failed else 0
 

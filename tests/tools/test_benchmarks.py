@@ -3,6 +3,7 @@
 import ast
 import gzip
 import importlib
+import json
 import re
 
 import equinox as eqx
@@ -61,28 +62,46 @@ def test_report_shows_which_goals_were_reached_and_what_is_missing(module):
     assert [goal.reached for goal in goals] == [False, True]
     assert report.Goal("even", 1.3, "at least", 1.3).reached
     assert report.table(["a", "b"], [[1, "x"]]) == "| a | b |\n| --- | --- |\n| 1 | x |"
-    sections = [report.Section("First", "Nothing.", goals)]
-    shown = report.as_markdown(sections, report.Settings(), "2031-05-07 11:13", (0.5, 2.0), unfinished=["third"])
+    result = report.result_of(report.Section("First", "Nothing.", goals), report.Settings(), "2031-05-07", (0.5, 2.0))
+    shown = report.as_markdown({"first": result}, missing=["third"])
+    assert "- First: started 2031-05-07; 15 rounds, 3 trainings of 2,000 steps." in shown
     assert "| fast | 1.26 | at least 1.3 | **no** |\n| low | 1.744 | at most 1.8 | yes |" in shown
     assert "## First" in shown
     assert "third" in shown.splitlines()[-1]
 
 
-def test_report_is_written_whole_or_not_at_all(module, tmp_path, monkeypatch):
+def test_a_part_that_runs_alone_leaves_what_was_found_of_the_others(module, tmp_path):
     report = module("report")
     path = tmp_path / "new" / "RESULTS.md"
-    report.write_report(path, [], report.Settings(), "now", (1.0, 1.0))
-    before = path.read_text("utf-8")
-    assert before.startswith("# Benchmarks\n")
 
-    def full(*_):
-        raise OSError(28, "No space left on device")
+    def ran(part, body, started):
+        goals = [report.Goal(f"speed of {part}", 1.0, "at least", 2.0)]
+        result = report.result_of(report.Section(part.title(), body, goals), report.Settings(), started, (1.0, 1.0))
+        report.keep(path, ["one", "two", "three"], part, result)
+        return path.read_text("utf-8")
 
-    monkeypatch.setattr("os.replace", full)
-    with pytest.raises(OSError, match="No space left"):
-        report.write_report(path, [], report.Settings(), "later", (1.0, 1.0))
-    assert path.read_text("utf-8") == before
-    assert [file.name for file in path.parent.iterdir()] == ["RESULTS.md"]
+    ran("two", "second", "Monday")
+    shown = ran("one", "first", "Monday")
+    assert "- One; Two: started Monday" in shown
+    assert shown.index("## One\n\nfirst") < shown.index("## Two\n\nsecond")
+    shown = ran("two", "another", "Tuesday")
+    assert "first" in shown
+    assert "second" not in shown
+    assert shown.count("speed of") == 2
+    assert shown.count("started") == 2
+    assert shown.endswith("Not measured yet: three.\n")
+
+
+def test_the_report_is_that_of_the_results_that_are_kept(module):
+    report, parts = module("report"), module("run").PARTS
+    kept = json.loads((ROOT / "benchmarks" / "RESULTS.json").read_text("utf-8"))
+    assert list(kept) == list(parts)
+    assert (ROOT / "benchmarks" / "RESULTS.md").read_text("utf-8") == report.as_markdown(kept)
+    published = kept["generation"]["body"].split("### SmolLM2")[1]
+    rows = re.findall(r"^\| (?:Plainformer|transformers) \| .* \| (\d+) \(.* \| ([\d.]+) \(", published, re.M)
+    readme = (ROOT / "README.md").read_text("utf-8")
+    for what, of_each in zip(("tokens a second", "tokens read, ms"), zip(*rows, strict=True), strict=True):
+        assert f"{what} | {' | '.join(f'{float(number):.0f}' for number in of_each)} |" in readme
 
 
 def test_shakespeare_models_have_the_same_size_within_five_per_cent(module):
@@ -99,14 +118,14 @@ def _without_numbers(config):
     return eqx.filter_eval_shape(lambda key: pf.Decoder(config, key=key), jax.random.key(0))
 
 
-def test_report_goes_into_the_repository_only_after_a_whole_run(module):
+def test_report_goes_into_the_repository_only_with_the_usual_settings(module):
     run = module("run")
 
     def place(*words):
         return run.output_of(run.arguments(words)).relative_to(ROOT).as_posix()
 
-    assert place() == place("--text", "a.txt") == "benchmarks/RESULTS.md"
-    for words in (["--rounds", "2"], ["--steps", "3"], ["--seeds", "1"], ["--parts", "memory", "depth"]):
+    assert place() == place("--text", "a.txt", "--parts", "memory") == "benchmarks/RESULTS.md"
+    for words in (["--rounds", "2"], ["--steps", "3"], ["--seeds", "1"]):
         assert place(*words) == "build/benchmarks/RESULTS.md"
     assert run.output_of(run.arguments(["--output", "x.md"])).as_posix() == "x.md"
 

@@ -19,6 +19,7 @@ def test_a_packages_model_is_written_with_its_licence(tmp_path):
         if ".blocks." not in name or ".blocks.0." in name:
             assert (arrays[name] == array).all()
     assert "MIT" in (tmp_path / "site" / "chemist.LICENSE.txt").read_text(encoding="utf-8")
+    assert "Apache" in (tmp_path / "site" / "smollm2_tokens.LICENSE.txt").read_text(encoding="utf-8")
 
 
 def test_the_books_own_models_are_where_they_are(tmp_path):

@@ -2,7 +2,7 @@
 import { matrix } from "./arrays.mjs";
 
 const KINDS = { F32: { numbers: Float32Array, name: "float32" }, I8: { numbers: Int8Array, name: "int8" },
-  I16: { numbers: Int16Array, name: "int16" } };
+  I16: { numbers: Int16Array, name: "int16" }, U16: { numbers: Uint16Array, name: "uint16" } };
 const hint = "Reload the page, or run the cell again.";
 
 /** The tensors of a file as matrices (a vector is one row), its configuration, and its tokenizer's parts or null. */
@@ -24,7 +24,7 @@ export function readSafetensors(buffer) {
     const [start, stop] = place;
     const size = shape.reduce((product, side) => product * side, 1);
     const kind = KINDS[dtype];
-    if (!kind) throw damaged(`${name} holds ${dtype}, and F32, I8 or I16 is expected`);
+    if (!kind) throw damaged(`${name} holds ${dtype}, and one of ${Object.keys(KINDS).join(", ")} is expected`);
     if (stop - start !== kind.numbers.BYTES_PER_ELEMENT * size || 8 + length + stop > buffer.byteLength) throw damaged(`${name} is cut short`);
     const numbers = new kind.numbers(buffer.slice(8 + length + start, 8 + length + stop));
     tensors.set(name, { ...(shape.length === 2 ? matrix(...shape, numbers) : matrix(1, size, numbers)), shape, kind: kind.name });

@@ -137,7 +137,12 @@ class Decoder(eqx.Module):
     def logits(self, x: Float[Array, "*batch seq d_model"]) -> Float[Array, "*batch seq vocab_size"]:
         """Turn rows that the last block returned into logits."""
         x = self.stack.normalise(x)
-        return linear(x, self.embedding.weight.T) if self.output is None else self.output(x)
+        if self.output is not None:
+            return self.output(x)
+        if x.size > x.shape[-1]:
+            return linear(x, self.embedding.weight.T)
+        # Of a single row, as in writing: with the table as it lies this takes two thirds of the time on a CPU.
+        return (self.embedding.weight @ x.reshape(-1)).reshape(*x.shape[:-1], -1)
 
     @property
     def can_slide(self) -> bool:

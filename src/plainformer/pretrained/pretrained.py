@@ -112,7 +112,7 @@ def _opened(
         skeleton = eqx.filter_eval_shape(head.model_class, config, key=jax.random.key(0))
         arrays = _to_ours(given, head, theirs, family, named_arrays(skeleton), kept_as)
     except ValueError as error:
-        raise ValueError(f"The weights of {place} do not fit its configuration. {error}") from None
+        raise ValueError(f"The weights do not fit the configuration in {place}. {error}") from None
     model = with_arrays(skeleton, arrays, copy=False)
     return (in_few_bytes(model, "int8") if dtype == "int8" else model), found
 
