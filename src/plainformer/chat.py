@@ -16,10 +16,12 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument("--room", type=int, help="for how many tokens the conversation has room")
     given = parser.parse_args(arguments)
     try:
-        model, tokenizer = open_model(given.path)
+        model, tokenizer = open_model(given.path)  # which takes seconds
         chat = Chat(model, cast(HuggingFaceTokenizer, tokenizer), system=given.system, room=given.room)
     except (OSError, ValueError, TypeError, ImportError) as error:
         parser.exit(1, f"{error}\n")
+    except KeyboardInterrupt:
+        parser.exit(1, "\n")
     print("Ask something; an empty line ends the conversation.")
     while question := _ask():
         try:
@@ -27,7 +29,7 @@ def main(arguments: list[str] | None = None) -> None:
                 print(piece, end="", flush=True)
         except KeyboardInterrupt:
             print(" …", end="")
-        except (ValueError, ImportError) as error:
+        except (ValueError, TypeError, ImportError) as error:
             print(error, end="")
         print()
 

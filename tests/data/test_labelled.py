@@ -48,6 +48,8 @@ def test_classification_batch_cuts_and_pads():
     assert batch.labels.tolist() == [1, 0]
     with pytest.raises(ValueError, match="2 texts and 1 labels"):
         classification_batch([[5], [6]], [0])
+    with pytest.raises(TypeError, match=r"labels holds 'good'; expected .*label_ids"):
+        classification_batch([[5]], ["good"])
 
 
 def test_label_ids_number_labels_in_sorted_order():

@@ -1,5 +1,6 @@
 """Conversations: each turn as `generate` would continue the whole text, what was read kept, and what has no room."""
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import pytest
@@ -58,6 +59,18 @@ def test_an_answer_that_is_broken_off_is_kept(model):
     assert whole == continued(model, chat.messages[:-1], 3)
 
 
+def test_another_question_ends_an_answer_that_is_open(model):
+    chat = pf.Chat(model, tokenizer())
+    chat.say("h")  # nobody listens
+    first = chat.say("abc", max_new_tokens=9)
+    begun = next(first)
+    whole = "".join(chat.say("d", max_new_tokens=3))
+    assert list(first) == []
+    assert [each["role"] for each in chat.messages] == ["user", "assistant"] * 2
+    assert chat.messages[1]["content"].startswith(begun)
+    assert whole == continued(model, chat.messages[:-1], 3)
+
+
 def test_after_reading_that_was_broken_off_all_is_read_anew(model, monkeypatch):
     chat, read = pf.Chat(model, tokenizer()), chatting._read
     "".join(chat.say("abc", max_new_tokens=3))
@@ -68,6 +81,7 @@ def test_after_reading_that_was_broken_off_all_is_read_anew(model, monkeypatch):
     monkeypatch.setattr(chatting, "_read", broken_off)
     with pytest.raises(KeyboardInterrupt):
         "".join(chat.say("d"))
+    assert len(chat.messages) == 2
     monkeypatch.setattr(chatting, "_read", read)
     assert "".join(chat.say("e", max_new_tokens=3)) == continued(model, chat.messages[:-1], 3)
 
@@ -89,11 +103,26 @@ def test_a_conversation_that_is_full_says_so(model):
         ({"tokenizer": tokenizer(end=None)}, "no end of an answer"),
         ({"tokenizer": pf.Vocabulary(tuple("abcdefghijkl"))}, "has no chat_template"),
         ({"room": 300}, "room is 300; expected at most 256"),
+        ({"tokenizer": tokenizer(end="a")}, "ends an answer with 'a'; expected one of its special tokens"),
     ],
 )
 def test_what_cannot_talk_is_refused(unchecked, model, change, message):
     with pytest.raises(ValueError, match=message):
         pf.Chat(**{"model": model, "tokenizer": tokenizer()} | change)
+
+
+def test_a_question_with_half_a_character_is_refused(model):
+    with pytest.raises(ValueError, match=r"has '\\ud800' at 4, which is no whole character"):
+        pf.Chat(model, tokenizer()).say("a\ud800")
+    with pytest.raises(ValueError, match="makes no tokens of these messages"):
+        pf.Chat(model, tokenizer(template="{# nothing #}")).say("a")
+
+
+def test_a_model_may_have_rows_of_which_its_tokenizer_knows_nothing(model):
+    stack = pf.StackConfig(d_model=16, num_layers=1, num_heads=2)
+    wider = pf.Decoder(pf.DecoderConfig(len(LETTERS) + 4, 256, stack=stack), key=jax.random.key(0))
+    wider = eqx.tree_at(lambda model: model.embedding.weight, wider, replace_fn=lambda table: table.at[-4:].set(0))
+    assert "".join(pf.Chat(wider, tokenizer()).say("abc", max_new_tokens=3))
 
 
 def test_a_terminal_asks_and_answers(model, monkeypatch, capsys):

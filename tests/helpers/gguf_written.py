@@ -79,7 +79,7 @@ def write_gguf(path, model, architecture="llama", *, tensors=None, kind=None, mo
     if template is not None:
         writer.add_chat_template(template)
     for name, value in more:
-        writer.add_string(name, value)
+        (writer.add_float32 if isinstance(value, float) else writer.add_string)(name, value)
     for name, tensor in (tensors_of(model, architecture) if tensors is None else tensors).items():
         if kind is None or tensor.ndim == 1:
             writer.add_tensor(name, tensor)

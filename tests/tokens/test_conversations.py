@@ -6,6 +6,8 @@ import pytest
 
 from plainformer.tokens.conversations import conversation_text
 
+LETTERS = "{% set s = 'abcdefghijklmnopqrstuvwxyz' %}"
+DOUBLED = "{{% set ns = namespace(x=s) %}}{{% for i in range(40) %}}{{% set ns.x = {} %}}{{% endfor %}}"
 ASKED = [{"role": "system", "content": "s"}, {"role": "user", "content": "u"}]
 
 
@@ -17,6 +19,9 @@ def test_a_template_is_filled_in():
     text = conversation_text(template, ASKED, begin="<s>", end="</s>")
     assert text == "<s>system: s</s>user: u</s>\nassistant:"
     assert conversation_text(template, ASKED[1:], answer=False) == "user: u"
+    template = "{% for m in messages %}{{ m.content.replace('s', 't') + ('' if loop.last else ', ') }}{% endfor %}"
+    template += "{{ ['a', 'b'] | join('-') ~ 1 }}{{ {'a': '<é'} | tojson }}"
+    assert conversation_text(template, ASKED) == 't, ua-b1{"a": "<é"}'
 
 
 @pytest.mark.parametrize(
@@ -29,6 +34,20 @@ def test_a_template_is_filled_in():
         ("{{ 'a' * 999999999 }}", "str"),
         ("{{ 9 ** 9 ** 9 }}", r"\*\*"),
         ("{% macro f() %}{{ f() }}{% endmacro %}{{ f() }}", "recursion"),
+        ("{% macro f(n) %}{% if n %}{{ f(n - 1) }}{{ f(n - 1) }}{% endif %}{% endmacro %}{{ f(60) }}", "10,000 rounds"),
+        (
+            LETTERS + "{% for a in s %}{% for b in s %}{% for c in s %}{% endfor %}{% endfor %}{% endfor %}",
+            "10,000 rounds",
+        ),
+        (LETTERS + DOUBLED.format("ns.x ~ ns.x"), "10,000,000 letters"),
+        (LETTERS + DOUBLED.format("ns.x + ns.x"), "10,000,000 letters"),
+        (LETTERS + DOUBLED.format("ns.x.replace('', s)"), "10,000,000 letters"),
+        (LETTERS + DOUBLED.format("[ns.x, ns.x] | join"), "10,000,000 letters"),
+        ("{% set s = 9 %}" + DOUBLED.format("ns.x * ns.x"), r"\* of int"),
+        ("{{ '%3000000000d' % 1 }}", "% of str"),
+        ("{{ 'x' | center(3000000000) }}", "center"),
+        ("{{ 'x'.ljust(3000000000) }}", "ljust|unsafe|not safely callable"),
+        ("{{ lipsum(n=1000000) }}", "lipsum"),
         ("{{ messages[0].content.none() }}", "none"),
         ("{% for", "Expected an expression|unexpected"),
         ("{{ raise_exception('roles must take turns') }}", "it says: roles must take turns"),

@@ -80,6 +80,8 @@ def classification_batch(texts: Sequence, labels: Sequence | Array, length: Posi
         >>> batches = pf.data.random_batches([batch], batch_size=2)
     """
     check_list("labels", labels, "numbers of classes, as label_ids returns them")
+    if names := [label for label in labels if isinstance(label, str)]:
+        raise TypeError(f"labels holds {names[0]!r}; expected numbers of classes: numbers, names = label_ids(labels).")
     numbers = check_token_ids(labels, name="labels")
     if len(numbers) != len(texts):
         raise ValueError(f"There are {len(texts)} texts and {len(numbers)} labels; expected one label for each text.")

@@ -1,6 +1,6 @@
 """Talking with a model that was trained to answer: what was read stays in the cache from turn to turn (chapter 15)."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from typing import Any, cast
 
 import equinox as eqx
@@ -83,35 +83,44 @@ class Chat:
         self._strings = stop_strings(stop, self._tokenizer)
         self._choice = choice_of(temperature, top_k, top_p, min_p, model.config.vocab_size)
         self._key = key_for(self._choice, key)
+        if end not in tokenizer.special:
+            raise ValueError(f"The tokenizer ends an answer with {end!r}; expected one of its special tokens.")
         self._ends = stop_ids([end], model.config.vocab_size, tokenizer=self._tokenizer)
         self._read: list[int] = []
         self._cache: tuple | None = None
+        self._open: Generator[str, None, None] | None = None
 
     @checked
     def say(self, text: str, max_new_tokens: Positive = 512) -> Iterator[str]:
         """Say something, and yield the answer as it comes, in whole characters.
 
-        Both stand in `messages` afterwards; of an answer that is broken off, what was written until then.
+        Both stand in `messages` afterwards; of an answer that is broken off, as by another question, what was written
+        until then, and neither if that is nothing.
 
         Raises:
             ValueError: if the conversation has no room left.
         """
+        if self._open is not None:
+            self._open.close()
         asked = [*self.messages, {"role": "user", "content": text}]
         ids = self._tokenizer.encode_conversation(asked)
+        if not ids:
+            raise ValueError("The template makes no tokens of these messages. Is it that of this model?")
         if len(ids) >= self.room:
             raise ValueError(
                 f"The conversation has {len(ids)} tokens with this question; expected fewer than room={self.room}. "
                 f"Begin a new one, or one with more room: the model reads {self._model.config.context_len}."
             )
-        self.messages = asked
-        return self._answer(ids, max_new_tokens)
+        self._open = self._answer(asked, ids, max_new_tokens)
+        return self._open
 
-    def _answer(self, ids: list[int], max_new_tokens: int) -> Iterator[str]:
+    def _answer(self, asked: list[dict], ids: list[int], max_new_tokens: int) -> Generator[str, None, None]:
         written = Written(self._strings, self._tokenizer)
         try:
             yield from self._tokenizer.decode_stream(self._tokens(ids, max_new_tokens, written))
         finally:
-            self.messages = [*self.messages, {"role": "assistant", "content": written.text or ""}]
+            if written.ids:
+                self.messages = [*asked, {"role": "assistant", "content": written.text or ""}]
 
     def _tokens(self, ids: list[int], max_new_tokens: int, written: Written) -> Iterator[int]:
         """The ids of an answer, as soon as they are certain, without the token that ends it."""

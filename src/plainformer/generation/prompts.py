@@ -18,6 +18,7 @@ import numpy as np
 from jaxtyping import Array, Int
 
 from plainformer.data.lists import check_list, check_names, check_token_ids
+from plainformer.tokens.hugging_face import HuggingFaceTokenizer
 from plainformer.tokens.tokenizer import Tokenizer, encoder_of
 
 Prompt = str | Sequence[int]
@@ -86,13 +87,18 @@ def _how_to_begin(tokenizer: Tokenizer | None) -> str:
 
 
 def check_tokenizer(tokenizer, vocab_size: int) -> None:
-    """Raise unless this is a tokenizer with as many tokens as the model has, or `None`."""
+    """Raise unless this is a tokenizer with as many tokens as the model has, or `None`.
+
+    Models that others trained may have rows of which their tokenizer knows nothing, to be as many as a machine likes.
+    """
     if tokenizer is None:
         return
     if not isinstance(tokenizer, Tokenizer):
         what = type(tokenizer).__name__
         raise TypeError(f"tokenizer is of type {what}; expected a Vocabulary, a BytePairEncoder or one of your own.")
-    if len(tokenizer) != vocab_size:
+    if len(tokenizer) != vocab_size and not (
+        isinstance(tokenizer, HuggingFaceTokenizer) and len(tokenizer) < vocab_size
+    ):
         raise ValueError(
             f"The tokenizer has {len(tokenizer)} tokens; expected {vocab_size}, those of the model. Use the one that "
             "the model was trained with."

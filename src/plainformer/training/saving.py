@@ -30,6 +30,7 @@ from plainformer.training.sharding import Layout
 Model = TypeVar("Model")
 
 
+@checked
 def save_model(
     path: Location, model, tokenizer=None, *, metadata: dict | None = None, stored_in: Literal["int8"] | None = None
 ) -> None:
