@@ -122,7 +122,9 @@ def test_a_model_may_have_rows_of_which_its_tokenizer_knows_nothing(model):
     stack = pf.StackConfig(d_model=16, num_layers=1, num_heads=2)
     wider = pf.Decoder(pf.DecoderConfig(len(LETTERS) + 4, 256, stack=stack), key=jax.random.key(0))
     wider = eqx.tree_at(lambda model: model.embedding.weight, wider, replace_fn=lambda table: table.at[-4:].set(0))
-    assert "".join(pf.Chat(wider, tokenizer()).say("abc", max_new_tokens=3))
+    chat = pf.Chat(wider, tokenizer())
+    list(chat.say("abc", max_new_tokens=3))
+    assert [each["role"] for each in chat.messages] == ["user", "assistant"]
 
 
 def test_a_terminal_asks_and_answers(model, monkeypatch, capsys):

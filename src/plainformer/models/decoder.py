@@ -137,12 +137,7 @@ class Decoder(eqx.Module):
     def logits(self, x: Float[Array, "*batch seq d_model"]) -> Float[Array, "*batch seq vocab_size"]:
         """Turn rows that the last block returned into logits."""
         x = self.stack.normalise(x)
-        if self.output is not None:
-            return self.output(x)
-        if x.size > x.shape[-1]:
-            return linear(x, self.embedding.weight.T)
-        # Of a single row, as in writing: with the table as it lies this takes two thirds of the time on a CPU.
-        return (self.embedding.weight @ x.reshape(-1)).reshape(*x.shape[:-1], -1)
+        return by_table(x, self.embedding.weight) if self.output is None else self.output(x)
 
     @property
     def can_slide(self) -> bool:
@@ -190,3 +185,13 @@ class Decoder(eqx.Module):
         check_length("tokens", tokens.shape[-1], self.config.context_len, "context_len")
         x = add_positions(self.embedding(tokens), self.stack.scheme, positions)
         return x if self.embedding_norm is None else self.embedding_norm(x)
+
+
+def by_table(
+    x: Float[Array, "*batch d_model"], table: Float[Array, "vocab_size d_model"]
+) -> Float[Array, "*batch vocab_size"]:
+    """Multiply every row by the vector of every token."""
+    if x.size > x.shape[-1]:
+        return linear(x, table.T)
+    # Of a single row, as in writing: with the table as it lies this takes two thirds of the time on a CPU.
+    return (table @ x.reshape(-1)).reshape(*x.shape[:-1], -1)

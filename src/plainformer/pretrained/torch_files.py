@@ -59,9 +59,8 @@ def read_torch_file(path: Path) -> dict[str, np.ndarray]:
         views, numbers = (_zip_parts if zipfile.is_zipfile(path) else _old_parts)(content)
         return {name: _tensor(view, numbers) for name, view in views.items()}
     except FAULTS as error:
-        raise ValueError(
-            f"{path} cannot be read as a dictionary of tensors: {str(error) or type(error).__name__}. Is it whole?"
-        ) from error
+        what = str(error) or type(error).__name__
+        raise ValueError(f"{path} cannot be read as a dictionary of tensors: {what}.") from error
 
 
 class _Reader(pickle.Unpickler):
