@@ -57,7 +57,11 @@ def test_fit_cuts_batches_into_equal_parts_only():
         run(dataclasses.replace(CONFIG, accumulation_steps=5))
     message = r"^A batch holds a single number, which cannot be cut .*=3 equal parts; expected arrays whose first axis"
     with pytest.raises(ValueError, match=message):
-        run(dataclasses.replace(CONFIG, accumulation_steps=3), batches=lambda step: (*batch_at(step), jnp.asarray(0.1)))
+        run(
+            dataclasses.replace(CONFIG, accumulation_steps=3),
+            loss=lambda model, batch, key: squared_error(model, batch[:2], key),
+            batches=lambda step: (*batch_at(step), jnp.asarray(0.1)),
+        )
 
 
 def test_fit_in_16_bits_is_near(plain):

@@ -1,4 +1,4 @@
-"""Talking with a model that was trained to answer: what was read stays in the cache from turn to turn (chapter 15)."""
+"""Talking with a model that was trained to answer: what was read stays in the cache from turn to turn (chapter 23)."""
 
 from collections.abc import Generator, Iterator, Sequence
 from typing import Any, cast

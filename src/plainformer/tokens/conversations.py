@@ -208,7 +208,10 @@ def _sandbox():
             text = getattr(function, "__self__", None)
             if isinstance(text, str) and function.__name__ == "replace":
                 return budget.replace(text, *args)  # Jinja's own keywords say in which loop it stands
-            return budget.counting(super().call)(context, function, *args, **kwargs)
+            budget.step()
+            found = super().call(context, function, *args, **kwargs)
+            budget.made(len(found) if isinstance(found, str) else 0)
+            return found
 
         def is_safe_attribute(self, thing, name, value) -> bool:
             return super().is_safe_attribute(thing, name, value) and (not isinstance(thing, str) or name in METHODS)
