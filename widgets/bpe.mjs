@@ -152,7 +152,7 @@ class Encoding {
   addPublished() {
     this.asked ??= fetchPublished().then((published) => {
       if (!published) return;
-      Object.assign(this, { stored: { ...this.stored, published }, cuttings: null });
+      Object.assign(this, { stored: { ...this.stored, published }, cuttings: null, listed: null });
       this.set({});
     });
   }
@@ -229,8 +229,8 @@ class Encoding {
   }
 
   languages() {
-    const rows = this.stored.languages.map((language) =>
-      ({ ...language, letters: [...language.text].length, ...cuts(this.stored, language.text)[this.kind] }));
+    this.listed ??= this.stored.languages.map((language) => ({ ...language, cut: cuts(this.stored, language.text) }));
+    const rows = this.listed.map(({ cut, ...language }) => ({ ...language, letters: [...language.text].length, ...cut[this.kind] }));
     const dearest = rows.reduce((a, b) => (b.tokens > a.tokens ? b : a));
     const choose = (name, text) => button(name, () => this.set({ text, view: "vocabularies" }));
     this.parts.tongues.show(rows.map(({ code, name, text, letters, tokens }) => ({

@@ -16,7 +16,7 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument("--room", type=int, help="for how many tokens the conversation has room")
     given = parser.parse_args(arguments)
     try:
-        model, tokenizer = open_model(given.path)  # which takes seconds
+        model, tokenizer = open_model(given.path)
         chat = Chat(model, cast(HuggingFaceTokenizer, tokenizer), system=given.system, room=given.room)
     except (OSError, ValueError, TypeError, ImportError) as error:
         parser.exit(1, f"{error}\n")

@@ -18,7 +18,7 @@ def test_a_template_is_filled_in():
     assert text == "<s>system: s</s>user: u</s>\nassistant:"
     assert conversation_text(template, ASKED[1:], answer=False) == "user: u"
     template = "{% for m in messages %}{{ m.content.replace('s', 't') + ('' if loop.last else ', ') }}{% endfor %}"
-    template += "{{ ['a', 'b'] | join('-') ~ 1 }}{{ {'a': '<é'} | tojson }}"
+    template += "{% for i in range(9000) %}{% endfor %}{{ ['a', 'b'] | join('-') ~ 1 }}{{ {'a': '<é'} | tojson }}"
     assert conversation_text(template, ASKED) == 't, ua-b1{"a": "<é"}'
 
 
@@ -41,6 +41,10 @@ def test_a_template_is_filled_in():
         (LETTERS + DOUBLED.format("ns.x + ns.x"), "10,000,000 letters"),
         (LETTERS + DOUBLED.format("ns.x.replace('', s)"), "10,000,000 letters"),
         (LETTERS + DOUBLED.format("[ns.x, ns.x] | join"), "10,000,000 letters"),
+        (
+            LETTERS + "{% set t = s.replace('', s).replace('', s) %}{% for i in range(999) %}{{ t }}{% endfor %}",
+            "10,000,000 letters",
+        ),
         ("{% set s = 9 %}" + DOUBLED.format("ns.x * ns.x"), r"\* of int"),
         ("{{ '%3000000000d' % 1 }}", "% of str"),
         ("{{ 'x' | center(3000000000) }}", "center"),

@@ -60,9 +60,7 @@ def test_a_run_goes_on_with_another_value_only_of_what_is_not_read(handed_over, 
 @pytest.mark.parametrize("handed_over", ["schedule", "both"])
 def test_what_is_not_read_changes_no_number(handed_over, finished):
     own, asked = HANDED_OVER[handed_over]
-    unread = {
-        name: OTHER[name] for name in FIELDS if READ_BY[name] not in asked and name in OTHER.keys() - NOT_ALONE
-    }
+    unread = {name: OTHER[name] for name in FIELDS if READ_BY[name] not in asked and name in OTHER.keys() - NOT_ALONE}
     assert len(unread) >= 6
     assert run(dataclasses.replace(CONFIG, **unread), **own).metrics == finished[handed_over][1]
 

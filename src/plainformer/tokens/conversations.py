@@ -172,8 +172,12 @@ class _Budget:
 
     def range(self, *bounds) -> range:
         found = range(*bounds)
-        self.step(len(found) + 1)
+        self.step(len(found) if len(found) > MOST else 0)  # its rounds are counted as they are gone
         return found
+
+    def shown(self, value) -> str:
+        self.made(len(text := str(value)))
+        return text
 
     def join(self, parts: Iterable, between: str = "") -> str:
         words = [str(part) for part in parts]
@@ -181,16 +185,34 @@ class _Budget:
         return between.join(words)
 
     def replace(self, text: str, old: str, new: str, count: int = -1) -> str:
-        self.made(len(text) + len(new) * (text.count(old) if count < 0 else count))
+        times = text.count(old)
+        self.made(len(text) + len(new) * (times if count < 0 else min(count, times)))
         return text.replace(old, new, count)
 
 
 def _sandbox():
     """Where a template reaches neither files nor Python, and makes nothing very long."""
-    from jinja2.exceptions import SecurityError, TemplateError
-    from jinja2.sandbox import ImmutableSandboxedEnvironment
+    from jinja2.exceptions import TemplateError
+
+    def refused(message) -> None:
+        raise TemplateError(f"it says: {message}")
+
+    def as_json(value, indent: int | None = None) -> str:
+        return json.dumps(value, ensure_ascii=False, indent=indent and min(indent, 16))
 
     budget = _Budget()
+    sandbox = _counting_sandbox(budget)(trim_blocks=True, lstrip_blocks=True, finalize=budget.shown)
+    own = {"join": budget.join, "replace": budget.replace, "tojson": budget.counting(as_json)}
+    sandbox.filters = {name: budget.counting(sandbox.filters[name]) for name in FILTERS} | own
+    known = {name: sandbox.globals[name] for name in ("dict", "namespace")}
+    sandbox.globals = known | {"range": budget.range, "raise_exception": refused}
+    return sandbox
+
+
+def _counting_sandbox(budget: _Budget) -> type:
+    """The sandbox of `jinja2`, in which operators, calls and methods of strings spend a budget."""
+    from jinja2.exceptions import SecurityError
+    from jinja2.sandbox import ImmutableSandboxedEnvironment
 
     class Sandbox(ImmutableSandboxedEnvironment):
         intercepted_binops = frozenset(["*", "**", "+", "%"])
@@ -216,18 +238,7 @@ def _sandbox():
         def is_safe_attribute(self, thing, name, value) -> bool:
             return super().is_safe_attribute(thing, name, value) and (not isinstance(thing, str) or name in METHODS)
 
-    def refused(message) -> None:
-        raise TemplateError(f"it says: {message}")
-
-    def as_json(value, indent: int | None = None) -> str:
-        return json.dumps(value, ensure_ascii=False, indent=indent and min(indent, 16))
-
-    sandbox = Sandbox(trim_blocks=True, lstrip_blocks=True)
-    own = {"join": budget.join, "replace": budget.replace, "tojson": budget.counting(as_json)}
-    sandbox.filters = {name: budget.counting(sandbox.filters[name]) for name in FILTERS} | own
-    known = {name: sandbox.globals[name] for name in ("dict", "namespace")}
-    sandbox.globals = known | {"range": budget.range, "raise_exception": refused}
-    return sandbox
+    return Sandbox
 
 
 def _check(messages) -> None:
