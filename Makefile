@@ -89,7 +89,7 @@ test rooms words exercises devices mutants: export XLA_FLAGS := --xla_cpu_use_fu
 
 # And programs without checks at run time, since JAX keeps none that calls back; those tests that ask for the checks run
 # apart, in `make rooms`.
-test rooms words exercises tools mutants: export EQX_ON_ERROR := off
+test rooms words exercises devices tools mutants: export EQX_ON_ERROR := off
 
 # Each worker takes whole files, so that the cells of a notebook stay in order, and takes them in the order that
 # tests/conftest.py gives them.
@@ -110,7 +110,7 @@ test: lint  ## the gate: lint, the tests that say whether something is broken, e
 	mkdir -p build && rm -f build/proven-* && touch "$$proven"
 
 smoke: $(BROWSER_READY)  ## the browser's part of the gate: every page opens, every live figure starts and answers
-	$(BIN)/pytest tests/browser -m smoke $(WORKERS) --dist loadgroup
+	$(BIN)/pytest tests/browser -m smoke $(WORKERS)
 
 # Everything: the book, the gate, and the parts, each of which can be run alone.
 PARTS := rooms words exercises devices tools parity faults browser
@@ -189,7 +189,7 @@ parity: $(PARITY_READY)  ## compare with PyTorch and Hugging Face (installs them
 	$(PARITY)/bin/pytest tests/parity $(WORKERS) --dist loadfile
 
 browser: book $(BROWSER_READY)  ## try the built site in headless Chromium
-	$(BIN)/pytest tests/browser $(WORKERS) --dist loadgroup
+	$(BIN)/pytest tests/browser $(WORKERS)
 
 models: $(READY)  ## train the stored models anew, with their cards (ONLY=positions for one)
 	$(BIN)/python tools/models/train_models.py $(ONLY)

@@ -42,13 +42,14 @@ def mutations(clone: Path, room: str, number: int, seed: int) -> list[MutationSp
 
 
 def survivors(clone: Path, room: str, chosen: list[MutationSpec]) -> Iterator[str]:
-    """Yield the difference of each mutant with which all tests of the room pass."""
+    """Yield the difference of each mutant with which all tests of the room pass; those of its module come first."""
     tests = clone / "tests" / room
     tests = tests if tests.is_dir() else tests.with_name(f"test_{room}.py")
-    places = ["--rootdir", clone, "-c", clone / "pyproject.toml"]
-    command = ["env", f"PYTHONPATH={clone / 'src'}", sys.executable, "-m", "pytest", tests, "-x", "-q", *places]
+    places = ["--rootdir", clone, "-c", clone / "pyproject.toml", "-p", "no:cacheprovider"]
+    command = ["env", f"PYTHONPATH={clone / 'src'}", sys.executable, "-m", "pytest", "-x", "-q", *places]
     for mutation in tqdm(chosen, desc=room):
-        result = mutate_and_test([mutation], shlex.join(map(str, [*command, "-p", "no:cacheprovider"])), TIMEOUT)
+        own = tests.rglob(f"test_{mutation.module_path.stem}.py")
+        result = mutate_and_test([mutation], shlex.join(map(str, [*command, *own, tests])), TIMEOUT)
         if result.test_outcome == TestOutcome.SURVIVED:
             yield result.diff or str(mutation)
 

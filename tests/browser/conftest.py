@@ -13,6 +13,7 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 import pytest
+from xdist.scheduler import LoadScopeScheduling
 
 # Another build can be named, for instance to try one page alone.
 SITE = Path(os.environ.get("SITE", Path(__file__).parents[2] / "_build" / "html"))
@@ -38,12 +39,16 @@ def pytest_generate_tests(metafunc):
         metafunc.parametrize("path", pages(), scope="session")
 
 
-@pytest.hookimpl(tryfirst=True)
-def pytest_collection_modifyitems(items):
+class ByPage(LoadScopeScheduling):
     """Give all tests of a page to one worker, which opens it once, and so the other tests of a file."""
-    for item in items:
-        page = item.callspec.params.get("path") if hasattr(item, "callspec") else None
-        item.add_marker(pytest.mark.xdist_group(page or item.path.stem))
+
+    def _split_scope(self, nodeid: str) -> str:
+        page = re.search(r"\[(.+\.html)", nodeid)
+        return page[1] if page else nodeid.partition("::")[0]
+
+
+def pytest_xdist_make_scheduler(config, log):
+    return ByPage(config, log)
 
 
 def pages() -> list[str]:
