@@ -15,7 +15,7 @@ from plainformer.training.sharding import FULLY_SHARDED, TENSOR, Layout
 PROMPTS = [[3, 1, 4], [1], [5, 9], [2, 6, 5, 3]]
 
 
-@pytest.mark.parametrize("shape", [(4, 2), (1, 8)])
+@pytest.mark.parametrize("shape", [(4, 2, "Explicit"), (1, 8, "Auto")])
 @pytest.mark.parametrize("prompts", [PROMPTS[0], PROMPTS, PROMPTS[:3]], ids=["one", "four", "three"])
 def test_texts_are_those_of_one_device(shape, prompts):
     model, mesh = (
@@ -42,7 +42,10 @@ def test_a_model_is_read_to_where_devices_hold_it(tmp_path):
     pf.save_model(again, found)
     assert again.read_bytes() == path.read_bytes()
     odd = jax.make_mesh((5,), ("model",), devices=jax.devices()[:5])
-    with pytest.raises(ValueError, match=r"^The axis 'd_ff' has size 48, which 5 devices along 'model' cannot share"):
+    with pytest.raises(
+        ValueError,
+        match=r"^The axis 'd_ff' of stack.blocks.0.feed_forward.up.weight has size 48, which 5 devices",
+    ):
         pf.load_model(path, pf.Decoder, mesh=odd, sharding={"d_ff": "model"})
 
 

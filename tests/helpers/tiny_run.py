@@ -34,7 +34,7 @@ OTHER = {  # for every field another value than in CONFIG, but for `decay_steps`
     "clip_norm": 0.5,
     "accumulation_steps": 2,
     "precision": "bfloat16",
-    "rematerialise": True,
+    "rematerialise": "blocks",
     "seed": 5,
     "evaluate_every": 3,
     "checkpoint_every": 3,

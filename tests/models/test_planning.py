@@ -107,13 +107,15 @@ def test_plan_keeps_less_in_half_the_bytes_and_without_scores():
 
 
 def test_plan_of_blocks_computed_anew_keeps_what_enters_them_and_one_more():
-    kept, anew = (plan(CONFIG, {"data": 1}, SIMPLE, batch_size=4, rematerialise=anew) for anew in (False, True))
+    kept, anew = (plan(CONFIG, {"data": 1}, SIMPLE, batch_size=4, rematerialise=anew) for anew in ("nothing", "blocks"))
     block = (kept.activations - 36 * 4 * (3 * 12 + 2 * 14)) // 5
     assert anew.activations == 36 * 4 * 5 * 12 + block
     forward = 5 * (4 * 12 * 12 + 12 * 10 + 2 * 12 * 9)  # the product with d_ff rows at the end is not needed again
     assert anew.flops - kept.flops == 2 * 36 * forward
     assert anew.model_flops == kept.model_flops
-    by_heads = [plan(CONFIG, {"model": 2}, SIMPLE, batch_size=4, rematerialise=anew).sent[0] for anew in (False, True)]
+    by_heads = [
+        plan(CONFIG, {"model": 2}, SIMPLE, batch_size=4, rematerialise=anew).sent[0] for anew in ("nothing", "blocks")
+    ]
     assert [each.times for each in by_heads] == [5 * 2, 5 * 3]
 
 
@@ -146,6 +148,7 @@ def test_plan_refuses(mesh, change, message):
         ({"norm_placement": "output"}, {"data": 1}, "not known what is kept"),
         ({"qk_norm": True, "qk_norm_over": "row"}, {"data": 1}, "not known what is kept"),
         ({"attention": "linear"}, {"data": 1}, "'linear'"),
+        ({"position_scheme": "relative"}, {"data": 2}, "'relative', of which it is not known what devices send"),
         ({"experts": pf.blocks.ExpertsConfig(num_experts=3, per_token=2, width=5)}, {"data": 1}, "There are experts"),
         ({"num_heads": 12, "num_kv_heads": 3, "d_ff": 12}, {"model": 4}, "num_kv_heads=3"),
     ],

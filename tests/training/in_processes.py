@@ -2,6 +2,7 @@
 
 import dataclasses
 import json
+import shutil
 import signal
 import sys
 from pathlib import Path
@@ -44,14 +45,14 @@ def held_out(model) -> float:
     return squared_error(model, batch_at(99))
 
 
-def training(name: str, **options):
+def training(name: str, kind=Columns, **options):
     """The work of training in a folder, which leaves its metrics, and notes how often a callback was called."""
 
     def work(number: int) -> None:
         called: list[int] = []
         callbacks = [lambda metrics, step: called.append(step)]
         arguments = {"config": LINE, "directory": BASE / name / "run", "mesh": all_devices(), **options}
-        result = run(model=Columns(), evaluate=held_out, callbacks=callbacks, **arguments)
+        result = run(model=kind(), evaluate=held_out, callbacks=callbacks, **arguments)
         found = {
             "losses": [row["loss"] for row in result.metrics],
             "validation": [row["validation_loss"] for row in result.metrics if "validation_loss" in row],
@@ -141,6 +142,9 @@ def main() -> None:
     said["refused"] = together("refused", 3, try_what_is_refused)
     said["uneven"] = together("uneven", 2, end_early)
     said["interrupted"] = together("interrupted", 2, interrupt_one)
+    shutil.copytree(BASE / "interrupted" / "run", BASE / "damaged" / "run")
+    next((BASE / "damaged" / "run" / "000006" / "state").rglob("manifest.ocdbt")).write_bytes(b"")
+    said["damaged"] = together("damaged", 2, training("damaged", Line))
     said["alone"] = together("alone", 2, call_and_fail)
     print(json.dumps(said))
 

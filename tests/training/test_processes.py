@@ -106,6 +106,13 @@ def test_ctrl_c_in_one_process_stops_all_after_the_same_step(said, folder):
     assert list_folders(folder / "interrupted" / "run") == [4, 6]
 
 
+def test_several_processes_pass_over_a_damaged_checkpoint(said, folder):
+    assert "000006 is damaged: training goes on from 000004" in said["damaged"][0]
+    assert "is damaged" not in said["damaged"][1]
+    assert first_losses(folder, "damaged") == first_losses(folder, "interrupted") + first_losses(folder, "damaged")[6:]
+    np.testing.assert_allclose(first_losses(folder, "damaged"), first_losses(folder, "one")[:20], atol=1e-5, rtol=0)
+
+
 def test_an_error_of_one_process_alone_ends_the_others(said):
     assert "KeyError: 'no such run'" in said["alone"][0]
     assert "Process 0 of 2 has ended by an error, which it has printed: process 1 stops, too" in said["alone"][1]

@@ -92,7 +92,7 @@ def replacing(path: Name) -> Iterator[BinaryIO]:
         raise type(error)(f"cannot write {path}: {error.strerror or error}") from error
     finally:
         partial.unlink(missing_ok=True)
-    _sync_folder(target.parent)
+    sync_folder(target.parent)
 
 
 def read_json(path: Name) -> dict:
@@ -154,7 +154,7 @@ def _remove_abandoned(folder: Path) -> None:
                 partial.unlink()
 
 
-def _sync_folder(folder: Path) -> None:
+def sync_folder(folder: Path) -> None:
     """Let a renaming in it outlast a power cut, where the system can do that: not all can open or flush a folder."""
     with suppress(OSError):
         number = os.open(folder, os.O_RDONLY)

@@ -134,7 +134,7 @@ def plan(
     seq_len: Positive | None = None,
     sharding: Mapping[str, str] | None = None,
     precision: Precision = "float32",
-    rematerialise: bool = False,
+    rematerialise: Literal["nothing", "blocks"] = "nothing",
 ) -> Plan:
     r"""Work out what a step of training takes on each device of a mesh, without any of the devices.
 
@@ -173,9 +173,9 @@ def plan(
         precision: as for `TrainingConfig`: with `"bfloat16"` what is kept, gathered and summed has 2 bytes a number,
             but exponentials. Processors compute with 4 nevertheless, so that only those are checked. A sheet's
             arithmetic is that of 16 bits in both, though a card computes with 32 bits more slowly.
-        rematerialise: as for `TrainingConfig`: of each block only what enters it is kept, and of one at a time all; the
-            way forward, but for the last product of each block, is gone twice. On processors, XLA finds that the same
-            is computed twice, and keeps it as before, so that this is not checked.
+        rematerialise: as for `TrainingConfig`; with `"blocks"`, of each only what enters it is kept, and of one at a
+            time all; the way forward, but for the last product of each block, is gone twice. On processors, XLA finds
+            that the same is computed twice, and keeps it as before, so that this is not checked.
 
     Raises:
         ValueError: for unknown hardware, for an axis that there is not, or a size that does not divide.
@@ -186,7 +186,7 @@ def plan(
         >>> llama = pf.StackConfig(d_model=8192, num_layers=80, num_heads=64, num_kv_heads=8, d_ff=28672, norm="rms",
         ...     activation="swiglu", use_bias=False, position_scheme="rotary", attention="blockwise")
         >>> config = pf.DecoderConfig(32000, 4096, llama, tied_embedding=False)
-        >>> options = {"batch_size": 1024, "precision": "bfloat16", "rematerialise": True}
+        >>> options = {"batch_size": 1024, "precision": "bfloat16", "rematerialise": "blocks"}
         >>> alone = pf.plan(config, {"data": 1}, "A100", **options)
         >>> alone.num_parameters, alone.memory < 80e9
         (68976648192, False)
@@ -208,7 +208,8 @@ def plan(
     parameters = 4 * _count(weights, pieces)
     gradients = _gradient_bytes(config, weights, pieces, hardware)
     num_tokens = batch_size // pieces["batch"] * seq_len
-    kept, made = (num_tokens * _kept_bytes(config, pieces, seq_len, num_bytes, anew) for anew in (rematerialise, False))
+    anew = rematerialise == "blocks"
+    kept, made = (num_tokens * _kept_bytes(config, pieces, seq_len, num_bytes, each) for each in (anew, False))
     return Plan(
         num_devices=math.prod(devices.values()),
         num_parameters=_count(weights, dict.fromkeys(pieces, 1)),
@@ -220,12 +221,10 @@ def plan(
         activations=kept,
         sent=tuple(
             Sent(reason, collective, times, _bandwidth(hardware, devices, table[name]))
-            for name, reason, collective, times in _collectives(
-                config, pieces, hardware, num_tokens, num_bytes, rematerialise
-            )
+            for name, reason, collective, times in _collectives(config, pieces, hardware, num_tokens, num_bytes, anew)
             if pieces[name] > 1 and collective.num_bytes and collective.sent_bytes
         ),
-        flops=2 * num_tokens * _products(config, blocks, whole, seq_len, rematerialise),
+        flops=2 * num_tokens * _products(config, blocks, whole, seq_len, anew),
         traffic=PASSES * made + 3 * num_bytes * _count(weights, whole) + 2 * gradients + 6 * parameters,
         model_flops=training_flops(config, batch_size * seq_len, seq_len),
         hardware=hardware,
@@ -260,9 +259,7 @@ def _count(arrays: list[Named], pieces: Mapping[str, int]) -> int:
     return sum(math.prod(sizes) // cut for (_, sizes), cut in zip(arrays, cuts, strict=True))
 
 
-def _products(
-    config: DecoderConfig, blocks: list[Named], pieces: Mapping[str, int], seq_len: int, rematerialise: bool
-) -> int:
+def _products(config: DecoderConfig, blocks: list[Named], pieces: Mapping[str, int], seq_len: int, anew: bool) -> int:
     """How many multiplications a device's matrix products have for each token: twice as many back as forward.
 
     What is computed anew is all of a block but its last product.
@@ -272,7 +269,7 @@ def _products(
     of_blocks = _count([each for each in blocks if len(each[0]) == 2], pieces) + stack.num_layers * widths * seq_len
     last = stack.num_layers * stack.d_model * stack.inner_width // pieces["d_ff"]
     logits = stack.d_model * config.vocab_size // pieces["vocab"]
-    return 3 * (of_blocks + logits) + rematerialise * (of_blocks - last)
+    return 3 * (of_blocks + logits) + anew * (of_blocks - last)
 
 
 def _is_cut(array: Named, pieces: Mapping[str, int]) -> bool:
@@ -293,9 +290,7 @@ def _twice(config: DecoderConfig) -> list[Named]:
     return [(("vocab", "d_model"), (config.vocab_size, config.stack.d_model))] * config.tied_embedding
 
 
-def _kept_bytes(
-    config: DecoderConfig, pieces: Mapping[str, int], seq_len: int, num_bytes: int, rematerialise: bool
-) -> int:
+def _kept_bytes(config: DecoderConfig, pieces: Mapping[str, int], seq_len: int, num_bytes: int, anew: bool) -> int:
     """The bytes that are kept of each token for the gradients; exponentials have 4 a number, as they are summed."""
     stack = config.stack
     d_model, heads, vocab = stack.d_model, stack.num_heads // pieces["heads"], config.vocab_size // pieces["vocab"]
@@ -311,11 +306,7 @@ def _kept_bytes(
     if stack.qk_norm:
         block += num_bytes * (3 * heads + 5 * min(heads, stack.num_kv_heads or heads)) * stack.key_width
     last = num_bytes * (d_model + (norm if stack.norm_placement == "pre" else 0) + vocab) + 4 * vocab
-    return (
-        stack.num_layers * (num_bytes * d_model) + max(block, last)
-        if rematerialise
-        else stack.num_layers * block + last
-    )
+    return stack.num_layers * (num_bytes * d_model) + max(block, last) if anew else stack.num_layers * block + last
 
 
 def _collectives(
@@ -324,7 +315,7 @@ def _collectives(
     hardware: Hardware,
     num_tokens: int,
     num_bytes: int,
-    rematerialise: bool,
+    anew: bool,
 ):
     """Yield what cuts it, the reason, the collective and how often, of all that a step may send."""
     weights, stack = _weights(config)[0], config.stack
@@ -339,7 +330,7 @@ def _collectives(
     yield "d_model", "gradients", Collective("reduce-scatter", in_pieces // group, group), 1
     yield "batch", "gradients", Collective("all-reduce", summed - in_pieces, group), 1
     rows = num_bytes * num_tokens * stack.d_model
-    forward, into_attention, into_network = 2 if rematerialise else 1, 3, 2 if stack.activation in GATES else 1
+    forward, into_attention, into_network = 2 if anew else 1, 3, 2 if stack.activation in GATES else 1
     if hardware.joins_sums:
         into_attention = into_network = 1
     layers, group, key_heads = stack.num_layers, pieces["heads"], stack.num_kv_heads or stack.num_heads
@@ -390,6 +381,8 @@ def _pieces(
 ) -> dict[str, int]:
     """Into how many pieces each axis is cut; raise `ValueError` where its size does not divide."""
     stack = config.stack
+    if stack.position_scheme == "relative":
+        raise ValueError("position_scheme is 'relative', of which it is not known what devices send; expected another.")
     if stack.latent is not None:
         raise ValueError(
             "latent attention keeps short vectors, of which it is not counted what is kept; expected None."

@@ -52,9 +52,10 @@ class TrainingConfig:
             the batch be a `NamedTuple` with an array `counts`, whose sum is how much the mean stands for.
         precision: `"bfloat16"` to compute losses and gradients with weights rounded to 16 bits, while the weights that
             are trained keep 32; this helps on accelerators, not on most processors.
-        rematerialise: whether gradients compute anew what happens within each block, so that only what enters a block
-            is kept (Chen et al., 2016): less memory for about a third more work, and the same numbers up to rounding.
-            On a processor XLA undoes it, but for `XLA_FLAGS=--xla_disable_hlo_passes=cse_barrier_expander`.
+        rematerialise: what gradients compute anew instead of keeping it. With `"blocks"` only what enters a block is
+            kept (Chen et al., 2016): less memory for about a third more work, and the same numbers up to rounding. With
+            `"all but products"` what matrices of weights give is kept, too: more memory, and little more work. On a
+            processor XLA undoes both, but for `XLA_FLAGS=--xla_disable_hlo_passes=cse_barrier_expander`.
         seed: for dropout. Batches have a seed of their own.
         evaluate_every, checkpoint_every: after how many steps; both happen after the last step, too.
         max_to_keep: how many checkpoints stay, the newest; and that of the lowest validation loss, where there is one.
@@ -82,7 +83,7 @@ class TrainingConfig:
     clip_norm: ClipNorm | None = 1.0
     accumulation_steps: Positive = 1
     precision: Literal["float32", "bfloat16"] = "float32"
-    rematerialise: bool = False
+    rematerialise: Literal["nothing", "blocks", "all but products"] = "nothing"
     seed: Natural = 0
     evaluate_every: Count = 250
     checkpoint_every: Count = 250

@@ -7,7 +7,6 @@ from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-import jax
 import numpy as np
 
 from plainformer.data.files import PARTIAL, as_path
@@ -103,20 +102,22 @@ class Run:
             try:
                 arrays, metadata, _ = read_checkpoint(self.directory, step, like)
             except DamagedCheckpoint as error:
-                if newest.is_dir() and jax.process_count() > 1:
-                    raise  # the part of another process may be whole, and that would go on from here
                 damaged[newest] = error
                 continue
-            for path in damaged:
-                warn(f"{path} is damaged: training goes on from {newest.name}.")
-                with suppress(OSError):  # the folder of a finished run may be read-only
-                    path.replace(path.with_suffix(".damaged"))
+            if damaged:
+                self._put_aside([*damaged], newest)
             return arrays, metadata
         reasons = "; ".join(f"{path.name}: {error.__cause__}" for path, error in damaged.items())
         raise DamagedCheckpoint(
             f"All checkpoints in {self.directory} are damaged, so that no run can go on there ({reasons}). To start "
             "anew, train into another directory, or delete these files."
         )
+
+    def _put_aside(self, damaged: list[Path], newest: Path) -> None:
+        for path in damaged:
+            warn(f"{path} is damaged: training goes on from {newest.name}.")
+            with suppress(OSError):  # the folder of a finished run may be read-only
+                path.replace(path.with_suffix(".damaged"))
 
     def _with_first_warmup(self, config: TrainingConfig, then: dict) -> TrainingConfig:
         """The configuration with the warm-up that the run began with, if it has the default: it warms up once."""

@@ -1,12 +1,16 @@
 """The checkpoints that several processes write together, each its own part: folders, by orbax."""
 
+import hashlib
 import json
+import os
 import shutil
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 import jax
 
+from plainformer.data.files import read_json, sync_folder, write_text
 from plainformer.training.arrays import differences, to_json
 
 
@@ -14,12 +18,44 @@ def list_folders(directory: Path) -> list[int]:
     """The steps of the whole checkpoints of several processes in a folder, in order."""
     if not directory.is_dir():
         return []
-    found = [int(path.name) for path in directory.iterdir() if path.name.isdecimal() and (path / COMMITTED).is_file()]
+    found = [int(path.name) for path in directory.iterdir() if path.name.isdecimal() and (path / SEAL).is_file()]
     return sorted(found)
 
 
-# What orbax writes into a checkpoint when it is whole.
-COMMITTED = "commit_success.txt"
+# The checksums of a checkpoint's files. It is written last: a folder without it is no whole checkpoint.
+SEAL = "plainformer.json"
+
+
+def _checksums(folder: Path) -> dict[str, str]:
+    """The SHA-256 of each file of a checkpoint, by its place in it."""
+    found = {}
+    for path in sorted(set(folder.rglob("*")) - {folder / SEAL}):
+        if path.is_file():
+            with path.open("rb") as file:
+                found[path.relative_to(folder).as_posix()] = hashlib.file_digest(file, "sha256").hexdigest()
+    return found
+
+
+def _seal(folder: Path) -> None:
+    """Let a checkpoint outlast a power cut: flush all its files and folders, and then seal it by their checksums.
+
+    Orbax (0.12) flushes neither, so that its newest checkpoint could be there in name alone, with older ones deleted.
+    """
+    for path in [*folder.rglob("*"), folder]:
+        if path.is_dir():
+            sync_folder(path)
+        else:
+            with path.open("r+b") as file:
+                os.fsync(file.fileno())
+    write_text(folder / SEAL, json.dumps(_checksums(folder)))
+    sync_folder(folder.parent)
+
+
+def _check_seal(folder: Path) -> None:
+    """Raise `ValueError` unless the files of a checkpoint are as they were when it was sealed."""
+    sealed, found = read_json(folder / SEAL), _checksums(folder)
+    if wrong := [name for name in sorted(sealed.keys() | found.keys()) if sealed.get(name) != found.get(name)]:
+        raise ValueError(f"its files {wrong[:5]}{' and more' * (len(wrong) > 5)} are not as they were saved")
 
 
 def folder_name(step: int) -> str:
@@ -29,7 +65,7 @@ def folder_name(step: int) -> str:
 
 def delete_folder(path: Path) -> None:
     """Delete a checkpoint that is a folder; one that is deleted in part is no whole one any more."""
-    (path / COMMITTED).unlink(missing_ok=True)
+    (path / SEAL).unlink(missing_ok=True)
     shutil.rmtree(path)
 
 
@@ -50,20 +86,23 @@ def folder_manager(directory: Path, *, clean_up: bool = False):
 
 
 def save_folder(manager, step: int, arrays: dict, metadata: dict) -> Path:
-    """Save arrays by name, whole or not at all."""
+    """Save arrays by name, whole or not at all; all processes have to, and the first seals what they have written."""
     import orbax.checkpoint as ocp
 
     saved = ocp.args.Composite(
         state=ocp.args.StandardSave(arrays), metadata=ocp.args.JsonSave(json.loads(to_json(metadata)))
     )
+    path = Path(manager.directory) / folder_name(step)
     try:
         manager.save(step, args=saved, force=True)
+        if jax.process_index() == 0:
+            _seal(path)
     except (OSError, ValueError) as error:
         raise OSError(
             f"Cannot save step {step} in {manager.directory}: {error}. Is the disk full, or the folder read-only? "
             f"Checkpoints that are there already stay: {list_folders(Path(manager.directory)) or 'none'}."
         ) from error
-    return Path(manager.directory) / folder_name(step)
+    return path
 
 
 def read_folder(directory: Path, step: int, like: dict) -> tuple[dict, dict]:
@@ -74,19 +113,21 @@ def read_folder(directory: Path, step: int, like: dict) -> tuple[dict, dict]:
     """
     import orbax.checkpoint as ocp
 
-    manager, here = folder_manager(directory), jax.sharding.SingleDeviceSharding(jax.local_devices()[0])
+    here = jax.sharding.SingleDeviceSharding(jax.local_devices()[0])
     try:
-        metadata = manager.restore(step, args=ocp.args.Composite(metadata=ocp.args.JsonRestore()))["metadata"]
-        arrays: dict[str, Any] = dict(manager.item_metadata(step)["state"])
-        if not differences({name: array for name, array in arrays.items() if name in like}, like):
-            wanted = {
-                name: jax.ShapeDtypeStruct(array.shape, array.dtype, sharding=getattr(like.get(name), "sharding", here))
-                for name, array in arrays.items()
-            }
-            state = ocp.args.StandardRestore(wanted)
-            arrays = dict(manager.restore(step, args=ocp.args.Composite(state=state))["state"])
+        _check_seal(directory / folder_name(step))
+        with closing(folder_manager(directory)) as manager:
+            metadata = manager.restore(step, args=ocp.args.Composite(metadata=ocp.args.JsonRestore()))["metadata"]
+            arrays: dict[str, Any] = dict(manager.item_metadata(step)["state"])
+            if not differences({name: array for name, array in arrays.items() if name in like}, like):
+                wanted = {
+                    name: jax.ShapeDtypeStruct(
+                        array.shape, array.dtype, sharding=getattr(like.get(name), "sharding", here)
+                    )
+                    for name, array in arrays.items()
+                }
+                state = ocp.args.StandardRestore(wanted)
+                arrays = dict(manager.restore(step, args=ocp.args.Composite(state=state))["state"])
     except (OSError, KeyError, TypeError) as error:
         raise ValueError(str(error)) from error
-    finally:
-        manager.close()
     return arrays, metadata

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from functools import partial, wraps
+from itertools import dropwhile
 from typing import Any
 
 import jax
@@ -10,7 +11,7 @@ from jax.experimental import checkify
 from jax.sharding import AxisType, Mesh, NamedSharding, PartitionSpec
 
 from plainformer.checks import axes_of, checked, native, raising_at_the_end
-from plainformer.training.arrays import placed
+from plainformer.training.arrays import place_of, placed
 
 # From the name of an array's axis to the axis of the mesh that it is cut over; axes that are not named stay whole.
 # Products are written with `|`, such as FULLY_SHARDED | TENSOR.
@@ -126,7 +127,8 @@ def _shardings(tree, mesh: Mesh, table: dict[str, str]):
     def sharding_of(array, place):
         names = _names(array, place)
         sizes = [_size(name, size, place) for name, size in zip(names, array.shape, strict=True)]
-        return NamedSharding(mesh, _spec(names, sizes, mesh, table))
+        within = dropwhile(lambda part: isinstance(part[0], tuple), place)  # of a model, or what is remembered of one
+        return NamedSharding(mesh, _spec(f" of {place_of([key for _, key in within])}", names, sizes, mesh, table))
 
     return _map_arrays(sharding_of, tree, ())
 
@@ -144,9 +146,8 @@ class Layout:
             self.mesh: Any = None
             return
         _check_processes(mesh)
-        if AxisType.Explicit in jax.sharding.get_abstract_mesh().axis_types:
-            raise ValueError("jax.set_mesh has set a mesh with Explicit axes; expected none here, beside mesh=….")
         self.mesh, self.table = with_auto_axes(mesh), default_table(mesh.axis_names) if table is None else table
+        _check_around(self.mesh)
         _check_table(mesh, self.table, tree)
 
     def place(self, tree):
@@ -178,7 +179,7 @@ class Layout:
             if not hasattr(array, "shape"):
                 return None
             names = (*before * (None,), "batch", "seq", *array.ndim * (None,))[: array.ndim]
-            return NamedSharding(self.mesh, _spec(names, array.shape, self.mesh, self.table, strict))
+            return NamedSharding(self.mesh, _spec("", names, array.shape, self.mesh, self.table, strict))
 
         return _put(batch, jax.tree.map(sharding_of, batch))
 
@@ -214,6 +215,27 @@ def _check_processes(mesh: Mesh) -> None:
             f"The mesh has devices of the processes {sorted(there)}, and {jax.process_count()} run; expected devices "
             "of all, as jax.make_mesh((jax.device_count(),), ('data',)) takes them, or of jax.local_devices() alone."
         )
+
+
+def _check_around(mesh: Mesh) -> None:
+    """Raise `ValueError` within another mesh, or within a compiled function, where no mesh can be chosen."""
+    try:
+        around = jax.sharding.get_mesh()
+    except ValueError as error:  # JAX is compiling
+        raise ValueError(
+            "mesh is given within a function that JAX compiles or maps; expected it given outside of one, since what "
+            "it is given to compiles by itself what it does."
+        ) from error
+    if not around.empty and around != mesh:
+        raise ValueError(
+            f"jax.set_mesh has set the mesh {_said(around)}, and mesh is {_said(mesh)}; expected no mesh set, or the "
+            "same one with Auto axes. Give mesh alone."
+        )
+
+
+def _said(mesh: Mesh) -> str:
+    axes = zip(mesh.axis_names, mesh.devices.shape, mesh.axis_types, strict=True)
+    return " x ".join(f"{name}={size} ({kind.name})" for name, size, kind in axes)
 
 
 def _check_table(mesh: Mesh, table: dict[str, str], tree=None) -> None:
@@ -312,7 +334,7 @@ def _size(name: str | None, size: int, place: tuple) -> int:
     return counts[0] if counts and size % counts[0] == 0 else size
 
 
-def _spec(names, sizes, mesh: Mesh, table: dict[str, str], strict: bool = True) -> PartitionSpec:
+def _spec(array: str, names, sizes, mesh: Mesh, table: dict[str, str], strict: bool = True) -> PartitionSpec:
     """Over which axes of the mesh an array is cut: each serves once, and what has one entry stays whole."""
     axes: list[str | None] = []
     for name, size in zip(names, sizes, strict=True):
@@ -320,8 +342,9 @@ def _spec(names, sizes, mesh: Mesh, table: dict[str, str], strict: bool = True) 
         devices = 1 if axis is None else mesh.shape[axis]
         if size % devices and strict:
             raise ValueError(
-                f"The axis {name!r} has size {size}, which {devices} devices along {axis!r} cannot share equally; "
-                f"expected a multiple of {devices}, such as {-(-size // devices) * devices}, or a sharding without it."
+                f"The axis {name!r}{array} has size {size}, which {devices} devices along {axis!r} cannot share "
+                f"equally; expected a multiple of {devices}, such as {-(-size // devices) * devices}, or a sharding "
+                "without it."
             )
         axes.append(None if axis in axes or size % devices else axis)
     return PartitionSpec(*axes)

@@ -54,6 +54,11 @@ class SharedRun(Run):
             super()._take_lock()
             self._companions.remove_old_files()
 
+    def _put_aside(self, damaged: list[Path], newest: Path) -> None:
+        gathered(0)  # all have read them
+        if self.speaks:
+            super()._put_aside(damaged, newest)
+
     def _save(self, state, metadata: dict, max_to_keep: int) -> Path:
         if self._manager is None:
             self._manager = folder_manager(self.directory, clean_up=True)

@@ -51,7 +51,7 @@ def make_train_step(
         model = eqx.combine(params, frozen, rest)
         model = _in_16_bits(model) if config.precision == "bfloat16" else model
         model = layout.gather(model)
-        model = _rematerialised(model) if config.rematerialise else model
+        model = model if config.rematerialise == "nothing" else _rematerialised(model, KEPT[config.rematerialise])
         return _with_measurements(loss_function(model, batch, key))
 
     layout = Layout(mesh, sharding)
@@ -74,22 +74,27 @@ def _in_16_bits(model):
     return jax.tree.map(lambda leaf: leaf.astype(jnp.bfloat16) if eqx.is_inexact_array(leaf) else leaf, model)
 
 
+# What gradients keep of what happens within a block: nothing, or what matrices of weights give.
+KEPT = {"blocks": None, "all but products": jax.checkpoint_policies.dots_with_no_batch_dims_saveable}
+
+
 class _ComputedAnew(eqx.Module):
-    """A block of which gradients keep what enters it alone."""
+    """A block of which gradients keep what enters it, and what a policy of JAX names."""
 
     block: Wiring
+    kept: Callable | None = eqx.field(static=True)
 
     def __call__(self, *args, **options):
-        return eqx.filter_checkpoint(self.block)(*args, **options)
+        return eqx.filter_checkpoint(self.block, policy=self.kept)(*args, **options)
 
 
-def _rematerialised(model):
+def _rematerialised(model, kept: Callable | None):
     """The model with its blocks computed anew where gradients need what is within."""
 
     def is_block(part) -> bool:
         return isinstance(part, Wiring)
 
-    return jax.tree.map(lambda part: _ComputedAnew(part) if is_block(part) else part, model, is_leaf=is_block)
+    return jax.tree.map(lambda part: _ComputedAnew(part, kept) if is_block(part) else part, model, is_leaf=is_block)
 
 
 def _with_measurements(found):
