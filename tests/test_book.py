@@ -1,6 +1,7 @@
 """The book keeps its promises: chapters, notebooks, modules, equations, tests and links agree."""
 
 import ast
+import json
 import re
 from functools import cache
 from pathlib import Path
@@ -14,6 +15,7 @@ from book_meaning.listing import find
 from chapter_cells import read_cells
 from count_listings import names_listed
 from docutils import nodes
+from py_mini_racer import MiniRacer
 from raw_markup import raw_markup
 from words_kept import words_lost
 from wrong_calls import public_callables
@@ -311,6 +313,26 @@ def test_every_figure_has_alternative_text_and_a_caption(subtests):
                 assert not drawing or drawing.get("figure", {}).get("caption", "").strip(), (
                     f"{name}.md: {drawing} has no caption"
                 )
+
+
+def test_the_figure_of_the_machine_shows_lines_of_the_package():
+    """For every kind of block that its page computes."""
+    kinds = [
+        {"num_layers": 2, "norm": norm, "norm_placement": place, "activation": activation, "position_scheme": scheme}
+        for norm, place, activation, scheme in [
+            ("rms", "pre", "swiglu", "rotary"),
+            ("layer", "pre", "gelu", "learned"),
+            ("rms", "pre", "gelu", "alibi"),
+            ("rms", "post", "relu", "none"),
+        ]
+    ]
+    engine = MiniRacer()
+    engine.eval((ROOT / "widgets/machine_boxes.mjs").read_text("utf-8").replace("export function", "function"))
+    shown = f"{json.dumps(kinds)}.flatMap((kind) => boxesOf(kind, 0).map((box) => [box.file, box.code(kind)]))"
+    boxes = json.loads(engine.eval(f"JSON.stringify({shown})"))
+    assert len(boxes) == 4 * 19 - 3  # with post-norm the sums hold the norms
+    for file, code in boxes:
+        assert code in (ROOT / "src/plainformer" / file).read_text("utf-8"), f"{file} has no {code!r}"
 
 
 def test_chapter_has_a_live_figure_with_its_frame(subtests):

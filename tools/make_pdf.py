@@ -119,11 +119,10 @@ def assemble(included: list[str]) -> str:
 <div class="bd-article-container">{body}</div></div></main></body></html>"""
 
 
-def lost_links(text: str) -> set[str]:
+def lost_links(whole: BeautifulSoup) -> set[str]:
     """Links of the whole that lead to no place in it."""
-    soup = BeautifulSoup(text, "html.parser")
-    places = {str(part["id"]) for part in soup.select("[id]")}
-    return {str(link["href"]) for link in soup.select('a[href^="#"]')} - {f"#{name}" for name in places} - {"#"}
+    places = {str(part["id"]) for part in whole.select("[id]")}
+    return {str(link["href"]) for link in whole.select('a[href^="#"]')} - {f"#{name}" for name in places} - {"#"}
 
 
 def print_page(source: Path, target: Path) -> None:
@@ -157,7 +156,7 @@ def with_page_numbers(text: str, pdf: Path) -> str:
 def print_book(included: list[str], target: Path) -> None:
     """Print these pages as one book, and again with the numbers of its pages in the contents."""
     text = assemble(included)
-    if lost := lost_links(text):
+    if lost := lost_links(BeautifulSoup(text, "lxml")):
         raise LookupError(f"links that lead nowhere: {sorted(lost)[:10]}")
     whole = SITE / f"whole-book-{os.getpid()}.html"  # two may print at once
     try:

@@ -93,7 +93,7 @@ const AFTER = [
   { key: "logits", tells: (unit) => `Every ${unit} that it knows gets a number.`, label: "logits", name: "logits", kind: "weights", values: ofModel("returned"), axes: ["seq", "vocab_size"],
     rule: (config) => (config.tied_embedding ? "$o = Norm(X^{(L)}) E^{𝖳}$: each row compared with the row of every token"
       : `$o = Norm(X^{(L)}) W${config.output_bias ? " + b" : ""}$: a number for every token`), file: "models/decoder.py",
-    code: () => "return linear(x, self.embedding.weight.T) if self.output is None else self.output(x)",
+    code: () => "return by_table(x, self.embedding.weight) if self.output is None else self.output(x)",
     link: ["07_decoder.html#equation-eq-decoder-model", "The model"] },
   { key: "probabilities", tells: () => "Softmax turns the numbers into probabilities:", label: "softmax", name: "softmax", kind: "marked", values: ofModel("probabilities"), limit: 1, axes: ["seq", "vocab_size"],
     rule: () => "$p(w | s_{0}, …, s_{n}) = softmax(o_{n})_{w}$: what comes next?", file: "generation/sampling.py",

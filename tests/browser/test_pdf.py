@@ -17,8 +17,8 @@ SPEC.loader.exec_module(make_pdf)
 
 
 @pytest.fixture(scope="module")
-def whole() -> str:
-    return make_pdf.assemble(make_pdf.pages())
+def whole() -> BeautifulSoup:
+    return BeautifulSoup(make_pdf.assemble(make_pdf.pages()), "lxml")
 
 
 def test_every_link_leads_to_a_place(whole):
@@ -26,18 +26,17 @@ def test_every_link_leads_to_a_place(whole):
 
 
 def test_pictures_are_there_and_solutions_are_open(whole):
-    soup = BeautifulSoup(whole, "html.parser")
-    missing = [img["src"] for img in soup.select("img") if not (make_pdf.SITE / img["src"]).is_file()]
+    missing = [img["src"] for img in whole.select("img") if not (make_pdf.SITE / img["src"]).is_file()]
     assert missing == []
     # A live figure is its static frame.
-    assert len(soup.select(".live-figure img")) == len(soup.select(".live-figure")) > 10
-    assert not soup.select("details, .chapter-map, [type=module]")
+    assert len(whole.select(".live-figure img")) == len(whole.select(".live-figure")) > 10
+    assert not whole.select("details, .chapter-map, [type=module]")
 
 
 def test_numbers_stay(whole):
     """Figures and equations keep the numbers that they have on their pages."""
-    page = (make_pdf.SITE / "chapters/02_self_attention.html").read_text("utf-8")
-    texts = [BeautifulSoup(each, "html.parser").get_text() for each in (page, whole)]
+    page = BeautifulSoup((make_pdf.SITE / "chapters/02_self_attention.html").read_text("utf-8"), "lxml")
+    texts = [each.get_text() for each in (page, whole)]
     assert all(number in text for text in texts for number in ("Figure 2.1 ", "(2.11)", "Exercise 2.1"))
 
 
