@@ -144,6 +144,7 @@ def main() -> None:
     said["interrupted"] = together("interrupted", 2, interrupt_one)
     shutil.copytree(BASE / "interrupted" / "run", BASE / "damaged" / "run")
     next((BASE / "damaged" / "run" / "000006" / "state").rglob("manifest.ocdbt")).write_bytes(b"")
+    (BASE / "damaged" / "run" / "000020").mkdir()  # as if a process had been killed before the seal
     said["damaged"] = together("damaged", 2, training("damaged", Line))
     said["alone"] = together("alone", 2, call_and_fail)
     print(json.dumps(said))

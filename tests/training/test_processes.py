@@ -109,6 +109,7 @@ def test_ctrl_c_in_one_process_stops_all_after_the_same_step(said, folder):
 def test_several_processes_pass_over_a_damaged_checkpoint(said, folder):
     assert "000006 is damaged: training goes on from 000004" in said["damaged"][0]
     assert "is damaged" not in said["damaged"][1]
+    assert list_folders(folder / "damaged" / "run") == [10, 16, 20]
     assert first_losses(folder, "damaged") == first_losses(folder, "interrupted") + first_losses(folder, "damaged")[6:]
     np.testing.assert_allclose(first_losses(folder, "damaged"), first_losses(folder, "one")[:20], atol=1e-5, rtol=0)
 

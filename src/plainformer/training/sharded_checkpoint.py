@@ -69,6 +69,13 @@ def delete_folder(path: Path) -> None:
     shutil.rmtree(path)
 
 
+def remove_unsealed(directory: Path) -> None:
+    """Delete what was being saved or deleted when a process was killed, in whose place orbax would save nothing."""
+    for path in directory.iterdir():
+        if path.name.isdecimal() and path.is_dir() and not (path / SEAL).is_file():
+            shutil.rmtree(path)
+
+
 def folder_manager(directory: Path, *, clean_up: bool = False):
     """What reads and writes the checkpoints of several processes; all of them have to make one, and to save by it.
 

@@ -51,7 +51,7 @@ def make_train_step(
         model = eqx.combine(params, frozen, rest)
         model = _in_16_bits(model) if config.precision == "bfloat16" else model
         model = layout.gather(model)
-        model = model if config.rematerialise == "nothing" else _rematerialised(model, KEPT[config.rematerialise])
+        model = _rematerialised(model, config.rematerialise)
         return _with_measurements(loss_function(model, batch, key))
 
     layout = Layout(mesh, sharding)
@@ -88,13 +88,17 @@ class _ComputedAnew(eqx.Module):
         return eqx.filter_checkpoint(self.block, policy=self.kept)(*args, **options)
 
 
-def _rematerialised(model, kept: Callable | None):
+def _rematerialised(model, what: str):
     """The model with its blocks computed anew where gradients need what is within."""
 
     def is_block(part) -> bool:
         return isinstance(part, Wiring)
 
-    return jax.tree.map(lambda part: _ComputedAnew(part, kept) if is_block(part) else part, model, is_leaf=is_block)
+    if what == "nothing":
+        return model
+    return jax.tree.map(
+        lambda part: _ComputedAnew(part, KEPT[what]) if is_block(part) else part, model, is_leaf=is_block
+    )
 
 
 def _with_measurements(found):
