@@ -15,6 +15,7 @@ from together import Together
 
 from plainformer.checks import refuse
 from plainformer.training.processes import Companions
+from plainformer.training.sharded_checkpoint import SEAL
 from plainformer.training.sharding import FULLY_SHARDED
 
 LINE = dataclasses.replace(CONFIG, num_steps=20, evaluate_every=10)
@@ -144,7 +145,9 @@ def main() -> None:
     said["interrupted"] = together("interrupted", 2, interrupt_one)
     shutil.copytree(BASE / "interrupted" / "run", BASE / "damaged" / "run")
     next((BASE / "damaged" / "run" / "000006" / "state").rglob("manifest.ocdbt")).write_bytes(b"")
-    (BASE / "damaged" / "run" / "000020").mkdir()  # as if a process had been killed before the seal
+    shutil.copytree(BASE / "interrupted" / "run" / "000006", BASE / "damaged" / "run" / "000020")
+    (BASE / "damaged" / "run" / "000020" / SEAL).unlink()  # as if a process had been killed before the seal
+    (BASE / "damaged" / "run" / "202611" / "notes").mkdir(parents=True)  # which is no checkpoint
     said["damaged"] = together("damaged", 2, training("damaged", Line))
     said["alone"] = together("alone", 2, call_and_fail)
     print(json.dumps(said))

@@ -110,6 +110,9 @@ def test_several_processes_pass_over_a_damaged_checkpoint(said, folder):
     assert "000006 is damaged: training goes on from 000004" in said["damaged"][0]
     assert "is damaged" not in said["damaged"][1]
     assert list_folders(folder / "damaged" / "run") == [10, 16, 20]
+    assert "000020 was not saved to its end" in said["damaged"][0]
+    assert (folder / "damaged" / "run" / ".plainformer-unsealed-000020" / "state").is_dir()
+    assert (folder / "damaged" / "run" / "202611" / "notes").is_dir()
     assert first_losses(folder, "damaged") == first_losses(folder, "interrupted") + first_losses(folder, "damaged")[6:]
     np.testing.assert_allclose(first_losses(folder, "damaged"), first_losses(folder, "one")[:20], atol=1e-5, rtol=0)
 

@@ -16,7 +16,7 @@ from plainformer.training.checkpoint import (
     read_checkpoint,
     save_checkpoint,
 )
-from plainformer.training.sharded_checkpoint import folder_manager, list_folders, read_folder, save_folder
+from plainformer.training.sharded_checkpoint import SEAL, folder_manager, list_folders, read_folder, save_folder
 
 # What orbax waited for may answer when it has closed its event loop already.
 pytestmark = pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
@@ -40,7 +40,9 @@ def folder(tmp_path_factory):
 def test_list_folders_takes_whole_ones_only(folder, tmp_path):
     assert list_folders(folder) == [8, 12]
     assert list_folders(tmp_path / "none") == []
-    (tmp_path / "000016").mkdir()  # as if a process had been killed while it saved
+    shutil.copytree(folder / "000012", tmp_path / "000012")
+    assert list_folders(tmp_path) == [12]
+    (tmp_path / "000012" / SEAL).unlink()  # as if a process had been killed while it saved
     assert list_folders(tmp_path) == []
 
 

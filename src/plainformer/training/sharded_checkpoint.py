@@ -10,8 +10,9 @@ from typing import Any
 
 import jax
 
-from plainformer.data.files import read_json, sync_folder, write_text
+from plainformer.data.files import PARTIAL, read_json, sync_folder, write_text
 from plainformer.training.arrays import differences, to_json
+from plainformer.training.notices import warn
 
 
 def list_folders(directory: Path) -> list[int]:
@@ -24,6 +25,7 @@ def list_folders(directory: Path) -> list[int]:
 
 # The checksums of a checkpoint's files. It is written last: a folder without it is no whole checkpoint.
 SEAL = "plainformer.json"
+COMMITTED = "_CHECKPOINT_METADATA"  # what orbax's own checkpoints have; other folders are the reader's
 
 
 def _checksums(folder: Path) -> dict[str, str]:
@@ -69,11 +71,14 @@ def delete_folder(path: Path) -> None:
     shutil.rmtree(path)
 
 
-def remove_unsealed(directory: Path) -> None:
-    """Delete what was being saved or deleted when a process was killed, in whose place orbax would save nothing."""
-    for path in directory.iterdir():
-        if path.name.isdecimal() and path.is_dir() and not (path / SEAL).is_file():
-            shutil.rmtree(path)
+def put_unsealed_aside(directory: Path) -> None:
+    """Hide what orbax had saved when a process was killed before the seal: in its place orbax would save nothing."""
+    for path in directory.glob("[0-9]" * len(folder_name(0))):
+        if (path / COMMITTED).is_file() and not (path / SEAL).is_file():
+            aside = path.with_name(f"{PARTIAL}unsealed-{path.name}")
+            shutil.rmtree(aside, ignore_errors=True)
+            path.replace(aside)
+            warn(f"{path} was not saved to its end, and has no {SEAL}: it is now {aside.name}.")
 
 
 def folder_manager(directory: Path, *, clean_up: bool = False):

@@ -13,7 +13,7 @@ from plainformer.training.arrays import Location, named_arrays
 from plainformer.training.checkpoint import delete_older
 from plainformer.training.processes import Companions, gathered, spans_processes
 from plainformer.training.run import Run
-from plainformer.training.sharded_checkpoint import folder_manager, remove_unsealed, save_folder
+from plainformer.training.sharded_checkpoint import folder_manager, put_unsealed_aside, save_folder
 
 
 def run_on(mesh: Mesh | None, directory: Location | None, identity: dict) -> Run:
@@ -53,7 +53,7 @@ class SharedRun(Run):
         if self.speaks:
             super()._take_lock()
             self._companions.remove_old_files()
-            remove_unsealed(self.directory)
+            put_unsealed_aside(self.directory)
 
     def _put_aside(self, damaged: list[Path], newest: Path) -> None:
         gathered(0)  # all have read them
