@@ -85,11 +85,11 @@ serve: book  ## build, then serve the site at http://localhost:8000 (PORT=... fo
 
 # XLA's older way to machine code, in one piece: half the time for a program of a few operations, which nearly all of the
 # tests' are. (It came to no more where a large one is optimised: measured on the tests of `fit`.)
-test rooms words exercises devices mutants: export XLA_FLAGS := --xla_cpu_use_fusion_emitters=false --xla_cpu_parallel_codegen_split_count=1
+test rooms words exercises devices mutants faults: export XLA_FLAGS := --xla_cpu_use_fusion_emitters=false --xla_cpu_parallel_codegen_split_count=1
 
 # And programs without checks at run time, since JAX keeps none that calls back; those tests that ask for the checks run
 # apart, in `make rooms`.
-test rooms words exercises devices tools mutants: export EQX_ON_ERROR := off
+test rooms words exercises devices tools mutants faults: export EQX_ON_ERROR := off
 
 # Each worker takes whole files, so that the cells of a notebook stay in order, and takes them in the order that
 # tests/conftest.py gives them.

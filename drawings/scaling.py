@@ -1,42 +1,8 @@
 """The schematics of chapter 18."""
 
-from collections.abc import Sequence
-
 from drawings.sketch import SMALL, SOFT, Picture, box, caption, column, grid, row, words
 
-CELL, BAR = 20.0, 560.0
-# Megabytes and gigabytes of weights, gradients, moments and activations, as `pf.plan` gives them in the chapter.
-TELLER, SEVEN_B = (0.8, 0.8, 1.6, 41.4), (27.0, 27.0, 53.9, 26.9)
-SEVEN_B_CUT = (3.4, 3.4, 6.7, 26.9)
-KINDS = {"weights": "weights", "gradients": "one", "moments": "norm", "activations": "stream"}
-
-
-def _bar(parts: Sequence[float], whole: float, title: str) -> Picture:
-    """A bar whose parts are as wide as what they stand for."""
-    boxes = [box("", "", kind, width=max(1.0, BAR * part / whole), height=24, round_by=0) for part, kind in
-             zip(parts, KINDS.values(), strict=True)]  # fmt: skip
-    return column(words(title, SMALL), row(*boxes, gap=0), gap=3, align=0)
-
-
-def memory() -> Picture:
-    """Three bars of four parts each: weights, gradients, moments and activations. For the teller of stories, 44.6
-    megabytes, nearly all is activations. For a model of 7 billion numbers, 134.8 gigabytes, a fifth is activations, and
-    the moments take twice as much as the weights. With its state cut over eight devices, each of them keeps 40.4
-    gigabytes, mostly activations.
-    """
-    keys = [
-        row(box("", "", kind, width=14, height=14, round_by=0), words(name, SMALL), gap=5)
-        for name, kind in KINDS.items()
-    ]
-    whole = sum(SEVEN_B)
-    return column(
-        row(*keys, gap=18),
-        _bar(TELLER, sum(TELLER), "teller of stories, 16 texts of 64 tokens: 44.6 MB"),
-        _bar(SEVEN_B, whole, "7 billion numbers, one text of 2,048 tokens: 134.8 GB"),
-        _bar(SEVEN_B_CUT, whole, "the same, its state cut over eight devices: 40.4 GB on each"),
-        gap=12,
-        align=0,
-    )
+CELL = 20.0
 
 
 def _square(name: str, kind_of) -> Picture:

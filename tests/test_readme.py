@@ -20,7 +20,7 @@ FILES = {
     "source.txt": "one\ntwo\nsix\n",
     "target.txt": "uno\ndue\nsei\n",
 }
-ELSEWHERE = ("jax.distributed", "their_gpt2", "pf.live")  # tested where several processes, or these libraries, are
+ELSEWHERE = ("their_gpt2", "pf.live")  # tested where these libraries are
 
 
 def test_the_examples_of_the_readme_run(tmp_path, monkeypatch, capsys):

@@ -17,7 +17,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax.experimental import checkify
-from jax.sharding import Mesh
+from jax.sharding import AxisType, Mesh
 
 Function = TypeVar("Function", bound=Callable)
 Config = TypeVar("Config")
@@ -495,6 +495,7 @@ def ids_in_range(ids, size: int | None, name: str = "ids", *, of: str = "tokens"
     Only those are asked about `where` this is true. A negative id would be counted from the end, and a large one be
     wrapped by a cast or clipped by indexing, silently.
     """
+    _check_mesh(ids, name)
     end, reason = (
         (2**31, "the whole numbers that int32 holds.") if size is None else (size, f"as there are {size} {of}.")
     )
@@ -502,7 +503,19 @@ def ids_in_range(ids, size: int | None, name: str = "ids", *, of: str = "tokens"
     if isinstance(ids, jax.Array):  # there may be more tokens than 8 bits can count
         largest = min(largest, jnp.iinfo(ids.dtype).max)
     expected = f"0 to {end - 1}, {reason} {hint if size else ''}".rstrip()
-    return refuse(ids, where & ((ids < 0) | (ids > largest)), name, expected)
+    # In a function that is being compiled, JAX would not yet compare numbers that are known.
+    known = ids if isinstance(ids, jax.core.Tracer) else np.asarray(ids)
+    return refuse(ids, where & ((known < 0) | (known > largest)), name, expected)
+
+
+def _check_mesh(ids, name: str) -> None:
+    """Raise `ValueError` if ids are cut over a mesh whose axes are Explicit, where indexing would have to be told."""
+    lying = jax.typeof(ids).sharding if isinstance(ids, jax.Array) else None
+    if lying is not None and any(lying.spec) and AxisType.Explicit in lying.mesh.axis_types:
+        raise ValueError(
+            f"{name} are cut as {lying.spec} over a mesh whose axes are Explicit; expected Auto axes, where the "
+            "compiler chooses how all else is cut, or mesh=… given to fit or generate, which make them so."
+        )
 
 
 def check_axes(name: str, array, hint: str = "", **axes: int | tuple[int, ...] | None) -> None:

@@ -6,6 +6,7 @@ import os
 import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import jax
 import numpy as np
@@ -14,6 +15,7 @@ from plainformer.checks import Rate, check_axes, checked, refuse
 from plainformer.data.files import as_path, read_text
 from plainformer.data.lists import check_list, check_names, check_token_ids
 
+MEMORY = ("parameters", "gradients", "moments", "gathered", "activations")  # of a Plan
 DRAW_ONE = "Of several heads, draw one: weights[0]."
 
 
@@ -259,6 +261,93 @@ def confusion_matrix(targets, predictions, names: Sequence[str] | None = None, *
     _name_ticks(ax, "x", labels)
     _name_ticks(ax, "y", labels)
     ax.set(xlabel="predicted class", ylabel="true class")
+    return ax
+
+
+@checked
+def device_map(array, *, ax=None, title: str = ""):
+    r"""Draw which device holds which part of an array: a box for each part, with the numbers of those that hold it.
+
+    Args:
+        array: with one axis or two, as `jax.device_put` lays it out over devices; or a `jax.ShapeDtypeStruct` with a
+            sharding, such as `pf.training.shardings` returns.
+        ax: the matplotlib axes to draw into; `None` makes a figure.
+
+    Returns:
+        The matplotlib axes.
+
+    Example:
+        >>> mesh = jax.make_mesh((1,), ("data",))
+        >>> rows = jax.NamedSharding(mesh, jax.P("data"))
+        >>> ax = pf.plots.device_map(jax.device_put(jnp.ones((8, 16)), rows))
+        >>> [text.get_text() for text in ax.texts]
+        ['0']
+    """
+    from matplotlib.patches import Rectangle
+
+    sharding, shape = getattr(array, "sharding", None), np.shape(array)
+    if not isinstance(sharding, jax.sharding.Sharding) or len(shape) not in (1, 2) or 0 in shape:
+        what = f"of shape {shape}" if isinstance(sharding, jax.sharding.Sharding) else f"of type {type(array).__name__}"
+        raise TypeError(
+            f"array is {what}; expected an array of JAX with one axis or two. Of several, draw one: array[0]."
+        )
+    holders: dict[Any, list[int]] = {}
+    device: Any
+    for device, place in sharding.devices_indices_map(shape).items():
+        ends = [part.indices(size)[:2] for part, size in zip(place, shape, strict=True)]
+        holders.setdefault(((0, 1), *ends)[-2:], []).append(device.id)
+    height, width = (1, *shape)[-2:]
+    ax = _axes(ax, 5, 0.9 + 4.5 * min(max(height / width, 0.2), 1), title)
+    for number, (((top, bottom), (left, right)), ids) in enumerate(sorted(holders.items())):
+        box = Rectangle((left, top), right - left, bottom - top, fc=f"C{number % 10}", alpha=0.35, ec="black")
+        ax.add_patch(box)
+        names = ", ".join(map(str, sorted(ids)))
+        ax.text((left + right) / 2, (top + bottom) / 2, names, ha="center", va="center", wrap=True)
+    rows, columns = (sorted({end for place in holders for end in place[axis]}) for axis in (0, 1))
+    ax.set(xlim=(0, width), ylim=(height, 0), xticks=columns, yticks=rows if len(shape) == 2 else [])
+    return ax
+
+
+@checked
+def memory_bars(plans, *, ax=None, title: str = ""):
+    r"""Draw what a device holds while it trains, as `plan` works it out, to scale: a bar of five parts for each plan.
+
+    Gradients come as activations go, so that a device holds less than all parts together: a black line across each bar
+    stands at the most that it holds. A dotted line is the memory of the device, where that is not far away.
+
+    Args:
+        plans: what `plan` returns, or several by name, such as `{"alone": …, "eight devices": …}`.
+        ax: the matplotlib axes to draw into; `None` makes a figure.
+
+    Returns:
+        The matplotlib axes.
+
+    Example:
+        >>> options = {"hardware": "H100", "batch_size": 8}
+        >>> plans = {n: pf.plan(pf.DecoderConfig(40, 64), {"data": n}, **options) for n in (1, 8)}
+        >>> ax = pf.plots.memory_bars({f"{n} devices": plan for n, plan in plans.items()})
+        >>> [label.get_text() for label in ax.get_yticklabels()]
+        ['1 devices', '8 devices']
+    """
+    plans = plans if isinstance(plans, Mapping) else {"": plans}
+    if not plans or not all(hasattr(plan, "activations") and hasattr(plan, "memory") for plan in plans.values()):
+        raise TypeError(f"plans is {plans!r:.60}; expected what pf.plan returns, or several of those by name.")
+    largest = max(sum(getattr(plan, part) for part in MEMORY) for plan in plans.values())
+    size, unit = next((10**n, unit) for n, unit in ((12, "TB"), (9, "GB"), (6, "MB"), (0, "bytes")) if largest >= 10**n)
+    ax = _axes(ax, 6.4, 1.5 + 0.5 * len(plans), title)
+    ends = np.zeros(len(plans))
+    for part in MEMORY:
+        widths = np.array([getattr(plan, part) / size for plan in plans.values()])
+        ax.barh(range(len(plans)), widths, left=ends, height=0.6, label="weights" if part == "parameters" else part)
+        ends += widths
+    for row, plan in enumerate(plans.values()):
+        ax.plot([plan.memory / size] * 2, [row - 0.4, row + 0.4], color="black", lw=2)
+    for memory in sorted({plan.hardware.memory / size for plan in plans.values()}):
+        if memory < 1.5 * ends.max():
+            ax.axvline(memory, color="black", ls=":")
+    _name_ticks(ax, "y", list(map(str, plans)))
+    ax.set(xlabel=unit, ylim=(len(plans) - 0.5, -0.5))
+    ax.legend(ncols=3, loc="lower center", bbox_to_anchor=(0.5, 1), frameon=False)
     return ax
 
 

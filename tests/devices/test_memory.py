@@ -2,33 +2,25 @@
 
 import dataclasses
 
-import equinox as eqx
 import jax
 import numpy as np
 import pytest
 from on_devices import CONFIG, LOSSES, new_mesh
 
 import plainformer as pf
-from plainformer.training.sharding import FULLY_SHARDED, TENSOR, Layout
-from plainformer.training.step import make_train_step
+from plainformer.training.sharding import FULLY_SHARDED, TENSOR
 
 SEQ = 96
 STACK = pf.StackConfig(d_model=32, num_layers=4, num_heads=8)
 MODEL = pf.Decoder(pf.DecoderConfig(40, SEQ, stack=STACK), key=jax.random.key(0))
 IDS = np.zeros((16, SEQ), np.int32)
-# XLA's compiler for processors removes the barriers that keep a second computation from being merged with the first;
-# those for accelerators keep them.
-WITH_BARRIERS = {"xla_disable_hlo_passes": "cse_barrier_expander"}
 
 
 def memory(mesh, table, **fields):
     """What the compiler says of the memory of a training step, on each device."""
-    config, layout = dataclasses.replace(CONFIG, **fields), Layout(mesh, table)
-    params, static = eqx.partition(MODEL, eqx.is_inexact_array)
-    state = layout.place((params, pf.training.make_optimiser(config).init(params)))
-    step = make_train_step(LOSSES["decoder"], static, config, mesh=mesh, sharding=table)
-    arguments = *step.args, *state, layout.place_batch(pf.data.Windows(IDS, IDS)), 0
-    return step.func.lower(*arguments).compile(compiler_options=WITH_BARRIERS).memory_analysis()
+    batch, config = pf.data.Windows(IDS, IDS), dataclasses.replace(CONFIG, **fields)
+    options = {"mesh": mesh, "sharding": table}
+    return pf.training.compile_step(MODEL, LOSSES["decoder"], batch, config, **options).memory_analysis()
 
 
 @pytest.fixture(scope="module")

@@ -87,3 +87,10 @@ def test_a_model_is_mapped_over_devices_with_its_checks(mapped):
     error, _ = jax.jit(checkify.checkify(function))(arrays, tokens.at[9, 1].set(77))
     with pytest.raises(checkify.JaxRuntimeError, match="An entry of ids is not allowed; expected 0 to 39"):
         error.throw()
+
+
+def test_a_model_called_on_a_mesh_with_explicit_axes_says_which_it_expects():
+    mesh = new_mesh(4, 2)
+    ids = jax.device_put(jnp.ones((8, SEQ), jnp.int32), jax.NamedSharding(mesh, PartitionSpec("data")))
+    with jax.set_mesh(mesh), pytest.raises(ValueError, match=r"^ids are cut as .*data.* Explicit; expected Auto axes"):
+        new_model("decoder")(ids)

@@ -11,7 +11,6 @@ from jax.sharding import NamedSharding, PartitionSpec
 import plainformer as pf
 from plainformer.models import Hardware, plan
 from plainformer.training import DATA, FULLY_SHARDED, TENSOR, collectives
-from plainformer.training.sharding import Layout
 
 HOST = Hardware(1e11, 1e10, 1e10, 1e10, None, 8, joins_sums=False)
 SIZES = {"d_model": 64, "num_layers": 2, "num_heads": 8, "position_scheme": "rotary", "norm": "rms", "use_bias": False}
@@ -25,26 +24,19 @@ CASES = {
 }
 
 
-def compiled_step(config, shape, table, batch_shape):
-    """The step of `fit`, compiled for shapes alone."""
-    mesh, training = jax.make_mesh(shape, ("data", "model")), pf.TrainingConfig(num_steps=10)
-    layout = Layout(mesh, table)
-    model = eqx.filter_eval_shape(lambda key: pf.Decoder(config, key=key), jax.random.key(0))
-    params, static = eqx.partition(model, lambda leaf: jnp.issubdtype(getattr(leaf, "dtype", bool), jnp.inexact))
-    state = layout.place((params, jax.eval_shape(pf.training.make_optimiser(training).init, params)))
-    ids = jax.ShapeDtypeStruct(batch_shape, jnp.int32)
-    step = pf.training.make_train_step(pf.training.next_token_loss, static, training, mesh=mesh, sharding=table)
-    arguments = *step.args, *state, layout.place_batch(pf.data.Windows(ids, ids)), 0
-    return step.func.lower(*arguments).compile()
-
-
-@pytest.mark.parametrize("case", CASES)
-def test_plan_agrees_with_a_compiled_program(case):
+@pytest.mark.parametrize(
+    ("case", "anew"), [*((case, "nothing") for case in CASES), ("activations", "blocks"), ("both", "blocks")]
+)
+def test_plan_agrees_with_a_compiled_program(case, anew):
     shape, table, fields, (batch_size, seq_len) = CASES[case]
     config = decoder_config(512, seq_len, **{**SIZES, **fields})
-    compiled = compiled_step(config, shape, table, (batch_size, seq_len))
+    model = eqx.filter_eval_shape(lambda key: pf.Decoder(config, key=key), jax.random.key(0))
+    ids = jax.ShapeDtypeStruct((batch_size, seq_len), jnp.int32)
+    on = {"mesh": jax.make_mesh(shape, ("data", "model")), "sharding": table}
+    batch, training = pf.data.Windows(ids, ids), pf.TrainingConfig(num_steps=10, rematerialise=anew)
+    compiled = pf.training.compile_step(model, pf.training.next_token_loss, batch, training, **on)
     mesh = dict(zip(("data", "model"), shape, strict=True))
-    found = plan(config, mesh, HOST, batch_size=batch_size, sharding=table)
+    found = plan(config, mesh, HOST, batch_size=batch_size, sharding=table, rematerialise=anew)
     used, sent = compiled.memory_analysis(), sum(each.sent_bytes for each in collectives(compiled))
     assert found.parameters + found.moments == pytest.approx(used.argument_size_in_bytes, rel=0.05)  # and the batch
     assert found.memory == pytest.approx(used.argument_size_in_bytes + used.temp_size_in_bytes, rel=0.07)

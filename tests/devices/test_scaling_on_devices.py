@@ -27,20 +27,25 @@ def test_collective_bytes_are_those_of_a_compiled_program(kind):
     assert found.sent_bytes == pf.training.collective_bytes(kind, num_bytes, num_devices=8)
 
 
-@pytest.mark.equation("eq-scaling-cuts")
+@pytest.mark.equation("eq-scaling-rows", "eq-scaling-columns", "eq-scaling-summed", "eq-scaling-gathered")
 @pytest.mark.parametrize(
     ("cut", "of_x", "of_weight", "after"),
     [
         ("rows", CUT, WHOLE, CUT),
         ("columns", WHOLE, PartitionSpec(None, "data"), PartitionSpec(None, "data")),
         ("summed", PartitionSpec(None, "data"), CUT, PartitionSpec("data")),
+        ("gathered", CUT, CUT, CUT),
     ],
 )
 def test_cut_product_is_what_each_device_computes(cut, of_x, of_weight, after):
     rng = np.random.default_rng(18)
     x, weight = (jnp.asarray(rng.normal(size=shape), jnp.float32) for shape in ((16, 24), (24, 8)))
     mesh = jax.make_mesh((8,), ("data",), axis_types=(AxisType.Auto,))
-    product = jax.shard_map(jnp.matmul, mesh=mesh, in_specs=(of_x, of_weight), out_specs=after)
+
+    def multiply(x, weight):
+        return x @ (jax.lax.all_gather(weight, "data", tiled=True) if cut == "gathered" else weight)
+
+    product = jax.shard_map(multiply, mesh=mesh, in_specs=(of_x, of_weight), out_specs=after)
     parts = pf.training.cut_product(x, weight, 8, cut)
     whole = jnp.concatenate(parts, axis=1 if cut == "columns" else 0)
     np.testing.assert_allclose(jax.jit(product)(x, weight), whole, rtol=1e-4, atol=1e-5)

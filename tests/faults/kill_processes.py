@@ -13,24 +13,24 @@ import jax
 from tiny_run import CONFIG, batch_at, run
 from together import Together, say
 
-from plainformer.training import shared_run
+from plainformer.training import checkpoint
 from plainformer.training.checkpoint import list_checkpoints
 
 LINE = dataclasses.replace(CONFIG, num_steps=20, checkpoint_every=4, max_to_keep=2)
 BASE = Path(sys.argv[1])
-SAVE = shared_run.save_folder
+SAVE = checkpoint.save_folder
 
 
-def save_aloud(manager, step, *rest):
+def save_aloud(directory, step, *rest):
     """Save as ever, and say so before and after."""
     say("saving", step)
-    SAVE(manager, step, *rest)
+    SAVE(directory, step, *rest)
     say("saved", step)
 
 
 def train(number: int) -> None:
     """Train, or go on, until all steps are done, and say what begins."""
-    shared_run.save_folder = save_aloud
+    checkpoint.save_folder = save_aloud
 
     def batches(step):
         say("step", step)

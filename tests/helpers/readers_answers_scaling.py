@@ -1,5 +1,7 @@
 """Answers to the exercises of the chapter `scaling` as readers would write them, right ones and wrong ones."""
 
+import math
+
 import jax.numpy as jnp
 import numpy as np
 from exercise_checks import in_jax, in_numpy
@@ -69,13 +71,75 @@ LOSSES = [
     (lambda losses, is_token: (losses * is_token).sum() / is_token.sum(axis=1).max(), "the largest number of tokens"),
     (lambda losses, is_token: of_devices(losses, is_token)[0], "the first device alone"),
 ]
+
+
+def devices(num_parameters, memory, share):
+    return -(-16 * num_parameters // (share * memory))
+
+
+DEVICES = [
+    (lambda n, memory, share: np.ceil(4 * n / (share * memory)), "its weight alone"),
+    (lambda n, memory, share: np.ceil(8 * n / (share * memory)), "without Adam's moments"),
+    (lambda n, memory, share: np.ceil(12 * n / (share * memory)), "one of four is missing"),
+    (lambda n, memory, share: np.ceil(16 * n / memory), "fill the whole memory"),
+    (lambda n, memory, share: np.ceil(16 * n / (memory - share * memory)), "leave the share free"),
+    (lambda n, memory, share: 16 * n // (share * memory), "round down"),
+    (lambda n, memory, share: round(16 * n / (share * memory)), "to the nearest whole number"),
+    (lambda n, memory, share: 16 * n // (share * memory) + 1, "always take one device more"),
+    (lambda n, memory, share: 16 * n / (share * memory), "you do not round"),
+    (lambda n, memory, share: 2 ** np.ceil(np.log2(16 * n / (share * memory))), "next power of two"),
+]
+
+
+def sent(num_model, num_devices, num_tokens, width, num_layers):
+    of_gradients = 24 * num_layers * width * width / num_model
+    return np.array([of_gradients, 8 * num_layers * width * num_tokens / (num_devices / num_model)])
+
+
+def sent_with(gradients=1, activations=1):
+    """What is sent, with factors that somebody has forgotten or put in; functions of devices along both axes."""
+
+    def found(num_model, num_devices, num_tokens, width, num_layers):
+        across = num_devices / num_model
+        factors = [each(num_model, across) if callable(each) else each for each in (gradients, activations)]
+        return sent(num_model, num_devices, num_tokens, width, num_layers) * np.array(factors)
+
+    return found
+
+
+def of_one_block(num_model, num_devices, num_tokens, width, num_layers):
+    return sent(num_model, num_devices, num_tokens, width, num_layers) / np.array([num_layers, 1])
+
+
+SENT = [
+    (sent_with(gradients=lambda model, data: model), "as if no matrix were cut"),
+    (sent_with(gradients=lambda model, data: 1 / data), "gradients are cut over all devices"),
+    (sent_with(gradients=lambda model, data: model / data), "gradients are cut over the axis that cuts the batch"),
+    (of_one_block, "those of one block"),
+    (sent_with(gradients=1 / 12), "you take width² weights"),
+    (sent_with(activations=lambda model, data: data), "reads all tokens"),
+    (sent_with(activations=lambda model, data: 1 / model), "tokens are cut over all devices"),
+    (sent_with(activations=lambda model, data: data / model), "tokens are cut over the axis that cuts the matrices"),
+    (sent_with(1 / 2, 1 / 2), "sends once, and not twice"),
+    (sent_with(gradients=1 / 2), "sends once, and not twice"),
+    (sent_with(activations=1 / 2), "half of what they should be"),
+    (sent_with(activations=3 / 2), "six all-reduces"),
+    (sent_with(lambda model, data: (data - 1) / data, lambda model, data: (model - 1) / model), "factors of the kind"),
+    (lambda *sizes: sent(*sizes)[::-1], "activations first"),
+]
 RIGHT = [
+    ("devices_needed", lambda num_parameters, memory, share: math.ceil(16 * num_parameters / (share * memory))),
+    ("devices_needed", devices),
+    ("both_cuts", sent),
+    ("both_cuts", sent_with()),
     ("summed_product", in_numpy(summands)),
     ("summed_product", by_einsum),
     ("batch_loss", in_numpy(loss_of)),
     ("batch_loss", in_jax(lambda losses, is_token: jnp.average(losses, weights=is_token))),
 ]
 WRONG = [
+    *(("devices_needed", function, words) for function, words in DEVICES),
+    *(("both_cuts", function, words) for function, words in SENT),
     *(("summed_product", in_numpy(function), words) for function, words in SUMMANDS),
     *(("batch_loss", in_numpy(function), words) for function, words in LOSSES),
 ]

@@ -686,6 +686,12 @@ def of_training(folder: Path) -> dict[str, dict]:
         "training.with_decay": {"schedule": lambda step: 0.01, "num_steps": 9, "decay_steps": 3},
         "training.hidden_matrices": {"tree": Line()},
         "training.muon": {"learning_rate": 0.01, "others": pf.training.make_optimiser(CONFIG)},
+        "training.compile_step": {
+            "model": Line(),
+            "loss_function": squared_error,
+            "batch": batch_at(0),
+            "config": CONFIG,
+        },
         "training.make_train_step": {"loss_function": squared_error, "static": Line(), "config": CONFIG},
         "training.save_checkpoint": {**saved, "directory": folder / "another_run"},
         "training.list_checkpoints": {"directory": folder / "run"},
@@ -785,6 +791,8 @@ def of_plots(_) -> dict[str, dict]:
         "plots.attention_arcs": {"weights": weights(3, 3), "tokens": ["a", "b", "c"]},
         "plots.logit_lens": {"logits": rows(2, 3, 3), "ids": [0, 1, 2], "tokenizer": vocabulary},
         "plots.loss_curve": {"metrics": [{"step": 1, "loss": 2.0}, {"step": 2, "loss": 1.0}], "columns": ["loss"]},
+        "plots.device_map": {"array": jax.device_put(rows(4, 2), jax.NamedSharding(MESH, jax.P("model")))},
+        "plots.memory_bars": {"plans": pf.plan(DECODER.config, {"data": 1}, "H100", batch_size=8)},
         "plots.confusion_matrix": {"targets": [0, 1], "predictions": [1, 1], "names": ["a", "b"]},
         "exercises.check": {"name": "linear_columns", "function": lambda x, weight, bias: weight @ x + bias[:, None]},
     }

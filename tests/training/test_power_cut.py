@@ -17,8 +17,8 @@ import numpy as np
 from tiny_run import CONFIG, Line, numbers_of, run
 
 from plainformer.training.arrays import named_arrays
-from plainformer.training.checkpoint import delete_older, list_checkpoints
-from plainformer.training.sharded_checkpoint import SEAL, folder_manager, list_folders, read_folder, save_folder
+from plainformer.training.checkpoint import _delete_older, list_checkpoints
+from plainformer.training.sharded_checkpoint import SEAL, list_folders, read_folder, save_folder
 
 
 class Disk:
@@ -127,14 +127,12 @@ def whole_folders(directory: Path) -> list[int]:
 def test_a_power_cut_costs_at_most_the_newest_of_what_several_processes_save(tmp_path, monkeypatch):
     folder = tmp_path / "run"
     folder.mkdir()
-    manager = folder_manager(folder)
     with monkeypatch.context() as patch:
         disk = Disk(folder, patch)
         for step in (1, 2, 3):
             arrays = {name: np.full_like(array, step) for name, array in named_arrays(Line()).items()}
-            save_folder(manager, step, arrays, {"step": step})
-            delete_older(folder, 1, ())
-    manager.close()
+            save_folder(folder, step, arrays, {"step": step})
+            _delete_older(folder, 1, ())
     newest, known = 0, {}  # reading takes a while: what leaves the same of sealed folders is read once
     for number, files in enumerate(disk.cuts):
         sealed = {name.removesuffix(f"/{SEAL}") for name in files if name.endswith(SEAL)}

@@ -5,7 +5,6 @@ import numpy as np
 import pytest
 
 import plainformer as pf
-from drawings.scaling import SEVEN_B, SEVEN_B_CUT, TELLER
 from plainformer.training import scaling
 
 X = np.random.default_rng(18).normal(size=(6, 12)).astype(np.float32)
@@ -16,17 +15,18 @@ def cut_in_three(cut):
     return pf.training.cut_product(jnp.asarray(X), jnp.asarray(WEIGHT), 3, cut)
 
 
-@pytest.mark.equation("eq-scaling-cuts")
+@pytest.mark.equation("eq-scaling-rows", "eq-scaling-columns", "eq-scaling-summed", "eq-scaling-gathered")
 def test_cut_product_of_each_device_reads_its_own_part_alone():
-    rows, columns, summands = (cut_in_three(cut) for cut in ("rows", "columns", "summed"))
+    rows, columns, summands, gathered = (cut_in_three(cut) for cut in ("rows", "columns", "summed", "gathered"))
     for device in range(3):
         two, three, four = (slice(size * device, size * (device + 1)) for size in (2, 3, 4))
         np.testing.assert_allclose(rows[device], X[two] @ WEIGHT, rtol=1e-4, atol=1e-5)
+        np.testing.assert_allclose(gathered[device], X[two] @ WEIGHT, rtol=1e-4, atol=1e-5)
         np.testing.assert_allclose(columns[device], X @ WEIGHT[:, three], rtol=1e-4, atol=1e-5)
         np.testing.assert_allclose(summands[device], X[:, four] @ WEIGHT[four], rtol=1e-4, atol=1e-5)
 
 
-@pytest.mark.parametrize(("cut", "devices"), [("rows", 4), ("columns", 4), ("summed", 5)])
+@pytest.mark.parametrize(("cut", "devices"), [("rows", 4), ("columns", 4), ("summed", 5), ("gathered", 4)])
 def test_cut_product_refuses_what_does_not_divide(cut, devices):
     with pytest.raises(ValueError, match=f"cut is '{cut}'"):
         pf.training.cut_product(jnp.asarray(X), jnp.asarray(WEIGHT), devices, cut)
@@ -101,28 +101,3 @@ def test_bubble_is_what_a_timetable_leaves_empty(stages, micro):
     for stage in range(stages):
         timetable[stage, stage : stage + micro] = True  # a part arrives when the stage before is done with it
     assert pf.training.bubble(stages, micro) == pytest.approx(1 - timetable.mean(), abs=1e-12)
-
-
-def needs(config, devices, size, **how):
-    plan = pf.plan(config, {"data": devices}, "H100", sharding=pf.training.FULLY_SHARDED, **how)
-    parts = (plan.parameters, plan.gradients, plan.moments, plan.activations)
-    return tuple(round(part / size, 1) for part in parts)
-
-
-def test_drawing_of_memory_has_the_numbers_of_the_plan():
-    stack = pf.StackConfig(
-        d_model=4096,
-        num_layers=32,
-        num_heads=32,
-        d_ff=11008,
-        activation="swiglu",
-        norm="rms",
-        position_scheme="rotary",
-        use_bias=False,
-        attention="blockwise",
-    )
-    large = pf.DecoderConfig(32000, 2048, stack, tied_embedding=False)
-    teller, _ = pf.load_pretrained("stories")
-    assert needs(teller.config, 1, 1e6, batch_size=16, seq_len=64) == TELLER
-    assert needs(large, 1, 1e9, batch_size=1) == SEVEN_B
-    assert needs(large, 8, 1e9, batch_size=8) == SEVEN_B_CUT

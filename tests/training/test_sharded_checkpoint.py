@@ -16,7 +16,7 @@ from plainformer.training.checkpoint import (
     read_checkpoint,
     save_checkpoint,
 )
-from plainformer.training.sharded_checkpoint import SEAL, folder_manager, list_folders, read_folder, save_folder
+from plainformer.training.sharded_checkpoint import SEAL, list_folders, read_folder, save_folder
 
 # What orbax waited for may answer when it has closed its event loop already.
 pytestmark = pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
@@ -30,10 +30,8 @@ def state(step: int) -> dict:
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
     directory = tmp_path_factory.mktemp("folders")
-    manager = folder_manager(directory)
     for step in (8, 12):
-        save_folder(manager, step, state(step), {"metrics": [{"step": step, "loss": 0.5}]})
-    manager.close()
+        save_folder(directory, step, state(step), {"metrics": [{"step": step, "loss": 0.5}]})
     return directory
 
 
@@ -61,23 +59,19 @@ def test_read_folder_of_another_model_gives_its_shapes(folder):
 
 
 def test_load_best_takes_the_model_out_of_what_several_processes_saved(tmp_path):
-    manager = folder_manager(tmp_path)
     for step in (8, 12):
         arrays = {f"0.{name}": array for name, array in state(step).items()} | {"1.mu": jax.numpy.ones(7)}
         metrics = [
             {"step": at, "loss": 0.5, "validation_loss": loss} for at, loss in ((8, 1.0), (12, 2.0)) if at <= step
         ]
-        save_folder(manager, step, arrays, {"metrics": metrics})
-    manager.close()
+        save_folder(tmp_path, step, arrays, {"metrics": metrics})
     for name, array in named_arrays(load_best(tmp_path, Line())).items():
         np.testing.assert_array_equal(array, state(8)[name])
 
 
 def test_a_damaged_folder_is_named_with_those_to_go_back_to(tmp_path):
-    manager = folder_manager(tmp_path)
     for step in (4, 8):
-        save_folder(manager, step, state(step), {"metrics": []})
-    manager.close()
+        save_folder(tmp_path, step, state(step), {"metrics": []})
     for path in (tmp_path / "000008" / "state").rglob("*"):
         if path.is_file() and path.parent.name == "d":
             path.write_bytes(path.read_bytes()[:-9] + b"123456789")
@@ -97,10 +91,8 @@ def test_load_checkpoint_reads_what_several_processes_saved(folder):
 
 
 def test_fit_deletes_older_checkpoints_whoever_wrote_them(tmp_path):
-    manager = folder_manager(tmp_path)
     for step in (2, 14):
-        save_folder(manager, step, state(step), {"metrics": []})
-    manager.close()
+        save_folder(tmp_path, step, state(step), {"metrics": []})
     save_checkpoint(tmp_path, 13, state(13), {}, max_to_keep=2)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["000013.safetensors", "000014"]
     save_checkpoint(tmp_path, 15, state(15), {}, max_to_keep=1)
@@ -115,9 +107,7 @@ def test_a_run_takes_the_newest_of_files_and_folders(tmp_path):
     (tmp_path / "8.bak").rename(tmp_path / "000008.safetensors")
     assert list_checkpoints(tmp_path) == [8]
     assert jax.tree.all(jax.tree.map(np.array_equal, run(CONFIG, directory=tmp_path).model, whole.model))
-    manager = folder_manager(tmp_path)
-    save_folder(manager, 16, state(16), {"metrics": []})
-    manager.close()
+    save_folder(tmp_path, 16, state(16), {"metrics": []})
     assert list_checkpoints(tmp_path) == [8, 12, 16]
     with pytest.raises(ValueError, match="are not of fit"):  # it is the folder that is read now
         run(CONFIG, directory=tmp_path)
@@ -126,9 +116,7 @@ def test_a_run_takes_the_newest_of_files_and_folders(tmp_path):
 def test_a_damaged_folder_is_put_aside_for_the_newest_that_is_whole(tmp_path):
     whole = run(CONFIG)
     run(CONFIG, directory=tmp_path)
-    manager = folder_manager(tmp_path)
-    save_folder(manager, 16, state(16), {"metrics": []})
-    manager.close()
+    save_folder(tmp_path, 16, state(16), {"metrics": []})
     shutil.rmtree(tmp_path / "000016" / "state")
     with pytest.warns(UserWarning, match="000016 is damaged: training goes on from"):
         found = run(CONFIG, directory=tmp_path)

@@ -12,7 +12,8 @@ from all_models import KINDS, new_model
 import plainformer as pf
 from plainformer.attention import LatentConfig
 from plainformer.models.low_precision import in_few_bytes
-from plainformer.training.sharding import FULLY_SHARDED, SEQUENCE, TENSOR, Layout, axis_names, shardings
+from plainformer.training.axes import axis_names
+from plainformer.training.sharding import FULLY_SHARDED, SEQUENCE, TENSOR, Layout, shardings
 
 # Further parts that models may have, and the sizes that all have.
 VARIANTS = {

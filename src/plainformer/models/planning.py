@@ -14,8 +14,9 @@ from plainformer.models.accounting import training_flops
 from plainformer.models.config import GATES
 from plainformer.models.decoder import Decoder, DecoderConfig
 from plainformer.models.hardware import HARDWARE, Hardware
+from plainformer.training.axes import axis_names
 from plainformer.training.operations import Collective
-from plainformer.training.sharding import axis_names, default_table
+from plainformer.training.sharding import default_table
 
 Precision = Literal["float32", "bfloat16"]
 # What a token's network keeps for its gradients, in widths of the network, as XLA compiles it for processors.
@@ -53,6 +54,8 @@ class Plan:
     Args:
         num_devices, num_parameters, num_tokens: of the whole: devices, learned numbers, and tokens of a batch.
         parameters, moments, gradients: bytes of a device's part of the weights, of Adam's two averages, of gradients.
+        early_gradients: bytes of those gradients that are there before the last activations go: none, as activations go
+            while gradients come, unless activations are computed anew, block by block.
         gathered: bytes of the weights that a device computes with, where these are others than its part.
         activations: bytes that are kept for the gradients, when the loss is known.
         sent: what devices send each other, as a tuple of `Sent`.
@@ -67,6 +70,7 @@ class Plan:
     parameters: int
     moments: int
     gradients: int
+    early_gradients: int
     gathered: int
     activations: int
     sent: tuple[Sent, ...]
@@ -78,7 +82,8 @@ class Plan:
     @property
     def memory(self) -> int:
         """Bytes that a device holds at most: activations go as gradients come, so that only the larger counts."""
-        return self.parameters + self.moments + max(self.gathered + self.activations, self.gradients)
+        at_work = self.activations + max(self.gathered, self.early_gradients)
+        return self.parameters + self.moments + max(at_work, self.gradients)
 
     @property
     def sent_bytes(self) -> float:
@@ -150,7 +155,7 @@ def plan(
         T (3 d + 2 V)     numbers: embedded tokens and last norm; logits and their exponentials.
 
     Processors sum all gradients at the end, and hold them before and after that. Of what programs compiled for eight
-    host devices take, this is 93 to 99 %: small arrays and those of a moment are not counted.
+    host devices take, this is 93 to 103 %: small arrays and those of a moment are not counted.
 
     Each device of n sends of an array of B bytes, along a ring: 2 (n - 1) / n B to sum it, and half of this to gather
     it, or to keep a piece of the sum. In a step gradients are summed over the devices that cut the batch; with
@@ -174,8 +179,7 @@ def plan(
             but exponentials. Processors compute with 4 nevertheless, so that only those are checked. A sheet's
             arithmetic is that of 16 bits in both, though a card computes with 32 bits more slowly.
         rematerialise: as for `TrainingConfig`; with `"blocks"`, of each only what enters it is kept, and of one at a
-            time all; the way forward, but for the last product of each block, is gone twice. On processors, XLA finds
-            that the same is computed twice, and keeps it as before, so that this is not checked.
+            time all; the way forward, but for the last product of each block, is gone twice.
 
     Raises:
         ValueError: for unknown hardware, for an axis that there is not, or a size that does not divide.
@@ -206,7 +210,7 @@ def plan(
     num_bytes = 4 if precision == "float32" else 2
     copied = weights if num_bytes == 2 else [each for each in weights if _is_cut(each, pieces)]
     parameters = 4 * _count(weights, pieces)
-    gradients = _gradient_bytes(config, weights, pieces, hardware)
+    gradients, unsummed = _gradient_bytes(config, weights, pieces, hardware)
     num_tokens = batch_size // pieces["batch"] * seq_len
     anew = rematerialise == "blocks"
     kept, made = (num_tokens * _kept_bytes(config, pieces, seq_len, num_bytes, each) for each in (anew, False))
@@ -217,6 +221,7 @@ def plan(
         parameters=parameters,
         moments=2 * parameters,
         gradients=gradients,
+        early_gradients=unsummed if anew else 0,
         gathered=num_bytes * _count(copied, whole),
         activations=kept,
         sent=tuple(
@@ -277,12 +282,18 @@ def _is_cut(array: Named, pieces: Mapping[str, int]) -> bool:
     return "d_model" in array[0] and pieces["d_model"] > 1
 
 
-def _gradient_bytes(config: DecoderConfig, weights: list[Named], pieces: Mapping[str, int], hardware: Hardware) -> int:
-    """The bytes of gradients at the end of the way back; where whole sums are made of them, before and after that."""
+def _gradient_bytes(
+    config: DecoderConfig, weights: list[Named], pieces: Mapping[str, int], hardware: Hardware
+) -> tuple[int, int]:
+    """The bytes of gradients at the end of the way back, and before they are summed over the devices.
+
+    Where devices sum whole gradients at the end, they hold them before and after that.
+    """
     if hardware.joins_sums:
-        return 4 * _count(weights, pieces)
-    whole = {**pieces, "d_model": 1}
-    return 4 * (2 * _count(weights + _twice(config), whole) if pieces["batch"] > 1 else _count(weights, whole))
+        return (4 * _count(weights, pieces),) * 2
+    whole, of_several = {**pieces, "d_model": 1}, pieces["batch"] > 1
+    unsummed = 4 * _count(weights + _twice(config) if of_several else weights, whole)
+    return (1 + of_several) * unsummed, unsummed
 
 
 def _twice(config: DecoderConfig) -> list[Named]:

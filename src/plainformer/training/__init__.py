@@ -2,6 +2,7 @@
 recipes (chapter 22)."""
 
 from plainformer.training.arrays import named_arrays as named_arrays, with_arrays as with_arrays
+from plainformer.training.axes import axis_names as axis_names
 from plainformer.training.balance import (
     balance_loss as balance_loss,
     balanced as balanced,
@@ -77,7 +78,6 @@ from plainformer.training.sharding import (
     FULLY_SHARDED as FULLY_SHARDED,
     SEQUENCE as SEQUENCE,
     TENSOR as TENSOR,
-    axis_names as axis_names,
     shardings as shardings,
 )
-from plainformer.training.step import make_train_step as make_train_step
+from plainformer.training.step import compile_step as compile_step, make_train_step as make_train_step

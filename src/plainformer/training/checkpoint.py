@@ -4,19 +4,22 @@ from collections.abc import Collection
 from pathlib import Path
 from typing import Any
 
+import jax
+
 from plainformer.checks import Natural, Positive, checked
 from plainformer.data.files import as_path, parse_json, write_bytes
 from plainformer.training.arrays import (
     Location,
     differences,
     digest,
+    lies_here,
     named_arrays,
     read_arrays,
     to_bytes,
     to_json,
     with_arrays,
 )
-from plainformer.training.sharded_checkpoint import delete_folder, folder_name, list_folders, read_folder
+from plainformer.training.sharded_checkpoint import delete_folder, folder_name, list_folders, read_folder, save_folder
 
 
 class DamagedCheckpoint(ValueError):
@@ -35,8 +38,11 @@ def save_checkpoint(
 ) -> Path:
     r"""Save the state of a training run, whole or not at all, and delete all checkpoints but those of the most steps.
 
+    Where several processes hold the state together, all of them have to call this, and write a folder by orbax.
+
     Args:
-        directory: where the checkpoints of this run lie, such as `000250.safetensors`; made if missing.
+        directory: where the checkpoints of this run lie, such as `000250.safetensors`, or `000250` if several processes
+            write it; made if missing.
         step: how many steps the state has behind it.
         state: a tree of arrays.
         metadata: what else to keep with it, such as configurations and losses; whatever JSON can hold.
@@ -49,23 +55,28 @@ def save_checkpoint(
     Raises:
         OSError: if it cannot be written, or is there: older ones stay as they are.
     """
-    header, target = {"metadata": to_json(metadata)}, as_path(directory).absolute()
-    path = target / file_name(step)
+    target, arrays, header = as_path(directory).absolute(), named_arrays(state), {"metadata": to_json(metadata)}
+    alone = all(map(lies_here, arrays.values()))
+    path = target / (file_name(step) if alone else folder_name(step))
     if path.exists():
         raise FileExistsError(f"{path} exists: delete it, or use another folder. Does another process train there?")
     try:
         target.mkdir(parents=True, exist_ok=True)
-        write_bytes(path, to_bytes(state, header))
-    except OSError as error:
+        if alone:
+            write_bytes(path, to_bytes(state, header))
+        else:
+            save_folder(target, step, arrays, metadata)
+    except (OSError, ValueError) as error:
         raise OSError(
             f"Cannot save step {step} in {target}: {error}. Is the disk full, or the folder read-only? "
             f"Checkpoints that are there already stay: {list_checkpoints(target) or 'none'}."
         ) from error
-    delete_older(target, max_to_keep, also_keep)
+    if alone or jax.process_index() == 0:
+        _delete_older(target, max_to_keep, also_keep)
     return path
 
 
-def delete_older(directory: Path, max_to_keep: int, also_keep: Collection[int]) -> None:
+def _delete_older(directory: Path, max_to_keep: int, also_keep: Collection[int]) -> None:
     """Delete all checkpoints in a folder but those of the most steps and some others, whoever has written them."""
     for old in set(list_checkpoints(directory)[:-max_to_keep]) - set(also_keep):
         path = checkpoint_path(directory, old)

@@ -319,15 +319,20 @@ def _numbered(batches, together: bool) -> Callable[[int], Any]:
 
 @contextmanager
 def _errors_of_the_loss(loss_function: Callable, model, batch) -> Iterator[None]:
-    """Where a compiled step fails, as by an id out of range, call the loss uncompiled: its error names the place."""
+    """Where a compiled step fails, as by an id out of range, call the loss uncompiled: its error names the place.
+
+    First without the numbers of the model, which the ranges of ids do not ask for: that computes nothing.
+    """
     log = logging.getLogger("jax")  # where JAX would print the same error
     level = log.level
     log.setLevel(logging.CRITICAL)
     try:
         yield
     except (jax.errors.JaxRuntimeError, checkify.JaxRuntimeError, ValueError):  # the last by JAX's faster way of a call
+        own = jax.tree.map(own_part, batch)
         try:
-            loss_function(model, jax.tree.map(own_part, batch), jax.random.key(0))
+            eqx.filter_eval_shape(lambda model: loss_function(model, own, jax.random.key(0)), model)
+            loss_function(model, own, jax.random.key(0))
         except (ValueError, TypeError) as plain_error:
             raise plain_error from None
         raise

@@ -53,9 +53,9 @@ def cross_entropy(
         >>> print(pf.cross_entropy(logits, targets).round(3), jnp.log(4).round(3))
         1.386 1.386
     """
+    hint, counts = "To leave one out, use is_token.", True if is_token is None else is_token
+    targets = ids_in_range(targets, logits.shape[-1], "targets", of="logits", hint=hint, where=counts)
     is_token = jnp.ones(targets.shape, bool) if is_token is None else is_token
-    hint = "To leave one out, use is_token."
-    targets = ids_in_range(targets, logits.shape[-1], "targets", of="logits", hint=hint, where=is_token)
     targets = jnp.where(is_token, targets, 0)
     logits = at_least_float32(logits)
     # Nothing goes back to what is padding: there a gradient of 0 times a NaN would be NaN.

@@ -54,8 +54,7 @@ class TrainingConfig:
             are trained keep 32; this helps on accelerators, not on most processors.
         rematerialise: what gradients compute anew instead of keeping it. With `"blocks"` only what enters a block is
             kept (Chen et al., 2016): less memory for about a third more work, and the same numbers up to rounding. With
-            `"all but products"` what matrices of weights give is kept, too: more memory, and little more work. On a
-            processor XLA undoes both, but for `XLA_FLAGS=--xla_disable_hlo_passes=cse_barrier_expander`.
+            `"all but products"` what matrices of weights give is kept, too: more memory, and little more work.
         seed: for dropout. Batches have a seed of their own.
         evaluate_every, checkpoint_every: after how many steps; both happen after the last step, too.
         max_to_keep: how many checkpoints stay, the newest; and that of the lowest validation loss, where there is one.

@@ -7,7 +7,7 @@ from jaxtyping import Array, Float
 
 from plainformer.checks import Count, Positive, PositiveFloat, checked
 
-Cut = Literal["rows", "columns", "summed"]
+Cut = Literal["rows", "columns", "summed", "gathered"]
 
 
 @checked
@@ -16,14 +16,16 @@ def cut_product(
 ) -> list[Float[Array, "rows_of_part columns_of_part"]]:
     r"""Multiply two matrices in parts, one for each device, as each would compute its own.
 
-    Implements `eq-scaling-cuts`; Shoeybi et al. (2020), section 3, for the two cuts of the weights.
+    Implements `eq-scaling-rows`, `eq-scaling-columns` and `eq-scaling-summed`; Shoeybi et al. (2020), section 3, for
+    the two cuts of the weights; and `eq-scaling-gathered`; Rajbhandari et al. (2020), section 5.3.
 
     Args:
         x: the rows that are read.
         weight: the matrix that they are multiplied by.
         num_devices: how many equal parts there are.
         cut: what is cut: the `"rows"` of `x`, the `"columns"` of `weight`, or the `"summed"` axis, which is the columns
-            of `x` and the rows of `weight`.
+            of `x` and the rows of `weight`; `"gathered"` for the rows of both, where each device gathers all of
+            `weight` before it multiplies.
 
     Returns:
         The product of each device: some of the rows, some of the columns, or one summand of the whole.
@@ -36,17 +38,20 @@ def cut_product(
         >>> [part.shape for part in pf.training.cut_product(x, weight, 2, "columns")]
         [(4, 4), (4, 4)]
     """
-    size = {"rows": x.shape[0], "columns": weight.shape[1], "summed": weight.shape[0]}[cut]
-    if size % num_devices:
-        least = -(-size // num_devices) * num_devices
-        raise ValueError(
-            f"cut is {cut!r}, of size {size}; expected a size that {num_devices} devices divide, such as {least}."
-        )
+    (rows, summed), columns = x.shape, weight.shape[1]
+    for size in {"rows": [rows], "columns": [columns], "summed": [summed], "gathered": [rows, summed]}[cut]:
+        if size % num_devices:
+            least = -(-size // num_devices) * num_devices
+            raise ValueError(
+                f"cut is {cut!r}, of size {size}; expected a size that {num_devices} devices divide, such as {least}."
+            )
     xs, weights = [x] * num_devices, [weight] * num_devices
-    if cut in ("rows", "summed"):
-        xs = jnp.split(x, num_devices, axis=0 if cut == "rows" else 1)
-    if cut in ("columns", "summed"):
+    if cut != "columns":
+        xs = jnp.split(x, num_devices, axis=1 if cut == "summed" else 0)
+    if cut != "rows":
         weights = jnp.split(weight, num_devices, axis=1 if cut == "columns" else 0)
+    if cut == "gathered":
+        weights = [jnp.concatenate(weights)] * num_devices
     return [x_part @ weight_part for x_part, weight_part in zip(xs, weights, strict=True)]
 
 

@@ -97,24 +97,15 @@ def folder_manager(directory: Path, *, clean_up: bool = False):
     return ocp.CheckpointManager(directory, options=options, item_handlers=handlers)
 
 
-def save_folder(manager, step: int, arrays: dict, metadata: dict) -> Path:
+def save_folder(directory: Path, step: int, arrays: dict, metadata: dict) -> None:
     """Save arrays by name, whole or not at all; all processes have to, and the first seals what they have written."""
     import orbax.checkpoint as ocp
 
-    saved = ocp.args.Composite(
-        state=ocp.args.StandardSave(arrays), metadata=ocp.args.JsonSave(json.loads(to_json(metadata)))
-    )
-    path = Path(manager.directory) / folder_name(step)
-    try:
-        manager.save(step, args=saved, force=True)
+    state, known = ocp.args.StandardSave(arrays), ocp.args.JsonSave(json.loads(to_json(metadata)))
+    with closing(folder_manager(directory, clean_up=True)) as manager:
+        manager.save(step, args=ocp.args.Composite(state=state, metadata=known), force=True)
         if jax.process_index() == 0:
-            _seal(path)
-    except (OSError, ValueError) as error:
-        raise OSError(
-            f"Cannot save step {step} in {manager.directory}: {error}. Is the disk full, or the folder read-only? "
-            f"Checkpoints that are there already stay: {list_folders(Path(manager.directory)) or 'none'}."
-        ) from error
-    return path
+            _seal(directory / folder_name(step))
 
 
 def read_folder(directory: Path, step: int, like: dict) -> tuple[dict, dict]:

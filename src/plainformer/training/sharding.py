@@ -6,12 +6,12 @@ from itertools import dropwhile
 from typing import Any
 
 import jax
-import numpy as np
 from jax.experimental import checkify
 from jax.sharding import AxisType, Mesh, NamedSharding, PartitionSpec
 
-from plainformer.checks import axes_of, checked, native, raising_at_the_end
+from plainformer.checks import checked, native, raising_at_the_end
 from plainformer.training.arrays import place_of, placed
+from plainformer.training.axes import all_names, map_arrays, names_of_axes, num_parts
 
 # From the name of an array's axis to the axis of the mesh that it is cut over; axes that are not named stay whole.
 # Products are written with `|`, such as FULLY_SHARDED | TENSOR.
@@ -21,80 +21,6 @@ TENSOR = {"heads": "model", "d_ff": "model", "vocab": "model"}
 SEQUENCE = {"seq": "model"}
 EXPERTS = {"experts": "model"}
 DEFAULTS = {"data": DATA, "model": TENSOR}
-
-INTO_HEADS, OUT_OF_HEADS = {"d_in": "d_model", "d_out": "heads"}, {"d_in": "heads", "d_out": "d_model"}
-INTO_KV_HEADS = {"d_in": "d_model", "d_out": "kv_heads"}
-WIDER, NARROWER = {"d_in": "d_model", "d_out": "d_ff"}, {"d_in": "d_ff", "d_out": "d_model"}
-TO_VOCAB, TO_CLASSES = {"d_in": "d_model", "d_out": "vocab"}, {"d_in": "d_model", "d_out": "num_classes"}
-# What the general names of a part's axes stand for, by the part's place in the model that it belongs to.
-MEANINGS = {
-    "MultiHeadAttention.query": INTO_HEADS,
-    "MultiHeadAttention.key": INTO_KV_HEADS,
-    "MultiHeadAttention.value": INTO_KV_HEADS,
-    "MultiHeadAttention.output": OUT_OF_HEADS,
-    "MultiHeadAttention.query_norm": {"d_model": "d_k"},
-    "MultiHeadAttention.key_norm": {"d_model": "d_k"},
-    "AcrossHeads.norm": {"d_model": "row"},
-    "LatentAttention.query_down": {"d_in": "d_model", "d_out": "d_query"},
-    "LatentAttention.query": {"d_in": "d_query", "d_out": "heads"},
-    "LatentAttention.down": {"d_in": "d_model", "d_out": "d_latent"},
-    "LatentAttention.rotary_key": {"d_in": "d_model", "d_out": "d_rotary"},
-    "LatentAttention.key": {"d_in": "d_latent", "d_out": "heads"},
-    "LatentAttention.value": {"d_in": "d_latent", "d_out": "heads"},
-    "LatentAttention.output": OUT_OF_HEADS,
-    "LatentAttention.query_norm": {"d_model": "d_query"},
-    "LatentAttention.latent_norm": {"d_model": "d_latent"},
-    "GatedLinearAttention.query": INTO_HEADS,
-    "GatedLinearAttention.key": INTO_HEADS,
-    "GatedLinearAttention.value": INTO_HEADS,
-    "GatedLinearAttention.factor": INTO_HEADS,
-    "GatedLinearAttention.gate": INTO_HEADS,
-    "GatedLinearAttention.output": OUT_OF_HEADS,
-    "GatedLinearAttention.norm": {"d_model": "d_v"},
-    "GatedDeltaNet.query": INTO_HEADS,
-    "GatedDeltaNet.key": INTO_HEADS,
-    "GatedDeltaNet.value": INTO_HEADS,
-    "GatedDeltaNet.beta": INTO_HEADS,
-    "GatedDeltaNet.factor": INTO_HEADS,
-    "GatedDeltaNet.gate": INTO_HEADS,
-    "GatedDeltaNet.output": OUT_OF_HEADS,
-    "GatedDeltaNet.norm": {"d_model": "d_v"},
-    "FeedForward.up": WIDER,
-    "FeedForward.down": NARROWER,
-    "SwiGLU.gate": WIDER,
-    "SwiGLU.up": WIDER,
-    "SwiGLU.down": NARROWER,
-    "Experts.router": {"d_in": "d_model", "d_out": "experts"},
-    "RowEncoder.embedding": {"d_out": "d_model"},
-    "Encoder.embedding_map": {"d_in": "embedding_width", "d_out": "d_model"},
-    "Encoder.segment_embedding": {"vocab_size": "num_segments"},
-    "RowEncoder.segment_embedding": {"vocab_size": "num_segments"},
-    "MaskedLanguageModel.head": {"d_in": "d_model", "d_out": "d_model"},
-    "Decoder.output": TO_VOCAB,
-    "Seq2Seq.output": TO_VOCAB,
-    "EncoderClassifier.pooler": {"d_in": "d_model", "d_out": "d_model"},
-    "EncoderClassifier.output": TO_CLASSES,
-    "ViT.output": TO_CLASSES,
-}
-# The axis that arrays of these parts have in front of their own, since several stand in one.
-IN_FRONT = {"Experts.networks": "experts"}
-
-
-def axis_names(tree):
-    r"""Return a tree with a tuple of names of axes in place of each array, such as `("vocab", "d_model")`.
-
-    They are those of the annotation of the field that holds the array; in a `Linear`, whose own names are general, the
-    place in the model says what they stand for. An axis without a name is `None`.
-
-    Args:
-        tree: a model, shapes in its place, or what an optimiser remembers of it.
-
-    Example:
-        >>> layer = pf.FeedForward(8, 12, key=jax.random.key(0))
-        >>> pf.training.axis_names(layer).up.weight
-        ('d_model', 'd_ff')
-    """
-    return _map_arrays(lambda array, place: _names(array, place), tree, ())
 
 
 @checked
@@ -125,12 +51,12 @@ def shardings(tree, mesh: Mesh, table: dict[str, str]):
 
 def _shardings(tree, mesh: Mesh, table: dict[str, str]):
     def sharding_of(array, place):
-        names = _names(array, place)
-        sizes = [_size(name, size, place) for name, size in zip(names, array.shape, strict=True)]
+        names = names_of_axes(array, place)
+        sizes = [num_parts(name, size, place) for name, size in zip(names, array.shape, strict=True)]
         within = dropwhile(lambda part: isinstance(part[0], tuple), place)  # of a model, or what is remembered of one
         return NamedSharding(mesh, _spec(f" of {place_of([key for _, key in within])}", names, sizes, mesh, table))
 
-    return _map_arrays(sharding_of, tree, ())
+    return map_arrays(sharding_of, tree)
 
 
 class Layout:
@@ -240,8 +166,7 @@ def _said(mesh: Mesh) -> str:
 
 def _check_table(mesh: Mesh, table: dict[str, str], tree=None) -> None:
     """Raise unless a table goes from known names of arrays' axes to axes of the mesh."""
-    known = {"batch", *FULLY_SHARDED, *TENSOR, *SEQUENCE, *EXPERTS}
-    known |= {name for names in _all_names(tree) for name in names if name is not None}
+    known = {*FULLY_SHARDED, *TENSOR, *SEQUENCE, *EXPERTS} | all_names(tree)
     for name, axis in table.items():
         if axis not in mesh.axis_names:
             there = ", ".join(map(repr, mesh.axis_names))
@@ -286,52 +211,6 @@ def _put(tree, found):
         return jax.device_put(leaf, sharding) if sharding.is_fully_addressable else placed(leaf, sharding)
 
     return jax.tree.map(put, tree, found)
-
-
-def _map_arrays(function: Callable, node, place: tuple):
-    """The tree with what a function makes of each array and of its place, the parts that it lies in."""
-    if isinstance(node, jax.Array | np.ndarray | jax.ShapeDtypeStruct):
-        return function(node, place)
-    structure: Any
-    parts, structure = jax.tree_util.tree_flatten_with_path(node, is_leaf=lambda part: part is not node)
-    if [path for path, _ in parts] == [()]:  # no array, and nothing that holds any
-        return node
-    return structure.unflatten(_map_arrays(function, part, (*place, (node, *path))) for path, part in parts)
-
-
-def _names(array, place: tuple) -> tuple:
-    """The names of an array's axes, from the field that holds it; those of a general part, from where that stands."""
-    module, field = (*place[-1], None)[:2] if place else (None, None)
-    names: Any = axes_of(type(module), getattr(field, "name", None))
-    for module, field in reversed(place):
-        names = (*(IN_FRONT[each] for each in _places(module, field) if each in IN_FRONT), *names)
-    if len(names) != array.ndim:
-        return (None,) * array.ndim
-    for module, field in reversed(place):
-        meaning = next((MEANINGS[each] for each in _places(module, field) if each in MEANINGS), {})
-        if "kv_heads" in meaning.values() and module.num_kv_heads == module.num_heads:
-            meaning = INTO_HEADS
-        if "d_query" in meaning.values() and not jax.tree.leaves(module.query_down):  # made of the token itself
-            meaning = INTO_HEADS
-        names = tuple(meaning.get(name, name) for name in names)
-    return tuple(name.removesuffix("_size") for name in names)
-
-
-def _places(module, field) -> list[str]:
-    """The field of a module by the name of its class, and by those of the classes that it extends."""
-    return [f"{kind.__name__}.{getattr(field, 'name', None)}" for kind in type(module).__mro__]
-
-
-def _all_names(tree) -> list[tuple]:
-    found: list[tuple] = []
-    _map_arrays(lambda array, place: found.append(_names(array, place)), tree, ())
-    return found
-
-
-def _size(name: str | None, size: int, place: tuple) -> int:
-    """Into how many parts an axis may be cut: heads stay whole, however many columns each has."""
-    counts = [count for module, _ in reversed(place) if isinstance(count := getattr(module, f"num_{name}", None), int)]
-    return counts[0] if counts and size % counts[0] == 0 else size
 
 
 def _spec(array: str, names, sizes, mesh: Mesh, table: dict[str, str], strict: bool = True) -> PartitionSpec:

@@ -4,16 +4,14 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
 
 import jax
 from jax.sharding import Mesh
 
-from plainformer.training.arrays import Location, named_arrays
-from plainformer.training.checkpoint import delete_older
+from plainformer.training.arrays import Location
 from plainformer.training.processes import Companions, gathered, spans_processes
 from plainformer.training.run import Run
-from plainformer.training.sharded_checkpoint import folder_manager, put_unsealed_aside, save_folder
+from plainformer.training.sharded_checkpoint import put_unsealed_aside
 
 
 def run_on(mesh: Mesh | None, directory: Location | None, identity: dict) -> Run:
@@ -26,7 +24,6 @@ class SharedRun(Run):
 
     def __init__(self, directory: Location | None, identity: dict):
         super().__init__(directory, identity)
-        self._manager: Any = None
         self._stop, self._asked_at = 0, -1
         self.speaks = jax.process_index() == 0
         if not self.speaks:
@@ -44,11 +41,6 @@ class SharedRun(Run):
             self._companions = self._held.enter_context(Companions(self.directory))
         return self
 
-    def __exit__(self, kind, *rest) -> None:
-        if kind is None and self._manager is not None:
-            self._manager.close()
-        super().__exit__(kind, *rest)
-
     def _take_lock(self) -> None:
         if self.speaks:
             super()._take_lock()
@@ -59,14 +51,6 @@ class SharedRun(Run):
         gathered(0)  # all have read them
         if self.speaks:
             super()._put_aside(damaged, newest)
-
-    def _save(self, state, metadata: dict, max_to_keep: int) -> Path:
-        if self._manager is None:
-            self._manager = folder_manager(self.directory, clean_up=True)
-        path = save_folder(self._manager, len(self.metrics), named_arrays(tuple(state)), metadata)
-        if self.speaks:
-            delete_older(self.directory, max_to_keep, self._kept)
-        return path
 
     @contextmanager
     def saving_at_an_error(self, state, max_to_keep: int) -> Iterator[None]:

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from functools import partial
+from typing import Any
 
 import equinox as eqx
 import jax
@@ -9,9 +10,9 @@ import jax.numpy as jnp
 from jax.sharding import Mesh
 
 from plainformer.blocks.blocks import Wiring
-from plainformer.checks import checked
+from plainformer.checks import checked, native
 from plainformer.data.named_batches import num_targets
-from plainformer.training.optimiser import TrainingConfig, chosen_optimiser
+from plainformer.training.optimiser import TrainingConfig, chosen_optimiser, make_optimiser
 from plainformer.training.sharding import Layout
 
 MEASURED = {"step", "loss", "gradient_norm", "learning_rate", "validation_loss"}
@@ -57,7 +58,7 @@ def make_train_step(
     layout = Layout(mesh, sharding)
     loss_and_grads = _mean_over_parts(jax.value_and_grad(loss_of, has_aux=True), config.accumulation_steps, layout)
 
-    @partial(layout.jit, donate_argnums=(1, 2))
+    @partial(layout.jit, donate_argnums=(1, 2), compiler_options=_keeping_barriers(config.rematerialise))
     def train_step(frozen, params, opt_state, batch, step):
         (loss, measured), grads = loss_and_grads(params, frozen, batch, jax.random.fold_in(key, step))
         updates, opt_state = optimiser.update(grads, opt_state, params, value=loss)
@@ -68,6 +69,50 @@ def make_train_step(
         return params, opt_state, metrics
 
     return partial(train_step, frozen)
+
+
+@checked
+def compile_step(
+    model,
+    loss_function: Callable,
+    batch,
+    config: TrainingConfig,
+    *,
+    mesh: Mesh | None = None,
+    sharding: dict[str, str] | None = None,
+) -> jax.stages.Compiled:
+    r"""Return a step of `fit`, compiled for arrays of these shapes, without making any or training.
+
+    What it takes of each device stands in its `memory_analysis()`, in bytes: the weights and what the optimiser
+    remembers in `argument_size_in_bytes`, all that is computed beside them, at most, in `temp_size_in_bytes`. What
+    devices send each other is told by `collectives`.
+
+    Args:
+        model, batch: as for `fit`, or shapes in their place, as `eqx.filter_eval_shape` and `jax.ShapeDtypeStruct` give
+            them.
+
+    Example:
+        >>> model = pf.Decoder(pf.DecoderConfig(40, 64), key=jax.random.key(0))
+        >>> ids = jax.ShapeDtypeStruct((16, 64), jnp.int32)
+        >>> batch, config = pf.data.Windows(ids, ids), pf.TrainingConfig(num_steps=1)
+        >>> step = pf.training.compile_step(model, pf.training.next_token_loss, batch, config)
+        >>> step.memory_analysis().argument_size_in_bytes > 12 * pf.count_parameters(model)
+        True
+    """
+
+    def is_trained(leaf) -> bool:
+        return jnp.issubdtype(getattr(leaf, "dtype", bool), jnp.inexact)
+
+    def shape_of(leaf):
+        return jax.ShapeDtypeStruct(leaf.shape, leaf.dtype) if hasattr(leaf, "shape") else leaf
+
+    layout = Layout(mesh, sharding, model)
+    params, static = eqx.partition(model, is_trained)
+    params = jax.tree.map(shape_of, params)
+    state = layout.place((params, jax.eval_shape(make_optimiser(config).init, params)))
+    step: Any = make_train_step(loss_function, static, config, mesh=mesh, sharding=sharding)
+    shapes = layout.place_batch(jax.tree.map(lambda leaf: shape_of(native(leaf)), batch))
+    return step.func.lower(*step.args, *state, shapes, 0).compile()
 
 
 def _in_16_bits(model):
@@ -99,6 +144,12 @@ def _rematerialised(model, what: str):
     return jax.tree.map(
         lambda part: _ComputedAnew(part, KEPT[what]) if is_block(part) else part, model, is_leaf=is_block
     )
+
+
+def _keeping_barriers(rematerialise: str) -> dict[str, str] | None:
+    """What keeps XLA's compiler for processors from merging a second computation with the first, as others do not."""
+    merges = rematerialise != "nothing" and jax.default_backend() == "cpu"
+    return {"xla_disable_hlo_passes": "cse_barrier_expander"} if merges else None
 
 
 def _with_measurements(found):

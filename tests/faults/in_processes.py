@@ -5,6 +5,7 @@ import json
 import shutil
 import signal
 import sys
+from functools import partial
 from pathlib import Path
 
 import jax
@@ -13,6 +14,7 @@ from jaxtyping import Array, Float
 from tiny_run import CONFIG, Line, batch_at, run, squared_error
 from together import Together
 
+import plainformer as pf
 from plainformer.checks import refuse
 from plainformer.training.processes import Companions
 from plainformer.training.sharded_checkpoint import SEAL
@@ -63,6 +65,25 @@ def training(name: str, kind=Columns, **options):
         (BASE / name / f"{number}.json").write_text(json.dumps(found))
 
     return work
+
+
+def train_decoder(number: int, several: bool = False) -> None:
+    """Train a decoder; where there are several processes, each has two devices, and all share each matrix."""
+    if several:  # said before JAX is asked anything
+        jax.config.update("jax_num_cpu_devices", 2)
+    stack = pf.StackConfig(d_model=16, num_layers=1, num_heads=8)
+    decoder = pf.Decoder(pf.DecoderConfig(24, 12, stack), key=jax.random.key(0))
+    texts = np.random.default_rng(0).integers(24, size=(20, 4, 13))
+    found = pf.fit(
+        decoder,
+        pf.training.next_token_loss,
+        lambda step: pf.data.Windows(jax.numpy.asarray(texts[step, :, :-1]), jax.numpy.asarray(texts[step, :, 1:])),
+        dataclasses.replace(LINE, learning_rate=0.003),
+        mesh=jax.make_mesh((1, 8), ("data", "model")) if several else None,
+        progress=False,
+    )
+    name = "decoder in four" if several else "decoder"
+    (BASE / name / f"{number}.json").write_text(json.dumps({"losses": [row["loss"] for row in found.metrics]}))
 
 
 def own_rows(step: int):
@@ -134,6 +155,8 @@ def main() -> None:
     said = {}
     for name, count in (("one", 1), ("four", 4)):
         together(name, count, training(name))
+    together("decoder", 1, train_decoder)
+    together("decoder in four", 4, partial(train_decoder, several=True))
     longer = dataclasses.replace(LINE, num_steps=24)
     together("three", 3, training("three", sharding=FULLY_SHARDED))  # one column of weights each
     said["three to one"] = together("three", 1, training("three", config=longer))

@@ -1,0 +1,67 @@
+"""Train a decoder of stories on all devices that there are.
+
+    python train_on_devices.py                     on the devices of this machine, often one
+    python train_on_devices.py --pretend 8         on its processor, as if it were eight devices
+    python train_on_devices.py --join 127.0.0.1:8476 2 0        in two processes, of which this is the first;
+    python train_on_devices.py --join 127.0.0.1:8476 2 1        the other, at the same time in another window
+    srun python train_on_devices.py --cluster      under Slurm, or without srun on every worker of a TPU slice
+
+On several machines --join takes the address of the first one, with a free port. On a cluster two lines change, FOLDER
+and SHARE. A training that was stopped goes on where it was saved, also on another number of devices or processes.
+"""
+
+import argparse
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+import plainformer as pf
+
+FOLDER = "run"  # on several machines: a folder that all of them see
+SHARE = 1  # how many devices share each matrix: at most those of one machine; the others share the batch
+
+
+def main() -> None:
+    """Find the devices, lay a mesh over them, train, and save the model."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--pretend", type=int, metavar="DEVICES")
+    parser.add_argument("--join", nargs=3, metavar=("ADDRESS", "PROCESSES", "NUMBER"))
+    parser.add_argument("--cluster", action="store_true")
+    options = parser.parse_args()
+    if options.pretend:
+        jax.config.update("jax_platforms", "cpu")
+        jax.config.update("jax_num_cpu_devices", options.pretend)
+    if options.join:
+        address, count, number = options.join
+        jax.distributed.initialize(
+            address, int(count), int(number), initialization_timeout=50, heartbeat_timeout_seconds=20
+        )
+    elif options.cluster:  # Slurm and TPUs say themselves who is there
+        jax.distributed.initialize(heartbeat_timeout_seconds=20)
+
+    words = pf.Vocabulary(pf.data.little_world.WORLD_WORDS, separator=" ")
+    texts = np.array([words.encode(story)[:33] for story in pf.data.stories(400, num_words=48, seed=18)])
+
+    def batch_at(step):  # the same in all processes: each keeps the rows of its own devices
+        rows = texts[np.random.default_rng([18, step]).integers(len(texts), size=16)]
+        return pf.data.Windows(jnp.asarray(rows[:, :-1]), jnp.asarray(rows[:, 1:]))
+
+    stack = pf.StackConfig(d_model=64, num_layers=2, num_heads=8)
+    model = pf.Decoder(pf.DecoderConfig(len(words), 32, stack), key=jax.random.key(0))
+    model, metrics = pf.fit(
+        model,
+        pf.training.next_token_loss,
+        batch_at,
+        pf.TrainingConfig(num_steps=20, learning_rate=0.003, warmup_steps=5),
+        mesh=jax.make_mesh((jax.device_count() // SHARE, SHARE), ("data", "model")),
+        sharding=pf.training.FULLY_SHARDED | pf.training.TENSOR,
+        directory=FOLDER,
+    )
+    pf.save_model(f"{FOLDER}.safetensors", model, words)
+    if jax.process_index() == 0:
+        print(f"{jax.device_count()} devices, loss {metrics[0]['loss']:.4f}, then {metrics[-1]['loss']:.4f}")
+
+
+if __name__ == "__main__":
+    main()
