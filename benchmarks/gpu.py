@@ -8,6 +8,7 @@ import argparse
 import dataclasses
 import multiprocessing
 import os
+from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor
 from functools import partial
 from pathlib import Path
@@ -23,7 +24,7 @@ import torch.nn.functional as F
 
 import plainformer as pf
 from benchmarks.attention_costs import CAUSAL, by_jax, direct, forward_and_backward
-from benchmarks.generation import new_prompt
+from benchmarks.generation import PUBLISHED, new_prompt, published
 from benchmarks.gpt2 import same_weights
 from benchmarks.memory import planned_by_xla
 from benchmarks.report import ROOT, Section, say, table, versions
@@ -174,21 +175,25 @@ def attention(hardware: str) -> Section:
     return Section("Attention", "\n\n".join([note, table(["", "ms", "time by ours"], shown), *lines]), [])
 
 
-def writing(hardware: str) -> Section:
+def drawn() -> tuple[pf.Decoder, torch.nn.Module]:
+    """A model of GPT-2's size, as ours and as `transformers` has it."""
+    stack = dataclasses.replace(CONFIG.stack, activation="gelu_tanh")
+    model = pf.Decoder(dataclasses.replace(CONFIG, stack=stack), key=jax.random.key(0))
+    return model, same_weights(model)
+
+
+def writing(hardware: str, name: str, both: Callable[[], tuple[pf.Decoder, torch.nn.Module]]) -> Section:
     """Greedy writing with a cache, one text and many, beside `transformers`."""
-    model = pf.Decoder(
-        dataclasses.replace(CONFIG, stack=dataclasses.replace(CONFIG.stack, activation="gelu_tanh")),
-        key=jax.random.key(0),
-    )
-    rows, known = [], HARDWARE[hardware]
-    gpt2 = same_weights(model).to(DEVICE).eval()
+    model, reference = both()
+    reference, rows, known = reference.to(DEVICE).eval(), [], HARDWARE[hardware]
     for texts in TEXTS:
-        prompts = [new_prompt(CONFIG, PROMPT_LEN)] * texts
+        prompts = [new_prompt(model.config, PROMPT_LEN)] * texts
         ids = torch.tensor(prompts, device=DEVICE)
 
         def theirs(ids=ids):
+            how = {"max_new_tokens": NEW_TOKENS, "do_sample": False, "eos_token_id": None}
             with torch.inference_mode():
-                gpt2.generate(ids, attention_mask=torch.ones_like(ids), max_new_tokens=NEW_TOKENS, do_sample=False)
+                reference.generate(ids, attention_mask=torch.ones_like(ids), **how)
 
         runs = {
             f"Plainformer, {kind}": lambda each=each, prompts=prompts: pf.generate(
@@ -197,16 +202,16 @@ def writing(hardware: str) -> Section:
             for kind, each in {"float32": model, "bfloat16": in_few_bytes(model, "bfloat16")}.items()
         }
         times = in_turn(runs | {"transformers, float32": waiting(theirs)}, max(3, ROUNDS // 2))
-        for name, seconds in times.items():
+        for who, seconds in times.items():
             speed = spread(texts * NEW_TOKENS / second for second in seconds).show(0)
-            rows.append([texts, name, milliseconds([second / NEW_TOKENS for second in seconds], 2), speed])
+            rows.append([texts, who, milliseconds([second / NEW_TOKENS for second in seconds], 2), speed])
     read = 4 * (pf.count_parameters(model) - pf.count_parameters(model.stack.scheme))
     note = (
         f"{NEW_TOKENS} tokens after {PROMPT_LEN}, greedy, reading the prompt included. To read the weights once, "
         f"{read / 1e6:.0f} MB of 32-bit numbers, takes {1e3 * read / known.memory_bandwidth:.2f} ms at the sheet's "
         "bandwidth."
     )
-    return Section("Writing", note + "\n\n" + table(["texts", "", "ms per token", "tokens/s"], rows), [])
+    return Section(f"Writing: {name}", note + "\n\n" + table(["texts", "", "ms per token", "tokens/s"], rows), [])
 
 
 PARTS = {
@@ -214,7 +219,8 @@ PARTS = {
     "training in 16 bits": partial(training_step, kind="bfloat16"),
     "training in 32 bits": partial(training_step, kind="float32"),
     "attention": attention,
-    "writing": writing,
+    "writing": partial(writing, name="GPT-2's size", both=drawn),
+    "writing, SmolLM2": partial(writing, name=PUBLISHED, both=published),
 }
 
 

@@ -27,6 +27,7 @@ PARTS = {
     "seq2seq": ("seq2seq", "seq2seq"),
     "vit": ("vit", "vit"),
     "memory": ("memory", "memory"),
+    "plan": ("planned", "planned"),
     "length": ("growth", "growth_with_length"),
     "depth": ("growth", "compile_time"),
     "attention": ("attention_costs", "attention_costs"),

@@ -312,7 +312,7 @@ def device_map(array, *, ax=None, title: str = ""):
 def memory_bars(plans, *, ax=None, title: str = ""):
     r"""Draw what a device holds while it trains, as `plan` works it out, to scale: a bar of five parts for each plan.
 
-    Gradients come as activations go, so that a device holds less than all parts together: a black line across each bar
+    Gradients come as activations go, so that a device holds less than all parts together: a thick line across each bar
     stands at the most that it holds. A dotted line is the memory of the device, where that is not far away.
 
     Args:

@@ -107,12 +107,20 @@ def test_page_fits_its_window(visited, path):
         page.set_viewport_size(WIDE)
 
 
-# Entries of the reference and of the indices are alike: axe, which takes minutes over all of them, sees the first. The
-# others are taken out of the page for the time being.
+# Entries of the reference and of the indices are alike, and so are formulas, and words of code of one kind: axe, which
+# takes minutes over all of them, sees the first. The others are taken out of the page for the time being.
 SHORTEN = """() => {
-    const alike = `dl.py ~ dl.py, #all-names li:nth-child(n + 9), .equation-index tr:nth-child(n + 3),
-        dl.glossary :is(dt, dd):nth-of-type(n + 9), .bd-sidebar-secondary li li:nth-child(n + 9)`;
-    window.alike = [...document.querySelectorAll(alike)].map((node) => {
+    const alike = [...document.querySelectorAll(`dl.py ~ dl.py, #all-names li:nth-child(n + 9),
+        .equation-index tr:nth-child(n + 3), dl.glossary :is(dt, dd):nth-of-type(n + 9),
+        .bd-sidebar-secondary li li:nth-child(n + 9)`)];
+    const seen = {};
+    for (const node of document.querySelectorAll('math, pre span[class]')) {
+        const place = node.closest('pre')?.parentElement.parentElement.className ?? node.closest('a, li, td')?.tagName;
+        const kind = [node.tagName, node.className, place].join();
+        seen[kind] = (seen[kind] ?? 0) + 1;
+        if (seen[kind] > 8) alike.push(node);
+    }
+    window.alike = alike.map((node) => {
         const mark = document.createComment('');
         node.replaceWith(mark);
         return [mark, node];
