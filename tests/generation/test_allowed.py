@@ -125,7 +125,7 @@ def test_allowed_texts_wants_a_stop_token_of_the_tokenizer():
 
 @pytest.mark.parametrize(
     ("pattern", "states"),
-    [("(a|b)*a(a|b?){0,200}", 205), ("((ab?){1,20}){1,40}", 1602)],
+    [("(a|b)*a(a|b?){0,200}", 205), ("(a|b)*a(a|b?){0,200}a", 206), ("((ab?){1,20}){1,40}", 1602), ("a{1000}", 1002)],
 )
 def test_repetitions_of_what_can_be_empty_take_few_states_and_few_steps(pattern, states, monkeypatch):
     """A state holds few sequences, since what allows fewer repetitions of the same is left out."""
