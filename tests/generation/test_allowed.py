@@ -108,7 +108,7 @@ def test_the_automaton_is_an_array_in_a_compiled_program():
 
 @pytest.mark.parametrize(
     "pattern",
-    ["a(b", "a)b", "*a", "[ab", "[b-a]", r"\q", "(?:a)", "a{3,2}", "a{2000}", "z+", "((ab?){2,200}){1,200}"],
+    ["a(b", "a)b", "*a", "[ab", "[b-a]", r"\q", "(?:a)", "a{3,2}", "a{1001}", "a{2000}", "z+", "((ab?){2,200}){1,200}"],
 )
 def test_patterns_that_cannot_be_are_refused(pattern):
     with pytest.raises(ValueError, match="expected"):
