@@ -106,6 +106,11 @@ def test_the_automaton_is_an_array_in_a_compiled_program():
     np.testing.assert_array_equal(np.isfinite(found), [token == "a" for token in LETTERS.tokens])
 
 
+def test_what_can_never_end_is_not_begun():
+    begun = allowed_texts("a|bz", LETTERS, 0).allowed(jnp.array([-1]))  # no token has a z
+    assert [token for token, is_allowed in zip(LETTERS.tokens, begun, strict=True) if is_allowed] == ["a"]
+
+
 @pytest.mark.parametrize(
     "pattern",
     ["a(b", "a)b", "*a", "[ab", "[b-a]", r"\q", "(?:a)", "a{3,2}", "a{1001}", "a{2000}", "z+", "((ab?){2,200}){1,200}"],
