@@ -77,8 +77,9 @@ def test_shift_weights_move_an_image(key):
 
 
 @pytest.mark.equation("eq-relations-convolution")
-def test_convolve_by_weights_is_a_convolution_with_zeros_around():
-    image, kernel = drawn(HEIGHT, WIDTH, CHANNELS), drawn(3, 5, CHANNELS, D_OUT)
+@pytest.mark.parametrize("sides", [(3, 5), (5, 1)])
+def test_convolve_by_weights_is_a_convolution_with_zeros_around(sides):
+    image, kernel = drawn(HEIGHT, WIDTH, CHANNELS), drawn(*sides, CHANNELS, D_OUT)
     found = relations.convolve_by_weights(image, kernel)
     np.testing.assert_allclose(found, convolved(image, kernel, "constant"), atol=1e-5)
 

@@ -13,6 +13,7 @@ from jax.test_util import check_grads
 from toy_models import drawn
 
 import plainformer as pf
+from plainformer.blocks.blocks import ParallelBlock
 
 SEQ, KV_SEQ, D_MODEL, HEADS, D_FF = 5, 7, 12, 3, 10
 CLOSE = {"rtol": 1e-3, "atol": 1e-4}
@@ -83,6 +84,13 @@ def test_transformer_block_agrees_with_a_loop_in_float64(
     for weights, of_loop in zip([own, cross] if cross_attention else [own], expected, strict=True):
         np.testing.assert_allclose(weights, of_loop, atol=1e-5)
     assert (cross is None) == (not cross_attention)
+
+
+def test_parallel_block_agrees_with_a_loop_in_float64():
+    block = new_block(4, num_kv_heads=2, parallel=True)
+    np.testing.assert_allclose(block(X, CAUSAL), reference.block(X, block, CAUSAL), **CLOSE)
+    in_turn = pf.Block(**{name: getattr(block, name) for name in parts()})
+    assert np.abs(in_turn(X, CAUSAL) - block(X, CAUSAL)).max() > 0.1
 
 
 @pytest.mark.equation("eq-blocks-block")
@@ -208,6 +216,7 @@ def cross_block():
     [
         (lambda: pf.Block(**parts(), norm_placement="sandwich"), ValueError, "sandwich"),
         (lambda: pf.Block(**parts(), attention_output_norm=pf.RMSNorm(12)), ValueError, "attention_output_norm"),
+        (lambda: ParallelBlock(**parts(), norm_placement="post"), ValueError, "norm_placement"),
         (lambda: block_of()(X[:, :8]), ValueError, "x has"),
         (lambda: block_of()(X, CAUSAL[:, :4]), ValueError, "mask has"),
         (lambda: block_of()(X, jnp.ones((5, 5))), TypeError, "mask is"),

@@ -188,6 +188,16 @@ def test_experts_config_names_what_is_wrong(bad, unchecked):
         pf.blocks.ExpertsConfig(**SIZES | bad)
 
 
+@pytest.mark.parametrize(("per_token", "least"), [(2, 1), (3, 2), (4, 2), (6, 3)])
+def test_chosen_groups_hold_as_many_experts_as_work_on_a_token(per_token, least):
+    sizes = SIZES | {"num_experts": 6, "per_token": per_token, "groups": 3}
+    for enough in range(least, 4):
+        assert pf.blocks.ExpertsConfig(**sizes, chosen_groups=enough).chosen_groups == enough
+    for number in {least - 1, 4} - {0}:
+        with pytest.raises(ValueError, match=f"expected {least} to"):
+            pf.blocks.ExpertsConfig(**sizes, chosen_groups=number)
+
+
 def test_route_refuses_more_experts_than_there_are():
     with pytest.raises(ValueError, match="per_token"):
         pf.blocks.route(jnp.ones((4, 2)), 3)

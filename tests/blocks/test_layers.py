@@ -71,6 +71,8 @@ def test_norms_agree_with_a_loop_in_float64(seq, d_model, eps):
         ("gelu", [-0.1586552539, 0, 0.8413447461]),
         ("gelu_tanh", [-0.1588080094, 0, 0.8411919906]),
         ("silu", [-0.2689414214, 0, 0.7310585786]),
+        ("quick_gelu", [-0.1542042341, 0, 0.8457957659]),
+        ("squared_relu", [0, 0, 1]),
     ],
 )
 def test_feed_forward_activations_by_table_and_in_float64(activation, values):

@@ -66,6 +66,9 @@ def test_near_duplicates_have_the_similarity_of_their_shingles():
     assert found == [NearDuplicate(0, 1, 18 / 20), NearDuplicate(0, 3, 1.0), NearDuplicate(1, 3, 18 / 20)]
     assert pf.data.near_duplicates(texts, 0.95, shingle_len=2) == [NearDuplicate(0, 3, 1.0)]
     assert pf.data.near_duplicates(["yes", "no", "Yes."]) == [NearDuplicate(0, 2, 1.0)]
+    farther = [text_of(range(20)), text_of([*range(17), 30, 31, 32])]
+    assert pf.data.near_duplicates(farther, shingle_len=2) == []
+    assert pf.data.near_duplicates(farther, 0.7, shingle_len=2) == [NearDuplicate(0, 1, 16 / 22)]
 
 
 @settings(max_examples=30)

@@ -11,7 +11,6 @@ from hypothesis import given, strategies as st
 from toy_models import drawn
 
 import plainformer as pf
-from plainformer.positions.positions import places_in
 
 DOCUMENTS = [[5, 1, 2, 3], [5, 4, 4, 2, 1], [5, 2, 6, 1, 1, 3]]
 LISTS = st.lists(st.lists(st.integers(0, 9), min_size=2, max_size=8), min_size=1, max_size=12)
@@ -78,11 +77,6 @@ def test_a_token_sees_its_own_document_up_to_itself():
         for query in range(6):
             for key in range(6):
                 assert mask[row, query, key] == (numbers[query] == numbers[key] and key <= query)
-
-
-def test_places_begin_anew_with_each_document():
-    documents = jnp.asarray([[0, 0, 0, 1, 1, 2, -1, -1], [3, 3, 3, 3, 3, 3, 3, 0]])
-    np.testing.assert_array_equal(places_in(documents), [[0, 1, 2, 0, 1, 0, 0, 1], [0, 1, 2, 3, 4, 5, 6, 0]])
 
 
 FORMS = {

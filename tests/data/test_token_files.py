@@ -146,9 +146,10 @@ def test_a_text_larger_than_memory_is_never_read_whole(tmp_path):
 @pytest.mark.usefixtures("unchecked")
 def test_windows_of_a_file_with_another_dtype(tmp_path):
     np.array([7, -1, 5, 6] * 9, np.int32).tofile(tmp_path / "text.bin")
-    batch_at = random_windows(np.memmap(tmp_path / "text.bin", np.int32, "r"), 3, 4)
-    with pytest.raises(ValueError, match=r"is -1; expected 0 to 2147483647"):
-        batch_at(0)
+    for dtype, number in ((np.int32, -1), (np.uint32, 2**32 - 1)):
+        batch_at = random_windows(np.memmap(tmp_path / "text.bin", dtype, "r"), 3, 4)
+        with pytest.raises(ValueError, match=f"is {number}; expected 0 to 2147483647"):
+            batch_at(0)
     with pytest.raises(TypeError, match=r"^tokens are float32"):
         random_windows(np.memmap(tmp_path / "text.bin", np.float32, "r"), 3, 4)
     with pytest.raises(ValueError, match=r"^tokens has shape \(4, 9\)"):

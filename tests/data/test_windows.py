@@ -64,7 +64,7 @@ def test_stream_windows_are_the_consecutive_ones_in_batches_of_one_shape(num_tok
         assert number == 0 or not joined[len(array) :].any()
 
 
-SEPARATOR = 5
+SEPARATOR = 29  # above some tokens and below others
 LENGTHS = st.lists(st.integers(0, 9), min_size=1, max_size=6).filter(lambda lengths: sum(lengths) + len(lengths) > 4)
 
 
@@ -85,6 +85,7 @@ def test_with_a_separator_no_window_crosses_documents(lengths, is_open, seq_len,
             assert read[1:count].tolist() == expected[: count - 1].tolist()
             inside = {*read[1:count].tolist(), *expected[: count - 1].tolist()}
             assert SEPARATOR not in inside
+            assert count == seq_len or expected[count - 1] in (SEPARATOR, text[-1])  # no shorter than it must be
             whole = (inside | {int(read[0]), int(expected[count - 1])}) - {SEPARATOR}
             assert len({token // 10 for token in whole}) <= 1
     flat = np.asarray(cut.targets)[np.asarray(cut.is_token)]

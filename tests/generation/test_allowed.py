@@ -106,9 +106,14 @@ def test_the_automaton_is_an_array_in_a_compiled_program():
     np.testing.assert_array_equal(np.isfinite(found), [token == "a" for token in LETTERS.tokens])
 
 
+def test_what_can_never_end_is_not_begun():
+    begun = allowed_texts("a|bz", LETTERS, 0).allowed(jnp.array([-1]))  # no token has a z
+    assert [token for token, is_allowed in zip(LETTERS.tokens, begun, strict=True) if is_allowed] == ["a"]
+
+
 @pytest.mark.parametrize(
     "pattern",
-    ["a(b", "a)b", "*a", "[ab", "[b-a]", r"\q", "(?:a)", "a{3,2}", "a{2000}", "z+", "((ab?){2,200}){1,200}"],
+    ["a(b", "a)b", "*a", "[ab", "[b-a]", r"\q", "(?:a)", "a{3,2}", "a{1001}", "a{2000}", "z+", "((ab?){2,200}){1,200}"],
 )
 def test_patterns_that_cannot_be_are_refused(pattern):
     with pytest.raises(ValueError, match="expected"):
@@ -125,7 +130,7 @@ def test_allowed_texts_wants_a_stop_token_of_the_tokenizer():
 
 @pytest.mark.parametrize(
     ("pattern", "states"),
-    [("(a|b)*a(a|b?){0,200}", 205), ("((ab?){1,20}){1,40}", 1602)],
+    [("(a|b)*a(a|b?){0,200}", 205), ("(a|b)*a(a|b?){0,200}a", 206), ("((ab?){1,20}){1,40}", 1602), ("a{1000}", 1002)],
 )
 def test_repetitions_of_what_can_be_empty_take_few_states_and_few_steps(pattern, states, monkeypatch):
     """A state holds few sequences, since what allows fewer repetitions of the same is left out."""

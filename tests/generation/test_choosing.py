@@ -35,6 +35,8 @@ def test_read_answers_gives_what_the_model_gives_to_their_tokens(model):
         assert (read.text, read.tokens) == (answer, VOCABULARY.encode(answer))
     ids = read_answers(model, [1, 2], [[3], [4, 0]])
     assert [each.text for each in ids] == [None, None]
+    [longest] = read_answers(model, [1] * 20, [[2] * 5])  # the last token need not be read
+    assert len(longest.log_probs) == 5
 
 
 @pytest.mark.equation("eq-serving-choice")
@@ -67,7 +69,7 @@ def test_majority_counts_whole_texts():
         (lambda model: best_of([text("no", -1.0)._replace(text=None)], per="character"), ValueError, "tokenizer"),
         (lambda model: read_answers(model, [1], [2, 3]), TypeError, "answers"),
         (lambda model: read_answers(model, [1], [[2], []]), ValueError, "answers"),
-        (lambda model: read_answers(model, [1] * 20, [[2] * 9]), ValueError, "context_len"),
+        (lambda model: read_answers(model, [1] * 20, [[2] * 6]), ValueError, "context_len"),
     ],
 )
 @pytest.mark.usefixtures("unchecked")

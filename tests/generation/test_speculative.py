@@ -90,3 +90,10 @@ def test_a_draft_may_read_less_than_the_model():
     model, draft = (drawn(pf.Decoder, pf.DecoderConfig(7, length, stack=sizes), length) for length in (64, 12))
     found = speculative_generate(model, draft, [1, 2, 3], 6, num_drafted=3, temperature=0)
     assert found.tokens == pf.generate(model, [1, 2, 3], 6, temperature=0).tokens
+
+
+@pytest.mark.parametrize(("max_new_tokens", "stopped"), [(2, False), (3, True), (6, True)])
+def test_a_text_has_stopped_if_its_stop_token_is_among_those_asked_for(max_new_tokens, stopped):
+    model = Bigram(jnp.asarray(np.roll(np.eye(4), 1, axis=1), jnp.float32), 20)  # 0, 1, 2, 3, 0, …
+    found = speculative_generate(model, model, [0], max_new_tokens, num_drafted=3, temperature=0, stop_tokens=[3])
+    assert (found.tokens, found.stopped) == ([1, 2, 3][:max_new_tokens], stopped)

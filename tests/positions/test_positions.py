@@ -9,6 +9,7 @@ from toy_models import drawn
 import plainformer as pf
 from plainformer.positions import schemes
 from plainformer.positions.grid import GridPositions
+from plainformer.positions.positions import places_in
 
 SEQ, KV_SEQ, D_MODEL, HEADS = 5, 7, 12, 3
 X = np.random.default_rng(0).normal(size=(SEQ, D_MODEL)).astype(np.float32)
@@ -67,6 +68,11 @@ def test_schemes_take_no_tokens_at_all(name):
     assert scheme.embed(x).shape == scheme.rotate(x).shape == (0, D_MODEL)
     bias = scheme.bias(jnp.arange(SEQ), jnp.arange(0))
     assert bias is None or bias.shape == (HEADS, SEQ, 0)
+
+
+def test_places_begin_anew_with_each_document():
+    documents = jnp.asarray([[0, 0, 0, 1, 1, 2, -1, -1], [3, 3, 3, 3, 3, 3, 3, 0]])
+    np.testing.assert_array_equal(places_in(documents), [[0, 1, 2, 0, 1, 0, 0, 1], [0, 1, 2, 3, 4, 5, 6, 0]])
 
 
 LAYER = drawn(lambda sizes, key: pf.MultiHeadAttention(*sizes, key=key), (D_MODEL, HEADS))

@@ -20,6 +20,9 @@ def test_a_template_is_filled_in():
     template = "{% for m in messages %}{{ m.content.replace('s', 't') + ('' if loop.last else ', ') }}{% endfor %}"
     template += "{% for i in range(9000) %}{% endfor %}{{ ['a', 'b'] | join('-') ~ 1 }}{{ {'a': '<é'} | tojson }}"
     assert conversation_text(template, ASKED) == 't, ua-b1{"a": "<é"}'
+    # Letters are counted as they are made: of these replacements, none is.
+    template = LETTERS + "{% set t = s.replace('', s).replace('', s) %}{{ t.replace('', t, 0) == t }}"
+    assert conversation_text(template, ASKED) == "True"
 
 
 @pytest.mark.parametrize(
