@@ -8,6 +8,7 @@ import pytest
 from closeness import assert_close
 from jax.test_util import check_grads
 
+import plainformer as pf
 from plainformer.models import dynamics
 
 SEQ, D, BATCH = 5, 4, 3
@@ -236,6 +237,13 @@ def test_ordinary_transformer_is_two_blocks_and_a_skip_from_window_to_answer():
     for block in model.blocks:
         inside = block(inside)
     assert_close(model(X), np.asarray(X + model.last(inside)))
+
+
+def test_models_of_the_chapter_s_sizes_have_so_many_parameters():
+    counts = {"volume_preserving": 189, "network": 192, "residual": 192, "standard": 207, "ordinary": 1395}
+    for kind, count in (counts | {"turning": 189, "placed": 216}).items():
+        model = eqx.filter_eval_shape(dynamics.KINDS[kind], dynamics.TrajectoryConfig(), key=KEY)
+        assert pf.count_parameters(model) == count
 
 
 def test_trajectory_models_hold_models_of_each_kind():
