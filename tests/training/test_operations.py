@@ -4,7 +4,7 @@ import jax
 import jax.numpy as jnp
 import pytest
 
-from plainformer.training import Collective, collectives
+from plainformer.training import Collective, collectives, count_flops
 
 TEXT = """HloModule step
 ENTRY %main (p: f32[16,64]) -> f32[16,64] {
@@ -18,6 +18,13 @@ ENTRY %main (p: f32[16,64]) -> f32[16,64] {
   %z = f32[3,4]{1,0} add(%y, %t)
 }
 """
+
+
+def test_count_flops_by_hand():
+    left, right, square = jnp.ones((5, 3)), jnp.ones((3, 7)), jnp.ones((2, 4, 4))
+    assert count_flops(jnp.matmul, left, right) == count_flops(jax.jit(jnp.matmul), left, right) == 2 * 5 * 3 * 7
+    assert count_flops(lambda x: jax.lax.scan(lambda y, _: (y @ x, None), x, length=6), square) == 6 * 2 * 2 * 4**3
+    assert count_flops(jnp.sin, left) == 0
 
 
 class Compiled:
