@@ -13,6 +13,7 @@ import copy
 import subprocess
 import sys
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 from textwrap import dedent, wrap
 from typing import NamedTuple
@@ -109,10 +110,16 @@ def definitions(root: Path, name: str) -> Iterator[Listing]:
         if "exercises" in file.parts or not (f"def {name}" in source or f"class {name}" in source):
             continue
         module = ".".join(file.relative_to(root / "src").with_suffix("").parts)
-        for full_name, node in named(ast.parse(source), module):
+        for full_name, node in named(parsed(source), module):
             if node.name == name:
                 place = Place(full_name, file.relative_to(root).as_posix(), node.lineno)
                 yield Listing(computing_part(source, node), place)
+
+
+@cache
+def parsed(source: str) -> ast.Module:
+    """The tree of a module, which many listings are looked for in."""
+    return ast.parse(source)
 
 
 def named(scope: ast.Module | ast.ClassDef, prefix: str) -> Iterator[tuple[str, Definition]]:

@@ -200,4 +200,4 @@ def test_chosen_groups_hold_as_many_experts_as_work_on_a_token(per_token, least)
 
 def test_route_refuses_more_experts_than_there_are():
     with pytest.raises(ValueError, match="per_token"):
-        pf.blocks.route(jnp.ones((4, 2)), 3)
+        pf.blocks.route(jnp.ones((2, 5, 2)), 3)

@@ -279,6 +279,15 @@ def test_dropout_and_the_way_attention_is_computed_do_not_matter(tmp_path):
     np.testing.assert_allclose(pf.open_model(tmp_path)[0](IDS), model(IDS), atol=1e-6)
 
 
+def test_one_of_the_two_numbers_of_deepseek_alone_sharpens_nothing(tmp_path):
+    pf.to_hugging_face(tmp_path, possible("qwen2", WRITTEN["qwen2"]), "qwen2")
+    config = json.loads((tmp_path / "config.json").read_text())
+    config["rope_scaling"] |= {"mscale": 0.7, "attention_factor": None}
+    (tmp_path / "config.json").write_text(json.dumps(config))
+    model, _ = pf.open_model(tmp_path)
+    assert model.config.stack.rope_scaling == YARN
+
+
 def test_compressed_archive_is_refused(folder):
     (folder / "model.safetensors").unlink()
     with zipfile.ZipFile(folder / "pytorch_model.bin", "w", zipfile.ZIP_DEFLATED) as archive:
