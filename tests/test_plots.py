@@ -13,8 +13,19 @@ from toy_models import drawn
 
 from plainformer.models.config import StackConfig
 from plainformer.models.decoder import Decoder, DecoderConfig
-from plainformer.plots import attention_arcs, attention_map, confusion_matrix, head_grid, logit_lens, loss_curve
+from plainformer.models.planning import plan
+from plainformer.plots import (
+    attention_arcs,
+    attention_map,
+    confusion_matrix,
+    device_map,
+    head_grid,
+    logit_lens,
+    loss_curve,
+    memory_bars,
+)
 from plainformer.tokens.vocabulary import Vocabulary
+from plainformer.training.sharding import FULLY_SHARDED
 
 WEIGHTS = jnp.array([[0.9, 0.1, 0.0], [0.2, 0.3, 0.5]])
 HEADER = "step,loss,gradient_norm,learning_rate,validation_loss\n"
@@ -347,3 +358,29 @@ def test_confusion_matrix_takes_a_classifiers_own_logits():
     assert counts == counts_of(confusion_matrix(targets, logits.argmax(1), list("abcd")))
     assert np.sum(counts, axis=1).tolist() == [10, 10, 10, 0]
     assert np.sum(counts, axis=0)[3] == 0
+
+
+@pytest.mark.parametrize(
+    ("array", "error", "said"),
+    [
+        (np.ones((2, 2)), TypeError, "array is of type ndarray; expected an array of JAX"),
+        (jnp.ones((2, 2, 2)), ValueError, r"array has shape \(2, 2, 2\); expected one axis or two"),
+    ],
+)
+def test_device_map_refuses_what_it_cannot_draw(array, error, said):
+    with pytest.raises(error, match=said):
+        device_map(array)
+
+
+def test_memory_bars_are_as_long_as_what_a_device_holds():
+    config = DecoderConfig(40, 16, stack=StackConfig(d_model=16, num_layers=2, num_heads=2))
+    found = {n: plan(config, {"data": n}, "H100", batch_size=8, sharding=FULLY_SHARDED) for n in (1, 8)}
+    ax = memory_bars({f"one of {n}": each for n, each in found.items()})
+    parts = ("parameters", "gradients", "moments", "gathered", "activations")
+    for row, each in enumerate(found.values()):
+        widths = [bars.patches[row].get_width() for bars in ax.containers]
+        np.testing.assert_allclose(widths, [getattr(each, part) for part in parts], rtol=1e-6)
+        assert ax.get_lines()[row].get_xdata()[0] == pytest.approx(each.memory)
+    assert labels_of(ax.yaxis) == ["one of 1", "one of 8"]
+    with pytest.raises(TypeError, match="plans is of type list; expected what"):
+        memory_bars(list(found.values()))

@@ -43,7 +43,7 @@ def mutations(clone: Path, room: str, number: int, seed: int) -> list[MutationSp
 
 def tests_of(clone: Path, room: str) -> tuple[list[str | Path], list[Path]]:
     """Return the command that runs tests on the package of the clone, and the files of tests of a room."""
-    places = ["--rootdir", clone, "-c", clone / "pyproject.toml", "-p", "no:cacheprovider"]
+    places: list[str | Path] = ["--rootdir", clone, "-c", clone / "pyproject.toml", "-p", "no:cacheprovider"]
     command = ["env", f"PYTHONPATH={clone / 'src'}", sys.executable, "-m", "pytest", "-x", "-q", *places]
     files = sorted((clone / "tests" / room).rglob("test_*.py")) or [clone / "tests" / f"test_{room}.py"]
     return command, files

@@ -7,10 +7,12 @@
     srun python train_on_devices.py --cluster      under Slurm, or without srun on every worker of a TPU slice
 
 On several machines --join takes the address of the first one, with a free port. On a cluster two lines change, FOLDER
-and SHARE. A training that was stopped goes on where it was saved, also on another number of devices or processes.
+and SHARE. A training that was stopped goes on where it was saved, also on another number of devices or processes; one
+that has ended is not trained again, until you delete its folder.
 """
 
 import argparse
+import sys
 
 import jax
 import jax.numpy as jnp
@@ -19,7 +21,8 @@ import numpy as np
 import plainformer as pf
 
 FOLDER = "run"  # on several machines: a folder that all of them see
-SHARE = 1  # how many devices share each matrix: at most those of one machine; the others share the batch
+SHARE = 1  # how many devices share each matrix, 1, 2, 4 or 8: at most those of one machine; the others share the batch
+STEPS = 20
 
 
 def main() -> None:
@@ -49,18 +52,30 @@ def main() -> None:
 
     stack = pf.StackConfig(d_model=64, num_layers=2, num_heads=8)
     model = pf.Decoder(pf.DecoderConfig(len(words), 32, stack), key=jax.random.key(0))
-    model, metrics = pf.fit(
-        model,
-        pf.training.next_token_loss,
-        batch_at,
-        pf.TrainingConfig(num_steps=20, learning_rate=0.003, warmup_steps=5),
-        mesh=jax.make_mesh((jax.device_count() // SHARE, SHARE), ("data", "model")),
-        sharding=pf.training.FULLY_SHARDED | pf.training.TENSOR,
-        directory=FOLDER,
-    )
+    count, begun = jax.device_count(), max(pf.training.list_checkpoints(FOLDER), default=0)
+    if count % SHARE:
+        sys.exit(f"{count} devices cannot form groups of SHARE = {SHARE}; expected a divisor of {count}.")
+    try:
+        model, metrics = pf.fit(
+            model,
+            pf.training.next_token_loss,
+            batch_at,
+            pf.TrainingConfig(num_steps=STEPS, learning_rate=0.003, warmup_steps=5),
+            mesh=jax.make_mesh((count // SHARE, SHARE), ("data", "model")),
+            sharding=pf.training.FULLY_SHARDED | pf.training.TENSOR,
+            directory=FOLDER,
+        )
+    except pf.training.TrainingInterrupted as stopped:
+        steps = len(stopped.result.metrics)
+        sys.exit(f"Stopped after step {steps}: start the script again to go on, on any number of devices.")
     pf.save_model(f"{FOLDER}.safetensors", model, words)
     if jax.process_index() == 0:
-        print(f"{jax.device_count()} devices, loss {metrics[0]['loss']:.4f}, then {metrics[-1]['loss']:.4f}")
+        what = (
+            f"steps {begun + 1} to {STEPS}"
+            if begun < STEPS
+            else f"no step, as {FOLDER} has all: delete it to train anew"
+        )
+        print(f"devices: {count}; {what}; loss {metrics[0]['loss']:.4f}, then {metrics[-1]['loss']:.4f}")
 
 
 if __name__ == "__main__":

@@ -285,19 +285,21 @@ def device_map(array, *, ax=None, title: str = ""):
     """
     from matplotlib.patches import Rectangle
 
-    sharding, shape = getattr(array, "sharding", None), np.shape(array)
-    if not isinstance(sharding, jax.sharding.Sharding) or len(shape) not in (1, 2) or 0 in shape:
-        what = f"of shape {shape}" if isinstance(sharding, jax.sharding.Sharding) else f"of type {type(array).__name__}"
+    sharding, shape = getattr(array, "sharding", None), getattr(array, "shape", ())
+    if not isinstance(sharding, jax.sharding.Sharding):
+        what = f"array is of type {type(array).__name__}"
         raise TypeError(
-            f"array is {what}; expected an array of JAX with one axis or two. Of several, draw one: array[0]."
+            f"{what}; expected an array of JAX, or its shape with a sharding: lay it out by jax.device_put."
         )
+    if len(shape) not in (1, 2) or 0 in shape:
+        raise ValueError(f"array has shape {shape}; expected one axis or two. Of several arrays, draw one: array[0].")
     holders: dict[Any, list[int]] = {}
     device: Any
     for device, place in sharding.devices_indices_map(shape).items():
         ends = [part.indices(size)[:2] for part, size in zip(place, shape, strict=True)]
         holders.setdefault(((0, 1), *ends)[-2:], []).append(device.id)
     height, width = (1, *shape)[-2:]
-    ax = _axes(ax, 5, 0.9 + 4.5 * min(max(height / width, 0.2), 1), title)
+    ax = _axes(ax, 5.0, 0.9 + 4.5 * min(max(height / width, 0.2), 1), title)
     for number, (((top, bottom), (left, right)), ids) in enumerate(sorted(holders.items())):
         box = Rectangle((left, top), right - left, bottom - top, fc=f"C{number % 10}", alpha=0.35, ec="black")
         ax.add_patch(box)
@@ -325,19 +327,23 @@ def memory_bars(plans, *, ax=None, title: str = ""):
     Example:
         >>> options = {"hardware": "H100", "batch_size": 8}
         >>> plans = {n: pf.plan(pf.DecoderConfig(40, 64), {"data": n}, **options) for n in (1, 8)}
-        >>> ax = pf.plots.memory_bars({f"{n} devices": plan for n, plan in plans.items()})
+        >>> ax = pf.plots.memory_bars({f"one of {n}": plan for n, plan in plans.items()})
         >>> [label.get_text() for label in ax.get_yticklabels()]
-        ['1 devices', '8 devices']
+        ['one of 1', 'one of 8']
     """
-    plans = plans if isinstance(plans, Mapping) else {"": plans}
-    if not plans or not all(hasattr(plan, "activations") and hasattr(plan, "memory") for plan in plans.values()):
-        raise TypeError(f"plans is {plans!r:.60}; expected what pf.plan returns, or several of those by name.")
+    named = plans if isinstance(plans, Mapping) else {"": plans}
+    if not named or not all(hasattr(plan, "activations") and hasattr(plan, "memory") for plan in named.values()):
+        what = f"of type {type(plans).__name__}" if plans else "empty"
+        raise TypeError(f'plans is {what}; expected what pf.plan returns, or several by name: {{"alone": plan, …}}.')
+    plans = named
     largest = max(sum(getattr(plan, part) for part in MEMORY) for plan in plans.values())
     size, unit = next((10**n, unit) for n, unit in ((12, "TB"), (9, "GB"), (6, "MB"), (0, "bytes")) if largest >= 10**n)
     ax = _axes(ax, 6.4, 1.5 + 0.5 * len(plans), title)
     ends = np.zeros(len(plans))
     for part in MEMORY:
         widths = np.array([getattr(plan, part) / size for plan in plans.values()])
+        if not widths.any():
+            continue
         ax.barh(range(len(plans)), widths, left=ends, height=0.6, label="weights" if part == "parameters" else part)
         ends += widths
     for row, plan in enumerate(plans.values()):

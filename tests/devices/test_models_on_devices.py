@@ -94,3 +94,21 @@ def test_a_model_called_on_a_mesh_with_explicit_axes_says_which_it_expects():
     ids = jax.device_put(jnp.ones((8, SEQ), jnp.int32), jax.NamedSharding(mesh, PartitionSpec("data")))
     with jax.set_mesh(mesh), pytest.raises(ValueError, match=r"^ids are cut as .*data.* Explicit; expected Auto axes"):
         new_model("decoder")(ids)
+
+
+def test_the_map_of_devices_names_who_holds_each_part():
+    mesh = new_mesh(4, 2)
+    cuts = {("data", "model"): "01234567", (None, "model"): ["0, 2, 4, 6", "1, 3, 5, 7"], ("data",): None}
+    for axes, expected in cuts.items():
+        array = jax.device_put(jnp.ones((8, 4)), jax.NamedSharding(mesh, PartitionSpec(*axes)))
+        ax = pf.plots.device_map(array)
+        expected = list(expected or ["0, 1", "2, 3", "4, 5", "6, 7"])
+        assert [text.get_text() for text in ax.texts] == expected
+        for box, text in zip(ax.patches, ax.texts, strict=True):
+            rows, columns = (box.get_y(), box.get_y() + box.get_height()), (box.get_x(), box.get_x() + box.get_width())
+            held = {
+                part.device.id
+                for part in array.addressable_shards
+                if [each.indices(size)[:2] for each, size in zip(part.index, (8, 4), strict=True)] == [rows, columns]
+            }
+            assert held == {int(number) for number in text.get_text().split(", ")}

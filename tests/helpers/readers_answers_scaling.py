@@ -39,6 +39,10 @@ def only_x_cut(x, weight, num_devices):
     return np.stack([part @ weight[: part.shape[1]] for part in np.split(x, num_devices, axis=1)])
 
 
+def reshaped(x, weight, num_devices):
+    return x.reshape(num_devices, len(x), -1) @ weight.reshape(num_devices, -1, weight.shape[1])
+
+
 SUMMANDS = [
     (lambda x, weight, num_devices: x @ weight, "added the summands up"),
     (lambda x, weight, num_devices: x @ weight / num_devices, "the mean of the summands"),
@@ -49,6 +53,7 @@ SUMMANDS = [
     (mixed, "do not belong together"),
     (only_x_cut, "only x is cut"),
     (lambda x, weight, num_devices: np.stack([x @ weight] * num_devices), "the whole product"),
+    (reshaped, "cut by a reshape"),
     (lambda x, weight, num_devices: summands(x, weight, num_devices)[::-1], "the last device first"),
 ]
 
@@ -83,6 +88,7 @@ DEVICES = [
     (lambda n, memory, share: np.ceil(12 * n / (share * memory)), "one of four is missing"),
     (lambda n, memory, share: np.ceil(16 * n / memory), "fill the whole memory"),
     (lambda n, memory, share: np.ceil(16 * n / (memory - share * memory)), "leave the share free"),
+    (lambda n, memory, share: np.ceil(16 * n / memory * share), "multiply by the share"),
     (lambda n, memory, share: 16 * n // (share * memory), "round down"),
     (lambda n, memory, share: round(16 * n / (share * memory)), "to the nearest whole number"),
     (lambda n, memory, share: 16 * n // (share * memory) + 1, "always take one device more"),
@@ -115,7 +121,8 @@ SENT = [
     (sent_with(gradients=lambda model, data: model), "as if no matrix were cut"),
     (sent_with(gradients=lambda model, data: 1 / data), "gradients are cut over all devices"),
     (sent_with(gradients=lambda model, data: model / data), "gradients are cut over the axis that cuts the batch"),
-    (of_one_block, "those of one block"),
+    (of_one_block, "count one block"),
+    (lambda m, n, tokens, width, layers: sent(m, n, tokens, width, layers) / layers, "count one block"),
     (sent_with(gradients=1 / 12), "you take width² weights"),
     (sent_with(activations=lambda model, data: data), "reads all tokens"),
     (sent_with(activations=lambda model, data: 1 / model), "tokens are cut over all devices"),

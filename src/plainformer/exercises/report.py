@@ -123,7 +123,9 @@ def _about_shape(exercise: Exercise, got: np.ndarray, expected: np.ndarray) -> s
     if exercise.parts and got.ndim and len(got) == len(exercise.parts):
         whose, skip = f"Your {' and '.join(exercise.parts)} have", 1
     likely = _likely_cause(got, expected)
-    return f"{whose} shape {got.shape[skip:]}; expected {exercise.result} = {expected.shape[skip:]}. {likely}"
+    sizes = str(expected.shape[skip:])
+    names = "" if exercise.result == sizes else f"{exercise.result} = "
+    return f"{whose} shape {got.shape[skip:]}; expected {names}{sizes}. {likely}"
 
 
 def _likely_cause(got: np.ndarray, expected: np.ndarray) -> str:

@@ -85,10 +85,12 @@ def compile_step(
 
     What it takes of each device stands in its `memory_analysis()`, in bytes: the weights and what the optimiser
     remembers in `argument_size_in_bytes`, all that is computed beside them, at most, in `temp_size_in_bytes`. What
-    devices send each other is told by `collectives`.
+    devices send each other is told by `collectives`. Gradients are among what is computed.
+
+    Arguments as for `fit`.
 
     Args:
-        model, batch: as for `fit`, or shapes in their place, as `eqx.filter_eval_shape` and `jax.ShapeDtypeStruct` give
+        model, batch: arrays, or shapes in their place, as `eqx.filter_eval_shape` and `jax.ShapeDtypeStruct` give
             them.
 
     Example:

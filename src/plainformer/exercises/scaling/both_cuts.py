@@ -12,6 +12,7 @@ def both_cuts(
     width,
     num_layers,
     *,
+    blocks=lambda num_layers: num_layers,
     weights=lambda num_model, num_devices, width, num_layers: 12 * num_layers * width**2 / num_model,
     tokens=lambda num_model, num_devices, num_tokens: num_tokens * num_model / num_devices,
     times_of_gradients=lambda: 2,
@@ -24,12 +25,16 @@ def both_cuts(
     weights_of_device = weights(num_model, num_devices, width, num_layers)
     rows = tokens(num_model, num_devices, num_tokens)
     gradients = times_of_gradients() * factor(num_devices / num_model) * weights_of_device
-    activations = num_layers * sums_of_a_block() * times_of_activations() * factor(num_model) * rows * width
+    activations = blocks(num_layers) * sums_of_a_block() * times_of_activations() * factor(num_model) * rows * width
     return np.asarray(order([gradients, activations]))
 
 
 def _one():
     return 1
+
+
+def _of_one_block(num_model, num_devices, width, num_layers):
+    return 12 * width**2 / num_model
 
 
 MISTAKES = [
@@ -49,9 +54,11 @@ MISTAKES = [
         weights=lambda num_model, num_devices, width, num_layers: 12 * num_layers * width**2 * num_model / num_devices,
     ),
     Mistake(
-        "the gradients are those of one block",
+        "you count one block",
         "How many blocks has the model?",
-        weights=lambda num_model, num_devices, width, num_layers: 12 * width**2 / num_model,
+        {"weights": _of_one_block},
+        {"blocks": lambda num_layers: 1},
+        {"weights": _of_one_block, "blocks": lambda num_layers: 1},
     ),
     Mistake(
         "you take width² weights a block, and not twelve times as many",

@@ -45,6 +45,11 @@ MISTAKES = [
         room=lambda memory, share: (1 - share) * memory,
     ),
     Mistake(
+        "you multiply by the share, where you should divide by it",
+        "In Python a / b * c is (a / b) * c. What should stand in brackets?",
+        room=lambda memory, share: memory / share,
+    ),
+    Mistake(
         "you round down",
         "With that many devices, how much would each have to hold?",
         whole=np.floor,

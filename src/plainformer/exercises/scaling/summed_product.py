@@ -37,6 +37,11 @@ def _by_columns(x, weight, xs, weights):
     return x @ np.split(weight, len(weight) // len(xs), axis=1)[xs[0] // len(xs)]
 
 
+def _by_reshaping(x, weight, xs, weights):
+    num_devices = len(weight) // len(xs)
+    return x.reshape(num_devices, len(x), -1)[xs[0] // len(xs)] @ weight[weights]
+
+
 MISTAKES = [
     Mistake(
         "you have added the summands up already",
@@ -65,7 +70,7 @@ MISTAKES = [
     ),
     Mistake(
         "the parts do not lie side by side: device 0 has every second, third, … place",
-        "With 6 places and 2 devices, which three has device 0?",
+        "With 4 places and 2 devices, which two has device 0?",
         {"places_of_x": _in_turns, "places_of_weight": _in_turns},
     ),
     Mistake(
@@ -77,6 +82,11 @@ MISTAKES = [
         "only x is cut: each device multiplies its columns by the first rows of weight",
         "Column m of x is multiplied by which row of weight?",
         places_of_weight=lambda size, num_devices: [_side_by_side(size, num_devices)[0]] * num_devices,
+    ),
+    Mistake(
+        "x is cut by a reshape to (num_devices, rows, …), which cuts its rows and not its columns",
+        "In which order does reshape take the numbers of x: along its rows, or along its columns?",
+        multiply=_by_reshaping,
     ),
     Mistake(
         "every device computes the whole product",
