@@ -25,13 +25,17 @@ SHARE = 1  # how many devices share each matrix, 1, 2, 4 or 8: at most those of 
 STEPS = 20
 
 
-def main() -> None:
-    """Find the devices, lay a mesh over them, train, and save the model."""
+def find_devices() -> None:
+    """Do what the words on the command line say of devices and processes, before JAX is asked for anything."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--pretend", type=int, metavar="DEVICES")
     parser.add_argument("--join", nargs=3, metavar=("ADDRESS", "PROCESSES", "NUMBER"))
     parser.add_argument("--cluster", action="store_true")
     options = parser.parse_args()
+    if options.pretend is not None and options.pretend < 1:
+        parser.error(f"--pretend is {options.pretend}; expected at least 1")
+    if options.join and not (":" in options.join[0] and all(map(str.isdecimal, options.join[1:]))):
+        parser.error(f"--join is {' '.join(options.join)}; expected such as 127.0.0.1:8476 2 0")
     if options.pretend:
         jax.config.update("jax_platforms", "cpu")
         jax.config.update("jax_num_cpu_devices", options.pretend)
@@ -43,6 +47,10 @@ def main() -> None:
     elif options.cluster:  # Slurm and TPUs say themselves who is there
         jax.distributed.initialize(heartbeat_timeout_seconds=20)
 
+
+def main() -> None:
+    """Lay a mesh over the devices, train, and save the model."""
+    find_devices()
     words = pf.Vocabulary(pf.data.little_world.WORLD_WORDS, separator=" ")
     texts = np.array([words.encode(story)[:33] for story in pf.data.stories(400, num_words=48, seed=18)])
 
@@ -70,12 +78,8 @@ def main() -> None:
         sys.exit(f"Stopped after step {steps}: start the script again to go on, on any number of devices.")
     pf.save_model(f"{FOLDER}.safetensors", model, words)
     if jax.process_index() == 0:
-        what = (
-            f"steps {begun + 1} to {STEPS}"
-            if begun < STEPS
-            else f"no step, as {FOLDER} has all: delete it to train anew"
-        )
-        print(f"devices: {count}; {what}; loss {metrics[0]['loss']:.4f}, then {metrics[-1]['loss']:.4f}")
+        anew = f"; {FOLDER} had been trained to its end: delete it to train anew" if begun == STEPS else ""
+        print(f"devices: {count}; steps: {STEPS}{anew}; loss {metrics[0]['loss']:.4f}, then {metrics[-1]['loss']:.4f}")
 
 
 if __name__ == "__main__":

@@ -495,7 +495,6 @@ def ids_in_range(ids, size: int | None, name: str = "ids", *, of: str = "tokens"
     Only those are asked about `where` this is true. A negative id would be counted from the end, and a large one be
     wrapped by a cast or clipped by indexing, silently.
     """
-    _check_mesh(ids, name)
     end, reason = (
         (2**31, "the whole numbers that int32 holds.") if size is None else (size, f"as there are {size} {of}.")
     )
@@ -508,7 +507,7 @@ def ids_in_range(ids, size: int | None, name: str = "ids", *, of: str = "tokens"
     return refuse(ids, where & ((known < 0) | (known > largest)), name, expected)
 
 
-def _check_mesh(ids, name: str) -> None:
+def check_auto_axes(name: str, ids) -> None:
     """Raise `ValueError` if ids are cut over a mesh whose axes are Explicit, where indexing would have to be told."""
     lying = jax.typeof(ids).sharding if isinstance(ids, jax.Array) else None
     if lying is not None and any(lying.spec) and AxisType.Explicit in lying.mesh.axis_types:

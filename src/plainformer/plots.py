@@ -269,8 +269,8 @@ def device_map(array, *, ax=None, title: str = ""):
     r"""Draw which device holds which part of an array: a box for each part, with the numbers of those that hold it.
 
     Args:
-        array: with one axis or two, as `jax.device_put` lays it out over devices; or a `jax.ShapeDtypeStruct` with a
-            sharding, such as `pf.training.shardings` returns.
+        array: with one axis or two, as `jax.device_put` lays it out over devices; or a `jax.ShapeDtypeStruct` with such
+            a sharding.
         ax: the matplotlib axes to draw into; `None` makes a figure.
 
     Returns:
@@ -286,7 +286,8 @@ def device_map(array, *, ax=None, title: str = ""):
     from matplotlib.patches import Rectangle
 
     sharding, shape = getattr(array, "sharding", None), getattr(array, "shape", ())
-    if not isinstance(sharding, jax.sharding.Sharding):
+    without_devices = isinstance(getattr(sharding, "mesh", None), jax.sharding.AbstractMesh)
+    if not isinstance(sharding, jax.sharding.Sharding) or without_devices:
         what = f"array is of type {type(array).__name__}"
         raise TypeError(
             f"{what}; expected an array of JAX, or its shape with a sharding: lay it out by jax.device_put."

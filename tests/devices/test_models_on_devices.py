@@ -112,3 +112,9 @@ def test_the_map_of_devices_names_who_holds_each_part():
                 if [each.indices(size)[:2] for each, size in zip(part.index, (8, 4), strict=True)] == [rows, columns]
             }
             assert held == {int(number) for number in text.get_text().split(", ")}
+
+
+def test_targets_may_be_cut_over_explicit_axes():
+    rows = jax.NamedSharding(new_mesh(8, 1), PartitionSpec("data"))
+    found = pf.cross_entropy(jnp.ones((16, 5)), jax.device_put(jnp.zeros(16, jnp.int32), rows))
+    np.testing.assert_allclose(found, np.log(5), rtol=1e-5)

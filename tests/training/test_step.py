@@ -12,7 +12,7 @@ from jaxtyping import Array, Float
 from tiny_run import CONFIG, Line, batch_at, run, squared_error, without_key
 
 from plainformer.training.optimiser import learning_rate_schedule, make_optimiser
-from plainformer.training.step import make_train_step
+from plainformer.training.step import compile_step, make_train_step
 
 
 @pytest.fixture(scope="module")
@@ -138,3 +138,36 @@ def test_fit_draws_another_key_for_each_part():
     steps = [jax.random.fold_in(jax.random.key(0), step) for step in range(4)]
     losses = [row["loss"] for row in run(config, loss=random_number).metrics]
     assert losses == pytest.approx([of_parts(key, 3) for key in steps], rel=1e-6)
+
+
+def test_a_step_that_computes_blocks_anew_may_be_a_part_of_another_program():
+    config = dataclasses.replace(CONFIG, rematerialise="blocks")
+    static = jax.tree.map(lambda _: None, Line())
+    step, state = make_train_step(squared_error, static, config), (Line(), make_optimiser(config).init(Line()))
+
+    @jax.jit
+    def two_steps(state):
+        return jax.lax.scan(lambda state, number: (step(*state, batch_at(0), number)[:2], None), state, jnp.arange(2))[
+            0
+        ]
+
+    params, _ = two_steps(state)
+    alone = jax.tree.map(jnp.copy, state)
+    for number in range(2):
+        *alone, _ = step(*alone, batch_at(0), number)
+    for one, other in zip(jax.tree.leaves(params), jax.tree.leaves(alone[0]), strict=True):
+        np.testing.assert_allclose(one, other, atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("model", "batch", "error", "said"),
+    [
+        (Line(), lambda step: batch_at(step), TypeError, "batch is of type function; expected one batch"),
+        (Line(), iter([batch_at(0)]), TypeError, "batch is of type list_iterator; expected one batch"),
+        (Line, batch_at(0), TypeError, "model is of type .*, without numbers to train"),
+        ({"size": 3}, batch_at(0), TypeError, "model is of type dict, without numbers to train"),
+    ],
+)
+def test_compile_step_takes_a_model_and_one_batch(model, batch, error, said):
+    with pytest.raises(error, match=said):
+        compile_step(model, squared_error, batch, CONFIG)

@@ -9,7 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Integer, PRNGKeyArray
 
-from plainformer.checks import Positive, check_each, checked, ids_in_range
+from plainformer.checks import Positive, check_auto_axes, check_each, checked, ids_in_range
 from plainformer.data.lists import check_token_ids
 
 
@@ -74,6 +74,7 @@ def embed(
         EquinoxRuntimeError: the same in a function compiled by `eqx.filter_jit`, when it runs.
         JaxRuntimeError: the same in a function compiled by `jax.jit`, when it runs.
     """
+    check_auto_axes("ids", ids)
     return table[ids_in_range(ids, table.shape[0]).astype(jnp.int32)]
 
 

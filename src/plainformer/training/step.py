@@ -1,7 +1,7 @@
 """One step of training: loss, gradients, update (chapter 07)."""
 
-from collections.abc import Callable
-from functools import partial
+from collections.abc import Callable, Iterator
+from functools import partial, wraps
 from typing import Any
 
 import equinox as eqx
@@ -13,7 +13,7 @@ from plainformer.blocks.blocks import Wiring
 from plainformer.checks import checked, native
 from plainformer.data.named_batches import num_targets
 from plainformer.training.optimiser import TrainingConfig, chosen_optimiser, make_optimiser
-from plainformer.training.sharding import Layout
+from plainformer.training.sharding import Layout, mesh_of
 
 MEASURED = {"step", "loss", "gradient_norm", "learning_rate", "validation_loss"}
 
@@ -58,7 +58,7 @@ def make_train_step(
     layout = Layout(mesh, sharding)
     loss_and_grads = _mean_over_parts(jax.value_and_grad(loss_of, has_aux=True), config.accumulation_steps, layout)
 
-    @partial(layout.jit, donate_argnums=(1, 2), compiler_options=_keeping_barriers(config.rematerialise))
+    @partial(_compiled, layout, config)
     def train_step(frozen, params, opt_state, batch, step):
         (loss, measured), grads = loss_and_grads(params, frozen, batch, jax.random.fold_in(key, step))
         updates, opt_state = optimiser.update(grads, opt_state, params, value=loss)
@@ -90,8 +90,8 @@ def compile_step(
     Arguments as for `fit`.
 
     Args:
-        model, batch: arrays, or shapes in their place, as `eqx.filter_eval_shape` and `jax.ShapeDtypeStruct` give
-            them.
+        model: as for `fit`, or shapes in the place of the numbers that are trained, as `eqx.filter_eval_shape` gives.
+        batch: one batch, or `jax.ShapeDtypeStruct` in the place of its arrays; their numbers are not looked at.
 
     Example:
         >>> model = pf.Decoder(pf.DecoderConfig(40, 64), key=jax.random.key(0))
@@ -101,20 +101,35 @@ def compile_step(
         >>> step.memory_analysis().argument_size_in_bytes > 12 * pf.count_parameters(model)
         True
     """
-
-    def is_trained(leaf) -> bool:
-        return jnp.issubdtype(getattr(leaf, "dtype", bool), jnp.inexact)
-
-    def shape_of(leaf):
-        return jax.ShapeDtypeStruct(leaf.shape, leaf.dtype) if hasattr(leaf, "shape") else leaf
-
+    params, static = eqx.partition(_to_be_trained(model, batch, mesh), _is_trained)
     layout = Layout(mesh, sharding, model)
-    params, static = eqx.partition(model, is_trained)
-    params = jax.tree.map(shape_of, params)
+    params = jax.tree.map(_shape_of, params)
     state = layout.place((params, jax.eval_shape(make_optimiser(config).init, params)))
     step: Any = make_train_step(loss_function, static, config, mesh=mesh, sharding=sharding)
-    shapes = layout.place_batch(jax.tree.map(lambda leaf: shape_of(native(leaf)), batch))
+    shapes = layout.place_batch(jax.tree.map(lambda leaf: _shape_of(native(leaf)), batch))
     return step.func.lower(*step.args, *state, shapes, 0).compile()
+
+
+def _is_trained(leaf) -> bool:
+    return jnp.issubdtype(getattr(leaf, "dtype", bool), jnp.inexact)
+
+
+def _shape_of(leaf):
+    return jax.ShapeDtypeStruct(leaf.shape, leaf.dtype) if hasattr(leaf, "shape") else leaf
+
+
+def _to_be_trained(model, batch, mesh: Mesh | None):
+    """The model; raise for one that cannot be trained, or where batches are given in place of one."""
+    if callable(batch) or isinstance(batch, Iterator):
+        what = f"batch is of type {type(batch).__name__}"
+        raise TypeError(f"{what}; expected one batch, such as batches(0) or next(batches).")
+    model = jax.tree.map(native, model)
+    if isinstance(model, type) or not any(map(_is_trained, jax.tree.leaves(model))):
+        what = f"model is of type {type(model).__name__}, without numbers to train"
+        raise TypeError(f"{what}; expected one as fit takes it.")
+    if mesh is None and (there := mesh_of(model)) is not None:
+        raise ValueError(f"model lies on {there.size} devices of a mesh, and mesh is None; expected mesh=…, too.")
+    return model
 
 
 def _in_16_bits(model):
@@ -148,10 +163,25 @@ def _rematerialised(model, what: str):
     )
 
 
-def _keeping_barriers(rematerialise: str) -> dict[str, str] | None:
-    """What keeps XLA's compiler for processors from merging a second computation with the first, as others do not."""
-    merges = rematerialise != "nothing" and jax.default_backend() == "cpu"
-    return {"xla_disable_hlo_passes": "cse_barrier_expander"} if merges else None
+def _compiled(layout: Layout, config: TrainingConfig, function: Callable) -> Callable:
+    """A step compiled, whose results lie where parameters and memory of the optimiser lay.
+
+    What it computes anew is not merged with the first time, as XLA's compiler for processors would.
+    """
+    within = layout.jit(function, donate_argnums=(1, 2))
+    if config.rematerialise == "nothing" or jax.default_backend() != "cpu":
+        return within
+    options = {"xla_disable_hlo_passes": "cse_barrier_expander"}
+    alone = layout.jit(function, donate_argnums=(1, 2), compiler_options=options)
+
+    @wraps(function)
+    def call(*args):
+        is_traced = any(isinstance(leaf, jax.core.Tracer) for leaf in jax.tree.leaves(args))
+        return (within if is_traced else alone)(*args)  # a part of another program takes its options
+
+    known: Any = call
+    known.lower = alone.lower
+    return known
 
 
 def _with_measurements(found):

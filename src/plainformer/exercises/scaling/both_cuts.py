@@ -124,5 +124,6 @@ EXERCISE = Exercise(
     ],
     examples=[_case("", 2, 8, 40, 10, 1).inputs, _case("", 2, 8, 40, 10, 3).inputs],
     result="(2,)",
+    parts=("gradients", "activations"),
     tried_on="meshes of 12, 16 and 6 devices",
 )
