@@ -502,9 +502,9 @@ def ids_in_range(ids, size: int | None, name: str = "ids", *, of: str = "tokens"
     if isinstance(ids, jax.Array):  # there may be more tokens than 8 bits can count
         largest = min(largest, jnp.iinfo(ids.dtype).max)
     expected = f"0 to {end - 1}, {reason} {hint if size else ''}".rstrip()
-    # In a function that is being compiled, JAX would not yet compare numbers that are known.
-    known = ids if isinstance(ids, jax.core.Tracer) else np.asarray(ids)
-    return refuse(ids, where & ((known < 0) | (known > largest)), name, expected)
+    # NumPy compares what is known also in a function that is being compiled, where JAX would not yet.
+    known, asked = (each if isinstance(each, jax.core.Tracer) else np.asarray(each) for each in (ids, where))
+    return refuse(ids, asked & ((known < 0) | (known > largest)), name, expected)
 
 
 def check_auto_axes(name: str, ids) -> None:
