@@ -155,9 +155,9 @@ def plan(
         T (3 d + 2 V)     numbers: embedded tokens and last norm; logits and their exponentials.
 
     Processors sum all gradients at the end, and hold them before and after that. Of what programs compiled for eight
-    host devices take, this is 93 to 103 %: small arrays and those of a moment are not counted. It is less, down to 77
-    %, for a large table that embeds and predicts, cut over the axis of the batch with few tokens; and down to 86 % for
-    `geglu` computed anew.
+    host devices take, this is 93 to 103 %: small arrays and those of a moment are not counted. It is less for a large
+    table that embeds and predicts, cut over the axis of the batch with few tokens, down to 77 %; and for `geglu`
+    computed anew, down to 86 %.
 
     Each device of n sends of an array of B bytes, along a ring: 2 (n - 1) / n B to sum it, and half of this to gather
     it, or to keep a piece of the sum. In a step gradients are summed over the devices that cut the batch; with

@@ -66,7 +66,7 @@ def save_checkpoint(
             write_bytes(path, to_bytes(state, header))
         else:
             save_folder(target, step, arrays, metadata)
-    except (OSError, ValueError) as error:
+    except OSError as error:
         raise OSError(
             f"Cannot save step {step} in {target}: {error}. Is the disk full, or the folder read-only? "
             f"Checkpoints that are there already stay: {list_checkpoints(target) or 'none'}."

@@ -102,10 +102,14 @@ def save_folder(directory: Path, step: int, arrays: dict, metadata: dict) -> Non
     import orbax.checkpoint as ocp
 
     state, known = ocp.args.StandardSave(arrays), ocp.args.JsonSave(json.loads(to_json(metadata)))
-    with closing(folder_manager(directory, clean_up=True)) as manager:
+    try:
+        manager = folder_manager(directory, clean_up=True)
         manager.save(step, args=ocp.args.Composite(state=state, metadata=known), force=True)
-        if jax.process_index() == 0:
-            _seal(directory / folder_name(step))
+    except ValueError as error:  # what orbax makes of some errors of the system
+        raise OSError(str(error)) from error
+    if jax.process_index() == 0:
+        _seal(directory / folder_name(step))
+    manager.close()  # not after an error, which the other processes may not have
 
 
 def read_folder(directory: Path, step: int, like: dict) -> tuple[dict, dict]:
