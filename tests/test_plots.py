@@ -382,5 +382,10 @@ def test_memory_bars_are_as_long_as_what_a_device_holds():
         np.testing.assert_allclose(widths, [getattr(each, part) for part in parts], rtol=1e-6)
         assert ax.get_lines()[row].get_xdata()[0] == pytest.approx(each.memory)
     assert labels_of(ax.yaxis) == ["one of 1", "one of 8"]
+    alone = memory_bars(found[1])  # which gathers nothing
+    for bars in alone.containers:
+        [same] = [others for others in ax.containers if others.get_label() == bars.get_label()]
+        assert bars.patches[0].get_facecolor() == same.patches[0].get_facecolor()
+    assert len(alone.containers) == 4
     with pytest.raises(TypeError, match="plans is of type list; expected what"):
         memory_bars(list(found.values()))

@@ -341,11 +341,12 @@ def memory_bars(plans, *, ax=None, title: str = ""):
     size, unit = next((10**n, unit) for n, unit in ((12, "TB"), (9, "GB"), (6, "MB"), (0, "bytes")) if largest >= 10**n)
     ax = _axes(ax, 6.4, 1.5 + 0.5 * len(plans), title)
     ends = np.zeros(len(plans))
-    for part in MEMORY:
+    for number, part in enumerate(MEMORY):  # of one colour in all figures, also where another part is missing
         widths = np.array([getattr(plan, part) / size for plan in plans.values()])
         if not widths.any():
             continue
-        ax.barh(range(len(plans)), widths, left=ends, height=0.6, label="weights" if part == "parameters" else part)
+        name = "weights" if part == "parameters" else part
+        ax.barh(range(len(plans)), widths, left=ends, height=0.6, color=f"C{number}", label=name)
         ends += widths
     for row, plan in enumerate(plans.values()):
         ax.plot([plan.memory / size] * 2, [row - 0.4, row + 0.4], color="black", lw=2)
