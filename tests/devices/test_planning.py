@@ -19,17 +19,22 @@ CASES = {
     "activations": ((8, 1), DATA, {}, (16, 64)),
     "gradients": ((8, 1), DATA, {}, (8, 16)),
     "weights gathered": ((8, 1), FULLY_SHARDED, {"attention": "blockwise", "activation": "relu"}, (16, 64)),
+    "attention": ((8, 1), DATA, {"d_ff": 64, "vocab_size": 64}, (16, 256)),
+    "attention by blocks": ((8, 1), DATA, {"attention": "blockwise", "d_ff": 64, "vocab_size": 64}, (8, 512)),
+    "network": ((8, 1), DATA, {"activation": "geglu", "d_ff": 1024, "vocab_size": 64}, (16, 64)),
+    "table": ((8, 1), FULLY_SHARDED, {"vocab_size": 4096}, (16, 64)),
     "few keys": ((1, 8), TENSOR, {"num_kv_heads": 2, **ALL_BIASES}, (16, 64)),
     "both": ((4, 2), FULLY_SHARDED | TENSOR, {"activation": "swiglu", "tied_embedding": False}, (16, 64)),
 }
 
 
 @pytest.mark.parametrize(
-    ("case", "anew"), [*((case, "nothing") for case in CASES), ("activations", "blocks"), ("both", "blocks")]
+    ("case", "anew"),
+    [*((case, "nothing") for case in CASES), *((case, "blocks") for case in ("attention", "network", "table", "both"))],
 )
 def test_plan_agrees_with_a_compiled_program(case, anew):
     shape, table, fields, (batch_size, seq_len) = CASES[case]
-    config = decoder_config(512, seq_len, **{**SIZES, **fields})
+    config = decoder_config(**{"vocab_size": 512, "context_len": seq_len, **SIZES, **fields})
     model = eqx.filter_eval_shape(lambda key: pf.Decoder(config, key=key), jax.random.key(0))
     ids = jax.ShapeDtypeStruct((batch_size, seq_len), jnp.int32)
     on = {"mesh": jax.make_mesh(shape, ("data", "model")), "sharding": table}

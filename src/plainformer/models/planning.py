@@ -14,14 +14,12 @@ from plainformer.models.accounting import training_flops
 from plainformer.models.config import GATES
 from plainformer.models.decoder import Decoder, DecoderConfig
 from plainformer.models.hardware import HARDWARE, Hardware
+from plainformer.models.kept import fullest_moment, kept_bytes
 from plainformer.training.axes import axis_names
 from plainformer.training.operations import Collective
 from plainformer.training.sharding import default_table
 
 Precision = Literal["float32", "bfloat16"]
-# What a token's network keeps for its gradients, in widths of the network, as XLA compiles it for processors.
-WIDTHS_KEPT = {"relu": 2, "squared_relu": 2, "gelu": 3, "gelu_tanh": 3, "silu": 3, "quick_gelu": 3}
-WIDTHS_KEPT |= {"swiglu": 5, "geglu": 4, "geglu_tanh": 5}
 # How often each of them passes between a device and its memory: written, read by what follows, read on the way back,
 # where a gradient of its size is written and read, too.
 PASSES = 5
@@ -54,10 +52,10 @@ class Plan:
     Args:
         num_devices, num_parameters, num_tokens: of the whole: devices, learned numbers, and tokens of a batch.
         parameters, moments, gradients: bytes of a device's part of the weights, of Adam's two averages, of gradients.
-        early_gradients: bytes of those gradients that are there before the last activations go: none, as activations go
-            while gradients come, unless activations are computed anew, block by block.
-        gathered: bytes of the weights that a device computes with, where these are others than its part.
-        activations: bytes that are kept for the gradients, when the loss is known.
+        gathered: bytes of the weights that a device computes with, where these are others than its part; without the
+            table that embeds, which is not needed for long.
+        activations, early_gradients: bytes of what is kept for the gradients, or computed from it, and of gradients
+            that are there already, when most is held on the way forward and back.
         sent: what devices send each other, as a tuple of `Sent`.
         flops, traffic: operations of a device in a step; bytes that pass between it and its memory.
         model_flops: operations of the whole step, if none is done twice.
@@ -70,9 +68,9 @@ class Plan:
     parameters: int
     moments: int
     gradients: int
-    early_gradients: int
     gathered: int
     activations: int
+    early_gradients: int
     sent: tuple[Sent, ...]
     flops: int
     traffic: int
@@ -81,9 +79,9 @@ class Plan:
 
     @property
     def memory(self) -> int:
-        """Bytes that a device holds at most: activations go as gradients come, so that only the larger counts."""
-        at_work = self.activations + max(self.gathered, self.early_gradients)
-        return self.parameters + self.moments + max(at_work, self.gradients)
+        """Bytes that a device holds at most: on the way forward and back, or at the end, with all gradients."""
+        on_the_way = self.gathered + self.activations + self.early_gradients
+        return self.parameters + self.moments + max(on_the_way, self.gradients)
 
     @property
     def sent_bytes(self) -> float:
@@ -154,10 +152,12 @@ def plan(
 
         T (3 d + 2 V)     numbers: embedded tokens and last norm; logits and their exponentials.
 
-    Processors sum all gradients at the end, and hold them before and after that. Of what programs compiled for eight
-    host devices take, this is 93 to 103 %: small arrays and those of a moment are not counted. It is less for a large
-    table that embeds and predicts, cut over the axis of the batch with few tokens, down to 77 %; and for `geglu`
-    computed anew, down to 86 %.
+    It holds most when the loss is known, beside the gradient of the table that predicts; or on the way back through the
+    last block, where its network has f numbers more for each token, and its attention n s; with `"blockwise"`, in
+    blocks of b tokens, 2 n b² / s, and for a single text twice that. Or at the end: processors sum all gradients then,
+    and hold them before and after that. Of what programs compiled for eight host devices take, this is 94 to 110 % for
+    widths of 64 and 128 and 16 to 2048 tokens; but 86 % for a large table that embeds and predicts, cut over the axis
+    of the batch, with as many tokens as its width. Small arrays and those of a moment are not counted.
 
     Each device of n sends of an array of B bytes, along a ring: 2 (n - 1) / n B to sum it, and half of this to gather
     it, or to keep a piece of the sum. In a step gradients are summed over the devices that cut the batch; with
@@ -199,7 +199,7 @@ def plan(
         >>> both = pf.training.FULLY_SHARDED | pf.training.TENSOR
         >>> many = pf.plan(config, {"data": 256, "model": 8}, "A100", sharding=both, **options)
         >>> round(many.memory / 1e9), many.bound, round(many.step_seconds[0], 1)
-        (44, 'arithmetic', 4.1)
+        (45, 'arithmetic', 4.1)
     """
     seq_len = config.context_len if seq_len is None else seq_len
     check_length("tokens", seq_len, config.context_len, "context_len")
@@ -213,9 +213,13 @@ def plan(
     copied = weights if num_bytes == 2 else [each for each in weights if _is_cut(each, pieces)]
     parameters = 4 * _count(weights, pieces)
     gradients, unsummed = _gradient_bytes(config, weights, pieces, hardware)
-    num_tokens = batch_size // pieces["batch"] * seq_len
-    anew = rematerialise == "blocks"
-    kept, made = (num_tokens * _kept_bytes(config, pieces, seq_len, num_bytes, each) for each in (anew, False))
+    num_texts = batch_size // pieces["batch"]
+    num_tokens = num_texts * seq_len
+    read_once = [] if config.tied_embedding else [("vocab", "d_model")]
+    gathered = num_bytes * _count([each for each in copied if each[0] not in read_once], whole)
+    anew, kept = rematerialise == "blocks", kept_bytes(config, pieces, num_texts, seq_len, num_bytes)
+    made = num_tokens * (config.stack.num_layers * kept.block + kept.last)
+    fullest = fullest_moment(config, pieces, kept, num_tokens, gathered, unsummed if anew else None)
     return Plan(
         num_devices=math.prod(devices.values()),
         num_parameters=_count(weights, dict.fromkeys(pieces, 1)),
@@ -223,9 +227,9 @@ def plan(
         parameters=parameters,
         moments=2 * parameters,
         gradients=gradients,
-        early_gradients=unsummed if anew else 0,
-        gathered=num_bytes * _count(copied, whole),
-        activations=kept,
+        gathered=gathered,
+        activations=fullest.activations,
+        early_gradients=fullest.gradients,
         sent=tuple(
             Sent(reason, collective, times, _bandwidth(hardware, devices, table[name]))
             for name, reason, collective, times in _collectives(config, pieces, hardware, num_tokens, num_bytes, anew)
@@ -301,25 +305,6 @@ def _gradient_bytes(
 def _twice(config: DecoderConfig) -> list[Named]:
     """The table that embeds, if it predicts, too: it has two gradients."""
     return [(("vocab", "d_model"), (config.vocab_size, config.stack.d_model))] * config.tied_embedding
-
-
-def _kept_bytes(config: DecoderConfig, pieces: Mapping[str, int], seq_len: int, num_bytes: int, anew: bool) -> int:
-    """The bytes that are kept of each token for the gradients; exponentials have 4 a number, as they are summed."""
-    stack = config.stack
-    d_model, heads, vocab = stack.d_model, stack.num_heads // pieces["heads"], config.vocab_size // pieces["vocab"]
-    norm = (2 if stack.norm == "rms" else 3) * d_model
-    wiring = 2 * d_model + 2 * norm if not stack.parallel else norm + 2 * d_model  # side by side they share much
-    network = WIDTHS_KEPT[stack.activation] * stack.inner_width // pieces["d_ff"]
-    columns = heads * (2 * stack.key_width + 2 * stack.value_width)
-    block = num_bytes * (wiring + columns + network)
-    if stack.attention == "direct":
-        block += heads * (seq_len * (num_bytes + 4) + 3 * 4)
-    else:
-        block += heads * (stack.value_width * num_bytes + 4)
-    if stack.qk_norm:
-        block += num_bytes * (3 * heads + 5 * min(heads, stack.num_kv_heads or heads)) * stack.key_width
-    last = num_bytes * (d_model + (norm if stack.norm_placement == "pre" else 0) + vocab) + 4 * vocab
-    return stack.num_layers * (num_bytes * d_model) + max(block, last) if anew else stack.num_layers * block + last
 
 
 def _collectives(
