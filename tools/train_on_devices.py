@@ -12,6 +12,7 @@ that has ended is not trained again, until you delete its folder.
 """
 
 import argparse
+import os
 import sys
 
 import jax
@@ -22,7 +23,8 @@ import plainformer as pf
 
 FOLDER = "run"  # on several machines: a folder that all of them see
 SHARE = 1  # how many devices share each matrix, 1, 2, 4 or 8: at most those of one machine; the others share the batch
-STEPS = 20
+SAVED = f"{FOLDER}.safetensors"
+STEPS, TEXTS = 20, 16
 
 
 def find_devices() -> None:
@@ -48,6 +50,16 @@ def find_devices() -> None:
         jax.distributed.initialize(heartbeat_timeout_seconds=20)
 
 
+def check_devices(count: int) -> None:
+    """End with a sentence if so many devices cannot share the work, or the model cannot be saved in the end."""
+    if count % SHARE:
+        sys.exit(f"{count} devices cannot form groups of SHARE = {SHARE}; expected a divisor of {count}.")
+    if TEXTS % (count // SHARE):
+        sys.exit(f"{count // SHARE} groups cannot share {TEXTS} texts equally; expected 1, 2, 4, 8 or 16 groups.")
+    if os.path.isdir(SAVED):
+        sys.exit(f"{SAVED} is a folder, and the model is to be saved there; rename it, or change FOLDER.")
+
+
 def main() -> None:
     """Lay a mesh over the devices, train, and save the model."""
     find_devices()
@@ -55,14 +67,13 @@ def main() -> None:
     texts = np.array([words.encode(story)[:33] for story in pf.data.stories(400, num_words=48, seed=18)])
 
     def batch_at(step):  # the same in all processes: each keeps the rows of its own devices
-        rows = texts[np.random.default_rng([18, step]).integers(len(texts), size=16)]
+        rows = texts[np.random.default_rng([18, step]).integers(len(texts), size=TEXTS)]
         return pf.data.Windows(jnp.asarray(rows[:, :-1]), jnp.asarray(rows[:, 1:]))
 
     stack = pf.StackConfig(d_model=64, num_layers=2, num_heads=8)
     model = pf.Decoder(pf.DecoderConfig(len(words), 32, stack), key=jax.random.key(0))
     count, begun = jax.device_count(), max(pf.training.list_checkpoints(FOLDER), default=0)
-    if count % SHARE:
-        sys.exit(f"{count} devices cannot form groups of SHARE = {SHARE}; expected a divisor of {count}.")
+    check_devices(count)
     try:
         model, metrics = pf.fit(
             model,
@@ -76,7 +87,7 @@ def main() -> None:
     except pf.training.TrainingInterrupted as stopped:
         steps = len(stopped.result.metrics)
         sys.exit(f"Stopped after step {steps}: start the script again to go on, on any number of devices.")
-    pf.save_model(f"{FOLDER}.safetensors", model, words)
+    pf.save_model(SAVED, model, words)
     if jax.process_index() == 0:
         anew = f"; {FOLDER} had been trained to its end: delete it to train anew" if begun == STEPS else ""
         print(f"devices: {count}; steps: {STEPS}{anew}; loss {metrics[0]['loss']:.4f}, then {metrics[-1]['loss']:.4f}")

@@ -124,6 +124,8 @@ SENT = [
     (of_one_block, "count one block"),
     (lambda m, n, tokens, width, layers: sent(m, n, tokens, width, layers) / layers, "count one block"),
     (sent_with(gradients=1 / 12), "you take width² weights"),
+    (sent_with(gradients=8 / 12), "eight times width² weights"),
+    (lambda *sizes: sent(*sizes) / [1, sizes[3]], "has one number in your sum"),
     (sent_with(activations=lambda model, data: data), "reads all tokens"),
     (sent_with(activations=lambda model, data: 1 / model), "tokens are cut over all devices"),
     (sent_with(activations=lambda model, data: data / model), "tokens are cut over the axis that cuts the matrices"),

@@ -26,9 +26,17 @@ def test_cut_product_of_each_device_reads_its_own_part_alone():
         np.testing.assert_allclose(summands[device], X[:, four] @ WEIGHT[four], rtol=1e-4, atol=1e-5)
 
 
-@pytest.mark.parametrize(("cut", "devices"), [("rows", 4), ("columns", 4), ("summed", 5), ("gathered", 4)])
-def test_cut_product_refuses_what_does_not_divide(cut, devices):
-    with pytest.raises(ValueError, match=f"cut is '{cut}'"):
+@pytest.mark.parametrize(
+    ("cut", "devices", "said"),
+    [
+        ("rows", 4, "the rows of x are 6"),
+        ("columns", 4, "the columns of weight are 9"),
+        ("summed", 5, "the columns of x are 12"),
+        ("gathered", 4, "the rows of x are 6"),
+    ],
+)
+def test_cut_product_refuses_what_does_not_divide(cut, devices, said):
+    with pytest.raises(ValueError, match=f"cut is '{cut}', and {said}, which {devices} devices"):
         pf.training.cut_product(jnp.asarray(X), jnp.asarray(WEIGHT), devices, cut)
 
 

@@ -171,3 +171,22 @@ def test_a_step_that_computes_blocks_anew_may_be_a_part_of_another_program():
 def test_compile_step_takes_a_model_and_one_batch(model, batch, error, said):
     with pytest.raises(error, match=said):
         compile_step(model, squared_error, batch, CONFIG)
+
+
+def test_compile_step_takes_a_loss_of_three_arguments():
+    with pytest.raises(TypeError, match="loss_function takes other arguments than"):
+        compile_step(Line(), lambda model, batch: 0.0, batch_at(0), CONFIG)
+
+
+def test_compile_step_takes_shapes_of_what_is_not_trained():
+    class Shifted(eqx.Module):
+        slope: jax.Array
+        shift: jax.Array
+        key: jax.Array
+
+    shapes = jax.eval_shape(lambda: Shifted(jnp.ones(()), jnp.array([1, 2]), jax.random.key(0)))
+
+    def loss_of(model, batch, key):
+        return model.slope * model.shift.sum() + jax.random.uniform(model.key)
+
+    assert compile_step(shapes, loss_of, batch_at(0), CONFIG).memory_analysis().argument_size_in_bytes > 12 + 8

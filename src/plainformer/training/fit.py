@@ -25,7 +25,7 @@ from plainformer.training.processes import check_same_start, gathered, spans_pro
 from plainformer.training.run import Run
 from plainformer.training.sharding import Layout, mesh_of
 from plainformer.training.shared_run import run_on
-from plainformer.training.step import make_train_step
+from plainformer.training.step import check_takes, make_train_step
 
 Model = TypeVar("Model")
 
@@ -249,7 +249,7 @@ def _check_arguments(model, loss_function, batches, config, evaluate, callbacks)
             "an object such as Decoder(…), first, then loss_function and batches."
         )
     hint = "It comes second, after the model and before the batches."
-    _check_takes(loss_function, "loss_function", "model", "batch", "key", hint=hint)
+    check_takes(loss_function, "loss_function", "model", "batch", "key", hint=hint)
     if not callable(batches) and not isinstance(batches, Iterator):
         hint = "For a list of batches, pass iter(…); for one and the same, lambda step: batch."
         expected = "expected a function from the number of steps done to a batch, or an iterator of batches"
@@ -259,9 +259,9 @@ def _check_arguments(model, loss_function, batches, config, evaluate, callbacks)
     for number, callback in enumerate(callbacks):
         check_each(Callable, **{f"callbacks[{number}]": callback})
         if not _takes_model(callback):
-            _check_takes(callback, f"callbacks[{number}]", "metrics", "step")
+            check_takes(callback, f"callbacks[{number}]", "metrics", "step")
     if evaluate is not None:
-        _check_takes(evaluate, "evaluate", "model", hint="Try lambda model: corpus_loss(model, windows).")
+        check_takes(evaluate, "evaluate", "model", hint="Try lambda model: corpus_loss(model, windows).")
     elif config.patience is not None:
         raise ValueError(f"patience is {config.patience}, and nothing is evaluated; expected evaluate=…, too.")
 
@@ -271,17 +271,6 @@ def _check_start(mesh: Mesh | None, model, config: TrainingConfig) -> None:
     if mesh is None and (there := mesh_of(model)) is not None:
         raise ValueError(f"model lies on {there.size} devices of a mesh, and mesh is None; expected mesh=…, too.")
     check_same_start(mesh, model, config)
-
-
-def _check_takes(function, name: str, *arguments: str, hint: str = "") -> None:
-    """Raise `TypeError` unless a function can be called with these arguments."""
-    with suppress(ValueError):  # of some functions nobody knows which arguments they take
-        try:
-            inspect.signature(function).bind(*arguments)
-        except TypeError as error:
-            raise TypeError(
-                f"{name} takes other arguments than ({', '.join(arguments)}): {error}. {hint}".rstrip()
-            ) from None
 
 
 def _is_trained(model, trainable: Callable[[str], bool] | None):

@@ -38,12 +38,11 @@ def cut_product(
         >>> [part.shape for part in pf.training.cut_product(x, weight, 2, "columns")]
         [(4, 4), (4, 4)]
     """
-    (rows, summed), columns = x.shape, weight.shape[1]
-    for size in {"rows": [rows], "columns": [columns], "summed": [summed], "gathered": [rows, summed]}[cut]:
+    for size, axis in _cut_axes(x, weight)[cut]:
         if size % num_devices:
-            least = -(-size // num_devices) * num_devices
             raise ValueError(
-                f"cut is {cut!r}, of size {size}; expected a size that {num_devices} devices divide, such as {least}."
+                f"cut is {cut!r}, and {axis} are {size}, which {num_devices} devices cannot share equally; expected a "
+                f"multiple of {num_devices}, such as {-(-size // num_devices) * num_devices}."
             )
     xs, weights = [x] * num_devices, [weight] * num_devices
     if cut != "columns":
@@ -53,6 +52,13 @@ def cut_product(
     if cut == "gathered":
         weights = [jnp.concatenate(weights)] * num_devices
     return [x_part @ weight_part for x_part, weight_part in zip(xs, weights, strict=True)]
+
+
+def _cut_axes(x, weight) -> dict[str, list[tuple[int, str]]]:
+    """The sizes that each cut divides, and what they are called."""
+    rows, summed = (len(x), "the rows of x"), (len(weight), "the rows of weight")
+    columns, inner = (weight.shape[1], "the columns of weight"), (len(weight), "the columns of x")
+    return {"rows": [rows], "columns": [columns], "summed": [inner], "gathered": [rows, summed]}
 
 
 @checked

@@ -1,6 +1,8 @@
 """One step of training: loss, gradients, update (chapter 07)."""
 
+import inspect
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from functools import partial, wraps
 from typing import Any
 
@@ -46,7 +48,7 @@ def make_train_step(
 
     optimiser, schedule = chosen_optimiser(config, optimiser, schedule)
     key = jax.random.key(config.seed)
-    frozen, rest = eqx.partition(static, eqx.is_array)  # handed over, since others would be a part of the program
+    frozen, rest = eqx.partition(static, _is_array)  # handed over, since others would be a part of the program
 
     def loss_of(params, frozen, batch, key):
         model = eqx.combine(params, frozen, rest)
@@ -101,6 +103,7 @@ def compile_step(
         >>> step.memory_analysis().argument_size_in_bytes > 12 * pf.count_parameters(model)
         True
     """
+    check_takes(loss_function, "loss_function", "model", "batch", "key", hint="It comes second, after the model.")
     params, static = eqx.partition(_to_be_trained(model, batch, mesh), _is_trained)
     layout = Layout(mesh, sharding, model)
     params = jax.tree.map(_shape_of, params)
@@ -110,8 +113,23 @@ def compile_step(
     return step.func.lower(*step.args, *state, shapes, 0).compile()
 
 
+def check_takes(function, name: str, *arguments: str, hint: str = "") -> None:
+    """Raise `TypeError` unless a function can be called with these arguments."""
+    with suppress(ValueError):  # of some functions nobody knows which arguments they take
+        try:
+            inspect.signature(function).bind(*arguments)
+        except TypeError as error:
+            raise TypeError(
+                f"{name} takes other arguments than ({', '.join(arguments)}): {error}. {hint}".rstrip()
+            ) from None
+
+
 def _is_trained(leaf) -> bool:
     return jnp.issubdtype(getattr(leaf, "dtype", bool), jnp.inexact)
+
+
+def _is_array(leaf) -> bool:
+    return eqx.is_array(leaf) or isinstance(leaf, jax.ShapeDtypeStruct)
 
 
 def _shape_of(leaf):

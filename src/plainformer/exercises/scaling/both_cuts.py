@@ -19,13 +19,16 @@ def both_cuts(
     times_of_activations=lambda: 2,
     sums_of_a_block=lambda: 4,
     factor=lambda num: 1,
+    row=lambda width: width,
     order=lambda both: both,
 ):
     """Return what a device sends of gradients and of activations."""
     weights_of_device = weights(num_model, num_devices, width, num_layers)
     rows = tokens(num_model, num_devices, num_tokens)
     gradients = times_of_gradients() * factor(num_devices / num_model) * weights_of_device
-    activations = blocks(num_layers) * sums_of_a_block() * times_of_activations() * factor(num_model) * rows * width
+    activations = (
+        blocks(num_layers) * sums_of_a_block() * times_of_activations() * factor(num_model) * rows * row(width)
+    )
     return np.asarray(order([gradients, activations]))
 
 
@@ -64,6 +67,16 @@ MISTAKES = [
         "you take width² weights a block, and not twelve times as many",
         "Four matrices of attention and two of the network: how many times width² are they?",
         weights=lambda num_model, num_devices, width, num_layers: num_layers * width**2 / num_model,
+    ),
+    Mistake(
+        "you take eight times width² weights a block, and not twelve times",
+        "The network's inner rows are four times as wide as its outer ones: how many weights have its two matrices?",
+        weights=lambda num_model, num_devices, width, num_layers: 8 * num_layers * width**2 / num_model,
+    ),
+    Mistake(
+        "a row of activations has one number in your sum, and not as many as it is wide",
+        "What does a device send for each token: how many numbers has its row?",
+        row=lambda width: 1,
     ),
     Mistake(
         "each device reads all tokens of the step",
