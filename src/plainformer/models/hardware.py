@@ -60,8 +60,9 @@ HARDWARE = {
 def this_machine(memory: PositiveFloat, *, size: Positive = 256) -> Hardware:
     r"""Measure how fast one device of this machine multiplies matrices of 32-bit numbers, and copies them.
 
-    Each is the best of five: a product of squares of `size` rows, and copies of 32 MiB, which are read and written.
-    Host devices share one memory: what they send each other is copied in it, too.
+    Each is the best of five: the three products of a layer with as many outputs as inputs that reads 1,024 rows,
+    forward and for the gradients of its rows and its weights; and copies of 32 MiB, which are read and written. Host
+    devices share one memory: what they send each other is copied in it, too.
 
     Args:
         memory: the bytes that the device may fill, which are not measured.
@@ -75,12 +76,13 @@ def this_machine(memory: PositiveFloat, *, size: Positive = 256) -> Hardware:
     if jax.default_backend() != "cpu":
         expected = "expected a processor. Take the numbers from its maker's sheet: Hardware(flops=…, memory=…, …)"
         raise ValueError(f"This machine computes on its {jax.default_backend()}; {expected}.")
-    square, row, rounds = jnp.ones((size, size)), jnp.ones(2**23), 16
+    rows, weight, row, rounds = jnp.ones((1024, size)), jnp.ones((size, size)), jnp.ones(2**23), 16
+    products = jax.jit(lambda rows, weight: (rows @ weight, rows @ weight.T, rows.T @ rows))
     # In a loop, so that new memory, which a system hands out page by page, is asked for once.
     copies = jax.jit(lambda row: jax.lax.fori_loop(0, rounds, lambda _, row: row + 1, row))
     bandwidth = rounds * 2 * row.nbytes / _seconds(copies, row)
     return Hardware(
-        flops=2 * size**3 / _seconds(jax.jit(jnp.matmul), square, square),
+        flops=3 * 2 * len(rows) * size**2 / _seconds(products, rows, weight),
         memory=memory,
         memory_bandwidth=bandwidth,
         link_bandwidth=bandwidth / 2,
