@@ -187,6 +187,6 @@ def test_compile_step_takes_shapes_of_what_is_not_trained():
     shapes = jax.eval_shape(lambda: Shifted(jnp.ones(()), jnp.array([1, 2]), jax.random.key(0)))
 
     def loss_of(model, batch, key):
-        return model.slope * model.shift.sum() + jax.random.uniform(model.key)
+        return model.slope * model.shift.sum().astype(jnp.float32) + jax.random.uniform(model.key)
 
     assert compile_step(shapes, loss_of, batch_at(0), CONFIG).memory_analysis().argument_size_in_bytes > 12 + 8
