@@ -1,7 +1,6 @@
 """The numbers of chapters that come of records stand in them, whatever the words around are; so do the tables."""
 
 import re
-from itertools import pairwise
 from pathlib import Path
 
 import asked
@@ -52,18 +51,6 @@ def of_primer() -> list[str]:
     return [f"{shares[column]} %" for column in ("wears", "where")]
 
 
-def of_self_attention() -> list[str]:
-    rows = {row: record("staircase")["rows"][row] for row in ("average", "head")}
-    where = [percent(train_staircase.share(seed, train_staircase.ASKED["where"])) for row in rows for seed in rows[row]]
-    wears, other = (
-        {row: [seed["kinds"][kind][0] for seed in seeds] for row, seeds in rows.items()} for kind in ("wears", "other")
-    )
-    worse = [head - average for head, average in zip(other["head"], other["average"], strict=True)]
-    real = record("staircase")["real text"]
-    numbers = [*ends(wears["average"]), *ends(wears["head"], ".3f"), *ends(worse)]
-    return [*where, *numbers, f"{real['head']:.2f}", f"{real['average']:.2f}"]
-
-
 def of_multi_head() -> list[str]:
     (layers,) = (run["layers"] for run in record("colours")["runs"] if run["name"] == LONGER_COLOURS.name)
     lengths = [f"{layer['label_length']:.0f}" for layer in layers]
@@ -81,15 +68,6 @@ def of_the_room_named_most_often() -> list[str]:
                 most = [room for room, count in counts.items() if count == max(counts.values())]
                 shares.append((said[place] in most) / len(most))
     return [f"{percent(np.mean(shares))} %"]
-
-
-def of_blocks() -> list[str]:
-    numbers = []
-    for kind in ("takes", "switch"):
-        for row in ("block", "heads"):
-            found = [train_staircase.share(seed, (kind,)) for seed in record("staircase")["rows"][row]]
-            numbers.append(f"{percent(min(found))} to {percent(max(found))}")
-    return numbers
 
 
 def of_the_page() -> list[str]:
@@ -114,8 +92,7 @@ def of_depth() -> list[str]:
     numbers += [f"{loss:.2f} with n = {order}" for order, loss in blocks["counted"].items()]
     numbers += [*ends(of(Run(steps=SHORT), "apart")), *ends(of(AS_PYTORCH)), *ends(of(from_bert)), *ends(of(pre))]
     numbers += [f"{each:.2f}" for each in (of(sharper, "apart")[0], of(fifth, "apart")[0], of(fifth)[0], falling)]
-    real = record("staircase")["real text"]
-    return [*numbers, f"{real['block']:.2f}", f"{real['stack']:.2f}"]
+    return numbers
 
 
 def of_positions() -> list[str]:
@@ -129,25 +106,16 @@ def of_positions() -> list[str]:
     }.items():
         shares = [[each["shares"][3] for each in run["found"] if each["how"] == how] for run in runs]
         lines.append(f"| {name} | {' | '.join(f'{share:.2f}' for share in np.mean(shares, axis=0))} |")
-    seeds = record("staircase")["rows"]["positions"]
-    told = [
-        percent(train_staircase.share(seed, train_staircase.ASKED[of])) for of in ("light", "where") for seed in seeds
-    ]
-    real = record("staircase")["real text"]
-    return [*lines, *told, f"{real['stack']:.2f}", f"{real['positions']:.2f}"]
+    return lines
 
 
 def of_decoder() -> list[str]:
-    docs, plays, real = record("docstrings_losses"), record("shakespeare_losses"), record("staircase")["real text"]
+    docs, plays = record("docstrings_losses"), record("shakespeare_losses")
     sizes, count = docs["sizes"], train_docstrings.best_count(docs, 1)
     least = min(loss for losses in plays["counted"].values() for loss in losses.values())
-    switch = [percent(train_staircase.share(seed, ("switch",))) for seed in record("staircase")["rows"]["decoder"]]
     numbers = [count - sizes[name]["loss"] for name in ("middle", "large", "largest")]
     numbers += [sizes["small"]["loss"] - count, least - plays["sizes"]["large"]["curve"][-1][1]]
-    return [
-        f"{switch[1]} and {switch[2]} %",
-        *(f"{each:.2f}" for each in (*numbers, real["positions"], real["decoder"])),
-    ]
+    return [f"{each:.2f}" for each in numbers]
 
 
 def of_generation() -> list[str]:
@@ -300,10 +268,8 @@ def of_twelve_tasks() -> list[str]:
     ("name", "numbers"),
     [
         ("primer", of_primer),
-        ("self_attention", of_self_attention),
         ("multi_head", of_multi_head),
         ("multi_head", of_the_room_named_most_often),
-        ("blocks", of_blocks),
         (PAGE, of_the_page),
         ("depth", of_depth),
         ("positions", of_positions),
@@ -327,28 +293,10 @@ def test_numbers_of_a_chapter_are_those_of_the_records(name, numbers):
 
 # --- Tables -----------------------------------------------------------------------------------------------------
 
-# The last row of the table at the end of each chapter.
-LAST = {
-    "primer": "pairs",
-    "tokens": "pairs",
-    "self_attention": "head",
-    "multi_head": "heads",
-    "blocks": "block",
-    "depth": "stack",
-    "positions": "positions",
-    "decoder": "decoder",
-}
-
 
 def test_tables_of_chapters_are_those_of_the_records():
-    staircase, recurrent, post_norm = record("staircase"), record("recurrent"), record("post_norm")["runs"]
-    tables = [(name, train_staircase.table(staircase, row)) for name, row in LAST.items()]
-    for name, (before, after) in zip(
-        ("depth", "positions", "decoder"), list(pairwise(LAST.values()))[-3:], strict=True
-    ):
-        rows = {row: staircase["rows"][row] for row in (before, after)}
-        tables.append((name, train_staircase.asked_table(rows)))
-    tables += [("relations", table(recurrent)) for table in (recurrent_card.text_table, recurrent_card.copy_table)]
+    recurrent, post_norm = record("recurrent"), record("post_norm")["runs"]
+    tables = [("relations", table(recurrent)) for table in (recurrent_card.text_table, recurrent_card.copy_table)]
     tables.append((PAGE, page_record.table(record("page"), page_record.SHOWN)))
     tables.append(("generation", sense_record.table(record("sense")["ways"])))
     for name, runs in record("crossing_opponents")["table"].items():
@@ -357,9 +305,3 @@ def test_tables_of_chapters_are_those_of_the_records():
     tables += [("depth", lines[run]) for run in (Run(steps=SHORT), *(bert(small=small, steps=SHORT) for small in SOME))]
     for name, table in tables:
         assert table in text_of(name), f"the table of {name} should be\n{table}"
-
-
-def test_the_chapters_name_no_row_of_the_staircase_that_the_record_has_not():
-    for chapter in LAST:
-        rows = re.findall(r"^\| ([^|]+) \| \d\.\d{3} \(\d\.\d{3} to \d\.\d{3}\)", text_of(chapter), re.MULTILINE)
-        assert set(rows) <= set(train_staircase.NAMES.values())

@@ -66,6 +66,8 @@ def test_cards_say_what_was_recorded():
     for script in scripts:
         name = script.__name__.removeprefix("train_").removesuffix("_record")
         assert script.card(record(RECORD_OF.get(name, name))) == card_of(name), name
+        if hasattr(script, "facts"):
+            assert script.facts(record(name)) == record(name)["facts"], name
     assert train_staircase.stories_card(record("staircase")) == card_of("stories")
     assert train_blocks.table(record("blocks")["runs"]) in card_of("blocks")
     for order, loss in record("blocks")["counted"].items():

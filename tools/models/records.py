@@ -8,9 +8,13 @@ from typing import Any
 MODELS = Path(__file__).resolve().parents[2] / "models"
 
 
-def write_record(name: str, numbers: dict, card: str) -> None:
-    """Write `models/<name>.json`, which `pf.data.load_record` reads, and `models/<name>.md`."""
-    (MODELS / f"{name}.json").write_text(json.dumps(numbers, ensure_ascii=False) + "\n", encoding="utf-8")
+def write_record(name: str, numbers: dict, card: str, facts: dict[str, str] | None = None) -> None:
+    """Write `models/<name>.json`, which `pf.data.load_record` reads, and `models/<name>.md`.
+
+    Its `facts` are texts and tables as chapters say them by the role `fact` and the directive `facts`.
+    """
+    found = numbers if facts is None else numbers | {"facts": facts}
+    (MODELS / f"{name}.json").write_text(json.dumps(found, ensure_ascii=False) + "\n", encoding="utf-8")
     (MODELS / f"{name}.md").write_text(card, encoding="utf-8")
 
 

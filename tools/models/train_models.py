@@ -2,7 +2,8 @@
 
 `make models` runs it: every `train_*.py` beside it writes models with their card into `models/`, two at a time, then
 every `*_record.py` measures what they do, and every `*_figure.py` writes what a live figure shows of them into
-`widgets/`. `make models ONLY=positions` runs only the scripts whose names contain that word. Training is checkpointed
+`widgets/`. `make models ONLY=positions` runs only the scripts whose names contain that word; `python
+tools/models/train_models.py positions --facts` only says anew what its record holds, in card and facts. Training is checkpointed
 under `build/models`, so that a run that was stopped goes on; what is finished there is not trained again.
 """
 
@@ -15,6 +16,7 @@ from importlib import import_module
 from pathlib import Path
 
 import checksums
+from records import MODELS, write_record
 
 MINUTES = Path(__file__).parent / "minutes.json"  # what each training took when it was last done from the start
 
@@ -40,8 +42,21 @@ def plan(names: list[str], minutes: dict[str, float]) -> str:
     return "\n".join([f"To train, two at a time, {known / 120:.1f} h or more from the start:", *lines])
 
 
+def say_again(only: str) -> None:
+    """Write facts and cards of records anew, from the numbers that stand in them."""
+    for script in scripts("train_*.py", only):
+        if hasattr(script, "facts"):
+            name = script.__name__.removeprefix("train_")
+            found = json.loads((MODELS / f"{name}.json").read_text(encoding="utf-8"))
+            del found["facts"]
+            write_record(name, found, script.card(found), script.facts(found))
+
+
 if __name__ == "__main__":
     only = sys.argv[1] if len(sys.argv) > 1 else ""
+    if "--facts" in sys.argv:
+        say_again(only)
+        sys.exit()
     names = [script.__name__ for script in scripts("train_*.py", only)][::-1]  # one of the last takes longest
     minutes = json.loads(MINUTES.read_text(encoding="utf-8"))
     print(plan(names, minutes), flush=True)

@@ -5,6 +5,7 @@
 
 import dataclasses
 from functools import cache
+from itertools import pairwise
 
 import asked
 import growing
@@ -98,6 +99,32 @@ def asked_table(rows: dict[str, list[dict]]) -> str:
     """Right answers to the questions of `asked.py`, in per cent for each seed, as they stand in card and chapters."""
     head = ["| story | told | " + " | ".join(NAMES[row] for row in rows) + " |", "|---" * (2 + len(rows)) + "|"]
     return "\n".join([*head, *(asked.line_of(kind, rows) for kind in asked.questions())])
+
+
+def facts(found: dict) -> dict[str, str]:
+    """What chapters say: per cent right, for each seed and at the ends, nats of answers, a real text; and tables."""
+    texts = {}
+    for row, seeds in found["rows"].items():
+        for column, kinds in {**ASKED, "takes": ("takes",), "switch": ("switch",)}.items():
+            shares = [f"{100 * share(seed, kinds):.0f}" for seed in seeds]
+            texts |= {f"{row}.{column}.{number}": text for number, text in enumerate(shares)}
+            texts |= {f"{row}.{column}.{end.__name__}": end(shares, key=int) for end in (min, max)}
+        surprise = [seed["kinds"]["wears"][0] for seed in seeds]
+        digits = 2 if max(surprise) > 0.01 else 3
+        texts |= {f"{row}.wears.nats.{end.__name__}": f"{end(surprise):.{digits}f}" for end in (min, max)}
+        texts |= {f"{row}.above.{number}": f"{seed['above']:.3f}" for number, seed in enumerate(seeds)}
+        for number, seed in enumerate(seeds):
+            texts |= {f"{row}.{kind}.{number}": f"{100 * each:.0f}" for kind, each in seed.get("asked", {}).items()}
+        texts[f"{row}.above"] = f"{np.mean([seed['above'] for seed in seeds]):.3f}"
+        texts[f"{row}.real"] = f"{found['real text'][row]:.2f}"
+    others = [[seed["kinds"]["other"][0] for seed in found["rows"][row]] for row in ("head", "average")]
+    worse = [head - average for head, average in zip(*others, strict=True)]
+    texts |= {f"head.worse.{end.__name__}": f"{end(worse):.2f}" for end in (min, max)}
+    texts |= {f"counted.{order}": f"{above:.3f}" for order, above in found["counted"].items()}
+    texts |= {f"rows.{row}": table(found, row) for row in found["rows"]}
+    for before, after in pairwise(("block", "stack", "positions", "decoder")):
+        texts[f"asked.{after}"] = asked_table({row: found["rows"][row] for row in (before, after)})
+    return texts
 
 
 def asked_lines(rows: dict[str, list[dict]]) -> str:
@@ -217,7 +244,7 @@ def train() -> None:
     }
     save_file(stored(models), MODELS / "machines.safetensors")
     pf.save_model(MODELS / "stories.safetensors", models["decoder"][0], growing.VOCABULARY)
-    write_record("staircase", found, card(found))
+    write_record("staircase", found, card(found), facts(found))
     (MODELS / "stories.md").write_text(stories_card(found), encoding="utf-8")
 
 
