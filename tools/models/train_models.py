@@ -2,9 +2,10 @@
 
 `make models` runs it: every `train_*.py` beside it writes models with their card into `models/`, two at a time, then
 every `*_record.py` measures what they do, and every `*_figure.py` writes what a live figure shows of them into
-`widgets/`. `make models ONLY=positions` runs only the scripts whose names contain that word; `python
-tools/models/train_models.py positions --facts` only says anew what its record holds, in card and facts. Training is checkpointed
+`widgets/`. `make models ONLY=positions` runs only the scripts whose names contain that word. Training is checkpointed
 under `build/models`, so that a run that was stopped goes on; what is finished there is not trained again.
+
+    python tools/models/train_models.py staircase --facts      says its record anew, in card and facts, without training
 """
 
 import json
