@@ -7,9 +7,11 @@ PORT ?= 8000
 TEXT ?=
 MULTI30K ?=
 BENCH ?=
-# For `make models` and `make slides`: only scripts, or chapters, whose names contain this word.
+# For `make models`, `make slides` and `make notebooks`: only scripts, or chapters, whose names contain this word.
 ONLY ?=
-# For `make mutants`: a folder or module of the package, and which forty of its mutants.
+# For `make one`: a file of tests.
+FILE ?=
+# For `make mutants`: a room of the package, and which forty of its mutants.
 ROOM ?= data
 SEED ?= 0
 
@@ -46,7 +48,7 @@ SHELL := /bin/bash
 
 .DEFAULT_GOAL := help
 .PHONY: style types floors spelling workflows
-.PHONY: help book serve test smoke check rooms words exercises devices tools mutants faults lint parity browser bench models notebooks drawings
+.PHONY: help book serve one test smoke check rooms words exercises devices tools mutants faults lint parity browser bench models notebooks drawings
 .PHONY: frames pdf slides german clean distclean
 
 help:  ## list these commands
@@ -85,11 +87,11 @@ serve: book  ## build, then serve the site at http://localhost:8000 (PORT=... fo
 
 # XLA's older way to machine code, in one piece: half the time for a program of a few operations, which nearly all of the
 # tests' are. (It came to no more where a large one is optimised: measured on the tests of `fit`.)
-test rooms words exercises devices mutants faults: export XLA_FLAGS := --xla_cpu_use_fusion_emitters=false --xla_cpu_parallel_codegen_split_count=1
+one test rooms words exercises devices mutants faults: export XLA_FLAGS := --xla_cpu_use_fusion_emitters=false --xla_cpu_parallel_codegen_split_count=1
 
 # And programs without checks at run time, since JAX keeps none that calls back; those tests that ask for the checks run
 # apart, in `make rooms`.
-test rooms words exercises devices tools mutants faults: export EQX_ON_ERROR := off
+one test rooms words exercises devices tools mutants faults: export EQX_ON_ERROR := off
 
 # Each worker takes whole files, so that the cells of a notebook stay in order, and takes them in the order that
 # tests/conftest.py gives them.
@@ -102,11 +104,15 @@ OF_THE_BOOK := chapters tests/test_book.py tests/test_repository.py tests/test_n
 PROVEN = build/proven-$(shell find src tests tools models $(LOCK) pyproject.toml Makefile -type f ! -name '*.pyc' -print0 \
   | LC_ALL=C sort -z | xargs -0 cat | cksum | tr ' ' -)
 
+one: $(READY)  ## one file of tests, with what is compiled already (FILE=tests/attention/test_relations.py)
+	@test -n "$(FILE)" || { echo "make one: expected FILE=…, such as FILE=tests/attention/test_relations.py." >&2; exit 1; }
+	$(BIN)/pytest $(FILE)
+
 test: lint  ## the gate: lint, the tests that say whether something is broken, every chapter's notebook
-	@proven='$(PROVEN)'; files='chapters tests'; \
+	@$(call alone,test); proven='$(PROVEN)'; files='chapters tests'; \
 	if test -e "$$proven"; then files='$(OF_THE_BOOK)'; \
 	  echo "The package is as it was when its tests passed here: those of the book are asked."; fi; \
-	$(BIN)/pytest $$files --nbval --only gate $(IN_OTHER_PARTS) $(RUN) || exit 1; \
+	$(BIN)/pytest $$files --nbval --only gate $(IN_OTHER_PARTS) $(RUN) 9>&- || exit 1; \
 	mkdir -p build && rm -f build/proven-* && touch "$$proven"
 
 smoke: $(BROWSER_READY)  ## the browser's part of the gate: every page opens, every live figure starts and answers
@@ -165,8 +171,8 @@ workflows:
 	$(BIN)/check-jsonschema --builtin-schema vendor.github-workflows .github/workflows/*.yml
 	$(BIN)/zizmor --offline --quiet .github/workflows
 
-notebooks: $(READY)  ## write the executed .ipynb beside each chapter
-	$(BIN)/python tools/notebooks/sync_notebooks.py
+notebooks: $(READY)  ## write the executed .ipynb beside each chapter (ONLY=13 for one)
+	$(BIN)/python tools/notebooks/sync_notebooks.py $(ONLY)
 
 drawings: $(READY)  ## write the schematics, drawings/*.svg
 	$(BIN)/python -m drawings.draw

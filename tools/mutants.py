@@ -67,7 +67,9 @@ def survivors(clone: Path, room: str, chosen: list[MutationSpec]) -> Iterator[st
 def main() -> int:
     """Print the mutants of a room that no test saw, and the share that was caught; fail if that is too small."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("room", choices=sorted(path.stem for path in (ROOT / "src/plainformer").glob("[a-z]*")))
+    rooms = [*(ROOT / "src/plainformer").glob("[a-z]*.py"), *(ROOT / "src/plainformer").glob("[a-z]*/__init__.py")]
+    names = sorted(path.parent.name if path.stem == "__init__" else path.stem for path in rooms)
+    parser.add_argument("room", choices=names)
     parser.add_argument("--number", type=int, default=40)
     parser.add_argument("--seed", type=int, default=0)
     options = parser.parse_args()

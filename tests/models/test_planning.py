@@ -93,7 +93,7 @@ def test_plan_of_a_published_model_has_its_number_of_parameters_and_bounds_its_t
     # 2 trillion tokens took 1,720,320 hours of an A100 (Touvron et al., 2023, table 2): no step is faster than planned.
     at_least = 2e12 / found.num_tokens * found.step_seconds[0] * found.num_devices / 3600
     assert 0.5 < at_least / 1_720_320 < 0.55
-    assert "bound by arithmetic" in str(found)
+    assert "{:.3f} to {:.3f} ms, bound by arithmetic".format(*(1e3 * each for each in found.step_seconds)) in str(found)
 
 
 def test_plan_keeps_less_in_half_the_bytes_and_without_scores():
