@@ -52,10 +52,11 @@ def find_devices() -> None:
 
 def check_devices(count: int) -> None:
     """End with a sentence if so many devices cannot share the work, or the model cannot be saved in the end."""
-    if count % SHARE:
-        sys.exit(f"{count} devices cannot form groups of SHARE = {SHARE}; expected a divisor of {count}.")
-    if TEXTS % (count // SHARE):
-        sys.exit(f"{count // SHARE} groups cannot share {TEXTS} texts equally; expected 1, 2, 4, 8 or 16 groups.")
+    if SHARE not in (1, 2, 4, 8):
+        sys.exit(f"SHARE is {SHARE}; expected 1, 2, 4 or 8, among which the model's eight heads can be shared.")
+    if count % SHARE or TEXTS % (count // SHARE):
+        wanted = ", ".join(str(SHARE * groups) for groups in (1, 2, 4, 8, 16))
+        sys.exit(f"{count} devices with SHARE = {SHARE} cannot share {TEXTS} texts equally; expected {wanted} devices.")
     if os.path.isdir(SAVED):
         sys.exit(f"{SAVED} is a folder, and the model is to be saved there; rename it, or change FOLDER.")
 
@@ -87,6 +88,8 @@ def main() -> None:
     except pf.training.TrainingInterrupted as stopped:
         steps = len(stopped.result.metrics)
         sys.exit(f"Stopped after step {steps}: start the script again to go on, on any number of devices.")
+    except (OSError, ValueError) as error:  # such as a folder of another model
+        sys.exit(str(error))
     pf.save_model(SAVED, model, words)
     if jax.process_index() == 0:
         anew = f"; {FOLDER} had been trained to its end: delete it to train anew" if begun == STEPS else ""

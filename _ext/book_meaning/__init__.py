@@ -3,49 +3,18 @@
 The site and the notebooks are made from pages that this extension has read.
 """
 
+from importlib import import_module
+
 from sphinx.application import Sphinx
+
+PARTS: tuple[str, ...] = ("addresses", "chapter_map", "citations", "drawing", "equation_index", "facts", "figure_links")
+PARTS += ("glossary_links", "listing", "live_figure", "numbered", "outputs", "registers", "shared_picture")
+PARTS += ("translations",)
 
 
 def setup(app: Sphinx) -> dict:
-    # Here, so that whoever asks for one part loads that part alone.
-    from . import (
-        addresses,
-        chapter_map,
-        citations,
-        docstrings,
-        drawing,
-        equation_index,
-        facts,
-        figure_links,
-        glossary_links,
-        listing,
-        live_figure,
-        numbered,
-        outputs,
-        registers,
-        shared_picture,
-        translations,
-    )
-
-    parts = [
-        addresses,
-        chapter_map,
-        citations,
-        drawing,
-        equation_index,
-        facts,
-        figure_links,
-        glossary_links,
-        listing,
-        live_figure,
-        numbered,
-        outputs,
-        registers,
-        shared_picture,
-        translations,
-    ]
-    if "autodoc-process-docstring" in app.events.events:  # where there is a reference of the package
-        parts.append(docstrings)
-    for part in parts:
-        part.connect(app)
+    # Only now, so that whoever asks for one part loads that part alone.
+    reference = ("docstrings",) if "autodoc-process-docstring" in app.events.events else ()
+    for part in (*PARTS, *reference):
+        import_module(f".{part}", __name__).connect(app)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -67,4 +67,4 @@ def test_the_script_goes_on_elsewhere_with_the_losses_of_one_device(tmp_path, al
 def test_the_script_says_which_devices_cannot_share(tmp_path):
     ((code, _, error),) = said_by(tmp_path, 3)
     assert code == 1
-    assert b"3 groups cannot share 16 texts equally" in error
+    assert b"3 devices with SHARE = 1 cannot share 16 texts equally; expected 1, 2, 4, 8, 16 devices." in error

@@ -84,7 +84,7 @@ def devices(num_parameters, memory, share):
 
 DEVICES = [
     (lambda n, memory, share: np.ceil(4 * n / (share * memory)), "its weight alone"),
-    (lambda n, memory, share: np.ceil(8 * n / (share * memory)), "without Adam's moments"),
+    (lambda n, memory, share: np.ceil(8 * n / (share * memory)), "weight and gradient alone"),
     (lambda n, memory, share: np.ceil(12 * n / (share * memory)), "one of four is missing"),
     (lambda n, memory, share: np.ceil(16 * n / memory), "fill the whole memory"),
     (lambda n, memory, share: np.ceil(16 * n / (memory - share * memory)), "leave the share free"),
@@ -94,6 +94,7 @@ DEVICES = [
     (lambda n, memory, share: 16 * n // (share * memory) + 1, "always take one device more"),
     (lambda n, memory, share: 16 * n / (share * memory), "you do not round"),
     (lambda n, memory, share: 2 ** np.ceil(np.log2(16 * n / (share * memory))), "next power of two"),
+    (lambda n, memory, share: 2 ** np.floor(np.log2(16 * n / (share * memory))), "power of two below"),
 ]
 
 
@@ -130,8 +131,9 @@ SENT = [
     (sent_with(activations=lambda model, data: 1 / model), "tokens are cut over all devices"),
     (sent_with(activations=lambda model, data: data / model), "tokens are cut over the axis that cuts the matrices"),
     (sent_with(1 / 2, 1 / 2), "sends once, and not twice"),
-    (sent_with(gradients=1 / 2), "sends once, and not twice"),
-    (sent_with(activations=1 / 2), "half of what they should be"),
+    (sent_with(gradients=1 / 2), "the gradients are half of what they should be"),
+    (sent_with(gradients=4 / 12), "you take four times width² weights"),
+    (sent_with(activations=1 / 2), "the activations are half of what they should be"),
     (sent_with(activations=3 / 2), "six all-reduces"),
     (sent_with(lambda model, data: (data - 1) / data, lambda model, data: (model - 1) / model), "factors of the kind"),
     (lambda *sizes: sent(*sizes)[::-1], "activations first"),

@@ -178,6 +178,22 @@ def test_compile_step_takes_a_loss_of_three_arguments():
         compile_step(Line(), lambda model, batch: 0.0, batch_at(0), CONFIG)
 
 
+@pytest.mark.parametrize(
+    ("loss", "said"),
+    [
+        (None, "NoneType"),
+        ([1.0], "list"),
+        ("a", "str"),
+        ((1.0, {}, 3), "tuple"),
+        (jnp.int32(3), "int32"),
+        (1j, "complex"),
+    ],
+)
+def test_a_loss_that_is_no_number_is_named(loss, said):
+    with pytest.raises(TypeError, match=rf"^The loss is of type {said}; expected a single number"):
+        compile_step(Line(), lambda model, batch, key: loss, batch_at(0), CONFIG)
+
+
 def test_compile_step_takes_shapes_of_what_is_not_trained():
     class Shifted(eqx.Module):
         slope: jax.Array

@@ -103,7 +103,7 @@ def asked_table(rows: dict[str, list[dict]]) -> str:
 
 def facts(found: dict) -> dict[str, str]:
     """What chapters say: per cent right, for each seed and at the ends, nats of answers, a real text; and tables."""
-    texts = {}
+    texts: dict[str, str] = {}
     for row, seeds in found["rows"].items():
         for column, kinds in {**ASKED, "takes": ("takes",), "switch": ("switch",)}.items():
             shares = [f"{100 * share(seed, kinds):.0f}" for seed in seeds]

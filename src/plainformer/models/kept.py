@@ -43,7 +43,8 @@ def kept_bytes(config: DecoderConfig, pieces: Mapping[str, int], num_texts: int,
         back_attention = heads * seq_len * 4
     else:
         block += heads * (stack.value_width * num_bytes + 4)
-        arrays = 2 if num_texts > 1 else 4  # of a block's pairs: XLA shares fewer where the first axis is one
+        # Arrays of a block's pairs that are there at once: XLA shares fewer where an axis before them is one.
+        arrays = 4 if num_texts == 1 else 3 if heads == 1 else 2
         back_attention = 3 * num_bytes * d_model + heads * arrays * 4 * min(seq_len, BLOCK_SIZE) ** 2 // seq_len
         if seq_len > BLOCK_SIZE:  # queries, keys and values in blocks, and their gradients
             back_attention += num_bytes * heads * (4 * stack.key_width + 2 * stack.value_width)
@@ -79,16 +80,18 @@ def fullest_moment(
     table = 4 * stack.d_model * config.vocab_size // pieces["vocab"]
     matrix = 4 * stack.d_model * stack.inner_width // pieces["d_ff"]
     network = (3 if stack.activation in GATES else 2) * matrix
-    loss = blocks = stack.num_layers * kept.block
+    loss, rows = stack.num_layers * kept.block, 0
+    blocks = loss
     early = table + matrix, table + network
     if unsummed is not None:
         heads = 2 * stack.num_heads + 2 * (stack.num_kv_heads or stack.num_heads)
         after = unsummed - 4 * stack.d_model * heads * stack.key_width // pieces["heads"]
-        loss, blocks = stack.num_layers * kept.entering, stack.num_layers * kept.entering + kept.block
+        loss, rows = stack.num_layers * kept.entering, 3 * kept.entering  # which are there anyway
+        blocks = loss + kept.block
         early = (max(after - network - gathered, 0), max(after - gathered, 0))
     return max(
         Moment(num_tokens * (loss + kept.last), table),
-        Moment(num_tokens * (blocks + kept.back_network), early[0]),
+        Moment(num_tokens * (blocks + kept.back_network - rows), early[0]),
         Moment(num_tokens * (blocks - kept.network + kept.back_attention), early[1]),
         key=sum,
     )

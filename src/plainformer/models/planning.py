@@ -155,7 +155,7 @@ def plan(
     It holds most when the loss is known, beside the gradient of the table that predicts; or on the way back through the
     last block, where its network has f numbers more for each token, and its attention n s; with `"blockwise"`, in
     blocks of b tokens, 2 n b² / s, and for a single text twice that. Or at the end: processors sum all gradients then,
-    and hold them before and after that. Of what programs compiled for eight host devices take, this is 94 to 110 % for
+    and hold them before and after that. Of what programs compiled for eight host devices take, this is 89 to 110 % for
     widths of 64 and 128 and 16 to 2048 tokens; but 86 % for a large table that embeds and predicts, cut over the axis
     of the batch, with as many tokens as its width. Small arrays and those of a moment are not counted.
 
@@ -199,7 +199,7 @@ def plan(
         >>> both = pf.training.FULLY_SHARDED | pf.training.TENSOR
         >>> many = pf.plan(config, {"data": 256, "model": 8}, "A100", sharding=both, **options)
         >>> round(many.memory / 1e9), many.bound, round(many.step_seconds[0], 1)
-        (45, 'arithmetic', 4.1)
+        (44, 'arithmetic', 4.1)
     """
     seq_len = config.context_len if seq_len is None else seq_len
     check_length("tokens", seq_len, config.context_len, "context_len")

@@ -204,7 +204,10 @@ def _compiled(layout: Layout, config: TrainingConfig, function: Callable) -> Cal
 
 def _with_measurements(found):
     """The loss, in 32 bits, and a dictionary of what else a loss function has measured."""
-    loss, measured = found if isinstance(found, tuple) else (found, {})
+    loss, measured = found if isinstance(found, tuple) and len(found) == 2 else (found, {})
+    if not jnp.issubdtype(getattr(loss, "dtype", type(loss)), jnp.floating):
+        expected = "expected a single number, or (number, a dictionary of single numbers). Return the mean loss."
+        raise TypeError(f"The loss is of type {getattr(loss, 'dtype', type(loss).__name__)}; {expected}")
     if jnp.shape(loss) != ():
         raise ValueError(f"The loss has shape {jnp.shape(loss)}; expected a single number. Take its mean.")
     if not isinstance(measured, dict) or any(jnp.shape(number) != () for number in measured.values()):

@@ -70,8 +70,18 @@ MISTAKES = [
     ),
     Mistake(
         "you take eight times width² weights a block, and not twelve times",
-        "The network's inner rows are four times as wide as its outer ones: how many weights have its two matrices?",
+        "Four matrices of attention and two of the network, whose inner rows are four times as wide: how many weights?",
         weights=lambda num_model, num_devices, width, num_layers: 8 * num_layers * width**2 / num_model,
+    ),
+    Mistake(
+        "you take four times width² weights a block, and not twelve times",
+        "Those are attention's matrices, or the larger of the network's: which others has a block?",
+        weights=lambda num_model, num_devices, width, num_layers: 4 * num_layers * width**2 / num_model,
+    ),
+    Mistake(
+        "the gradients are half of what they should be: six times width² weights a block, or each sent once",
+        "How many weights has a block, and how often does each gradient go round the ring?",
+        weights=lambda num_model, num_devices, width, num_layers: 6 * num_layers * width**2 / num_model,
     ),
     Mistake(
         "a row of activations has one number in your sum, and not as many as it is wide",
@@ -84,7 +94,7 @@ MISTAKES = [
         tokens=lambda num_model, num_devices, num_tokens: num_tokens,
     ),
     Mistake(
-        "the tokens are cut over all devices",
+        "the tokens are cut over all devices, or each row over those that share a matrix",
         "Devices that share a matrix read the same tokens. How many groups of them read different ones?",
         tokens=lambda num_model, num_devices, num_tokens: num_tokens / num_devices,
     ),
@@ -97,7 +107,6 @@ MISTAKES = [
         "you count what an all-reduce sends once, and not twice",
         "A ring adds, and then hands the sums on: how often does each number go round?",
         {"times_of_gradients": _one, "times_of_activations": _one},
-        {"times_of_gradients": _one},
     ),
     Mistake(
         "the activations are half of what they should be: two all-reduces in a block and not four, or each sent once",

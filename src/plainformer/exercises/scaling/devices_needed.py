@@ -20,13 +20,13 @@ def devices_needed(
 
 MISTAKES = [
     Mistake(
-        "you count four bytes for each number of the model, its weight alone",
+        "you count four bytes for each number of the model: its weight alone, or one byte for each of four numbers",
         "What does training keep beside a weight, and how many bytes has each of these numbers?",
         state=lambda num_parameters: 4 * num_parameters,
     ),
     Mistake(
-        "you count eight bytes for each number of the model: weight and gradient, without Adam's moments",
-        "How many running means does Adam keep for each weight?",
+        "you count eight bytes for each number of the model: weight and gradient alone, or two bytes for each of four",
+        "How many numbers are kept for each weight, with Adam's running means, and how many bytes has each?",
         state=lambda num_parameters: 8 * num_parameters,
     ),
     Mistake(
@@ -73,6 +73,11 @@ MISTAKES = [
         "you take the next power of two",
         "That is how many one might buy. How many are enough?",
         whole=lambda devices: 2 ** np.ceil(np.log2(devices)),
+    ),
+    Mistake(
+        "you take the power of two below",
+        "Do these devices hold the state?",
+        whole=lambda devices: 2 ** np.floor(np.log2(devices)),
     ),
 ]
 
