@@ -54,7 +54,7 @@ def killed(victim: int, words: str, wait: float = 0.0) -> dict:
         time.sleep(wait)
         processes.kill(victim)
         start = time.monotonic()
-        statuses = processes.end()
+        statuses = processes.end(60)
         seconds = time.monotonic() - start
         said = [processes.said(number) for number in range(4)]
     return {

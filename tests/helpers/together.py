@@ -5,6 +5,7 @@ That one starts no thread before it forks, as it computes nothing itself; so it 
 
 import contextlib
 import json
+import math
 import os
 import signal
 import socket
@@ -96,8 +97,8 @@ class Together:
             return self.logs[number].read_text()
         return ""
 
-    def end(self, seconds: float = 60) -> dict[int, int]:
-        """Wait for the end of all; give their exit statuses."""
+    def end(self, seconds: float = math.inf) -> dict[int, int]:
+        """Wait for the end of all, whose own alarms end those that hang; give their exit statuses."""
         end = time.monotonic() + seconds
         for number in range(len(self.numbers)):
             while not self._ended(number) and time.monotonic() < end:
