@@ -39,8 +39,8 @@ def planned(settings: Settings) -> Section:
         say(f"plan, {name}: {share.show(2)}")
         rows.append([name, milliseconds(in_a_row), milliseconds(times["step"]), share.show(2), expected[-1].bound])
     note = (
-        "Arithmetic, traffic with memory one after the other, by the speeds of a product as wide as the model and of a "
-        "copy, measured in the same rounds."
+        "Arithmetic, traffic with memory one after the other, by the speeds of the products of a layer as wide as "
+        "the model and of a copy, measured in the same rounds."
     )
     head = ["what", "planned, ms", "taken, ms", "planned / taken", "bound by"]
     goals = [

@@ -49,7 +49,7 @@ def say_again(only: str) -> None:
         if hasattr(script, "facts"):
             name = script.__name__.removeprefix("train_")
             found = json.loads((MODELS / f"{name}.json").read_text(encoding="utf-8"))
-            del found["facts"]
+            found.pop("facts", None)
             write_record(name, found, script.card(found), script.facts(found))
 
 

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from typing import NamedTuple
 
+from plainformer.attention.efficiency import Blockwise
 from plainformer.models.config import GATES
 from plainformer.models.decoder import DecoderConfig
 
@@ -11,7 +12,7 @@ WIDTHS_KEPT = {"relu": 2, "squared_relu": 2, "gelu": 3, "gelu_tanh": 3, "silu": 
 WIDTHS_KEPT |= {"swiglu": 5, "geglu": 4, "geglu_tanh": 5}
 # And what it has beside them on the way back.
 WIDTHS_BACK = {"geglu": 2}
-BLOCK_SIZE = 512  # of blockwise attention, if none is said
+BLOCK_SIZE = Blockwise().block_size
 
 
 class Kept(NamedTuple):
@@ -51,7 +52,7 @@ def kept_bytes(config: DecoderConfig, pieces: Mapping[str, int], num_texts: int,
     if stack.qk_norm:
         block += num_bytes * (3 * heads + 5 * min(heads, stack.num_kv_heads or heads)) * stack.key_width
     last = num_bytes * (d_model + (norm if stack.norm_placement == "pre" else 0) + vocab) + 4 * vocab
-    back_network = num_bytes * (WIDTHS_BACK.get(stack.activation, 1) * inner + 3 * d_model)
+    back_network = num_bytes * WIDTHS_BACK.get(stack.activation, 1) * inner
     return Kept(num_bytes * d_model, block, network, last, back_network, back_attention)
 
 
@@ -80,18 +81,17 @@ def fullest_moment(
     table = 4 * stack.d_model * config.vocab_size // pieces["vocab"]
     matrix = 4 * stack.d_model * stack.inner_width // pieces["d_ff"]
     network = (3 if stack.activation in GATES else 2) * matrix
-    loss, rows = stack.num_layers * kept.block, 0
-    blocks = loss
-    early = table + matrix, table + network
+    loss = blocks = stack.num_layers * kept.block
+    rows, early = 3 * kept.entering, (table + matrix, table + network)
     if unsummed is not None:
         heads = 2 * stack.num_heads + 2 * (stack.num_kv_heads or stack.num_heads)
         after = unsummed - 4 * stack.d_model * heads * stack.key_width // pieces["heads"]
-        loss, rows = stack.num_layers * kept.entering, 3 * kept.entering  # which are there anyway
-        blocks = loss + kept.block
+        loss = stack.num_layers * kept.entering
+        blocks, rows = loss + kept.block, 0
         early = (max(after - network - gathered, 0), max(after - gathered, 0))
     return max(
         Moment(num_tokens * (loss + kept.last), table),
-        Moment(num_tokens * (blocks + kept.back_network - rows), early[0]),
+        Moment(num_tokens * (blocks + kept.back_network + rows), early[0]),
         Moment(num_tokens * (blocks - kept.network + kept.back_attention), early[1]),
         key=sum,
     )

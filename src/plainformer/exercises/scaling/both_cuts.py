@@ -75,7 +75,7 @@ MISTAKES = [
     ),
     Mistake(
         "you take four times width² weights a block, and not twelve times",
-        "Those are attention's matrices, or the larger of the network's: which others has a block?",
+        "Those are attention's four matrices, or one of the network's: which others has a block?",
         weights=lambda num_model, num_devices, width, num_layers: 4 * num_layers * width**2 / num_model,
     ),
     Mistake(
