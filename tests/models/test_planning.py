@@ -173,3 +173,5 @@ def test_this_machine_is_measured():
     assert 1e8 < found.flops < 1e14
     assert found.memory_bandwidth == 2 * found.link_bandwidth > 1e7
     assert not found.joins_sums
+    with pytest.raises(ValueError, match="size is 2,097,152; expected at most 8,192"):
+        this_machine(8e9, size=2**21)

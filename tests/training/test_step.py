@@ -166,6 +166,8 @@ def test_a_step_that_computes_blocks_anew_may_be_a_part_of_another_program():
         (Line(), iter([batch_at(0)]), TypeError, "batch is of type list_iterator; expected one batch"),
         (Line, batch_at(0), TypeError, "model is of type .*, without numbers to train"),
         ({"size": 3}, batch_at(0), TypeError, "model is of type dict, without numbers to train"),
+        (Line(), ("a", "b"), TypeError, "^A batch holds text"),
+        (Line(), np.array(["a"]), TypeError, "^A batch holds text"),
     ],
 )
 def test_compile_step_takes_a_model_and_one_batch(model, batch, error, said):

@@ -55,6 +55,8 @@ HARDWARE = {
     "TPU v6e": Hardware(918e12, 32e9, 1638e9, 400e9, None, 256),
 }
 
+WIDEST = 8192  # rows and columns of the matrices that `this_machine` multiplies
+
 
 @checked
 def this_machine(memory: PositiveFloat, *, size: Positive = 256) -> Hardware:
@@ -66,13 +68,16 @@ def this_machine(memory: PositiveFloat, *, size: Positive = 256) -> Hardware:
 
     Args:
         memory: the bytes that the device may fill, which are not measured.
-        size: about as wide as the models that are planned: small products reach less of what a processor can do.
+        size: about as wide as the models that are planned, at most 8,192: small products reach less of what a
+            processor can do.
 
     Example:
         >>> machine = pf.models.this_machine(memory=8e9)
         >>> machine.flops > 1e8, machine.memory_bandwidth > 1e7
         (True, True)
     """
+    if size > WIDEST:
+        raise ValueError(f"size is {size:,}; expected at most {WIDEST:,}: larger matrices take gigabytes.")
     if jax.default_backend() != "cpu":
         expected = "expected a processor. Take the numbers from its maker's sheet: Hardware(flops=…, memory=…, …)"
         raise ValueError(f"This machine computes on its {jax.default_backend()}; {expected}.")

@@ -23,6 +23,10 @@ EXPERTS = {"experts": "model"}
 DEFAULTS = {"data": DATA, "model": TENSOR}
 
 
+def _is_text(leaf) -> bool:
+    return isinstance(leaf, str) or getattr(getattr(leaf, "dtype", None), "kind", None) in {"O", "S", "U"}
+
+
 @checked
 def shardings(tree, mesh: Mesh, table: dict[str, str]):
     r"""Return the tree with a `jax.sharding.NamedSharding` in place of each array, for `jax.device_put`.
@@ -95,8 +99,11 @@ class Layout:
         """Return a batch whose first axis is cut as `"batch"`, the second as `"seq"`, with other axes `before` them.
 
         Raises:
+            TypeError: for texts in place of numbers.
             ValueError: if one cannot be cut equally, which stays whole if this is not `strict`.
         """
+        if any(map(_is_text, jax.tree.leaves(batch))):
+            raise TypeError("A batch holds text; expected arrays of numbers, such as a tokenizer's encode returns.")
         batch = jax.tree.map(native, batch)
         if self.mesh is None:
             return batch
