@@ -197,6 +197,13 @@ def test_few_outputs_are_ignored_and_each_of_those_cells_asserts(subtests):
 # --- Equations, functions, tests ------------------------------------------------------------------------------
 
 
+def test_no_line_begins_as_a_comment():
+    """Such as one that begins with the per cent sign of the number that ends the line above: it is not shown."""
+    for name in PAGES:
+        text = re.sub(r"^(`{3,}).*?^\1", "", (ROOT / f"{name}.md").read_text(encoding="utf-8"), flags=re.M | re.S)
+        assert not re.findall(r"^ *%.*", text, re.M), name
+
+
 def test_equation_labels_begin_with_the_chapters_stem(subtests):
     for name in LESSONS:
         with subtests.test(name):

@@ -1,11 +1,13 @@
 """The repository keeps its own rules: short files, one address, no third party, a light package."""
 
 import ast
+import json
 import re
 import subprocess
 import sys
 from pathlib import Path
 
+import checksums
 from book import ROOT, Book
 
 from tools import draw_floors
@@ -158,3 +160,8 @@ def test_lines_end_alike_in_every_clone():
     assert {stored for stored, *_ in lines} <= {"i/lf", "i/-text", "i/none", "i/"}, "stored with other ends of lines"
     rules = (ROOT / ".gitattributes").read_text("utf-8")
     assert "* text=auto eol=lf" in rules
+
+
+def test_the_package_knows_the_checksum_of_every_stored_file():
+    known = json.loads((ROOT / "src/plainformer/data/stored.json").read_text(encoding="utf-8"))
+    assert checksums.checksums() == known, "run tools/models/checksums.py"
