@@ -1,4 +1,4 @@
-"""The other texts for the encoder of chapter 08."""
+"""The other texts for the encoder of chapter 09."""
 
 from functools import cache
 from pathlib import Path

@@ -55,8 +55,7 @@ def card_of(name: str) -> str:
 
 # --- Cards and figures ------------------------------------------------------------------------------------------
 
-RECORD_OF = {"docstrings": "docstrings_losses", "shakespeare": "shakespeare_losses"}
-OF_THEIR_OWN = {"train_blocks", "train_crossing", "train_dynamics"}  # cards that are made of other things, too
+OF_THEIR_OWN = {"train_crossing", "train_dynamics"}  # cards that are made of other things, too
 
 
 def test_cards_say_what_was_recorded():
@@ -64,14 +63,12 @@ def test_cards_say_what_was_recorded():
     scripts = [script for script in scripts if hasattr(script, "card") and script.__name__ not in OF_THEIR_OWN]
     assert len(scripts) > 35
     for script in scripts:
-        name = script.__name__.removeprefix("train_").removesuffix("_record")
-        assert script.card(record(RECORD_OF.get(name, name))) == card_of(name), name
+        name = train_models.name_of(script)
+        found = record(getattr(script, "RECORD", name))
+        assert script.card(found) == card_of(name), name
         if hasattr(script, "facts"):
-            assert script.facts(record(name)) == record(name)["facts"], name
+            assert script.facts(found) == found["facts"], f"make it anew: train_models.py {name} --facts"
     assert train_staircase.stories_card(record("staircase")) == card_of("stories")
-    assert train_blocks.table(record("blocks")["runs"]) in card_of("blocks")
-    for order, loss in record("blocks")["counted"].items():
-        assert f"{loss:.2f} with n = {order}" in card_of("blocks")
 
 
 def test_figures_show_what_was_recorded(tmp_path, monkeypatch):

@@ -1,4 +1,4 @@
-"""The machine that grows: every row of the staircase is what was recorded, and the chapters say the same."""
+"""The machine that grows: every row of the staircase is what was recorded."""
 
 from functools import cache
 from pathlib import Path
@@ -8,6 +8,7 @@ import equinox as eqx
 import growing
 import pytest
 import real_text
+import train_staircase
 from growing import ROWS, SEEDS
 
 import plainformer as pf
@@ -15,7 +16,6 @@ import plainformer as pf
 ROOT = Path(__file__).resolve().parents[2]
 recorded = cache(lambda: pf.data.load_record("staircase"))
 weights = cache(lambda: pf.data.load_weights("machines"))
-# The last row of the table at the end of each chapter.
 
 
 def check(found: dict, row: str, seed: int):
@@ -50,6 +50,11 @@ def test_questions_have_one_answer_and_the_wrong_one_is_wrong():
     for kind, stories in wrong.items():
         assert kinds[kind].keys() == stories.keys()
         assert all(kinds[kind][story] != answer for story, answer in stories.items())
+
+
+def test_guesses_without_a_machine_are_as_good_as_recorded():
+    assert train_staircase.always_the_same() == recorded()["always the same"]
+    assert train_staircase.named_most_often() == recorded()["named most often"]
 
 
 def test_letters_of_the_real_text_are_counted_as_recorded():

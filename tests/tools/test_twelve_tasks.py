@@ -1,5 +1,6 @@
 """The table of twelve tasks: its numbers are those of the records and cards, and the verdicts follow from them."""
 
+import re
 from pathlib import Path
 
 import numpy as np
@@ -13,7 +14,8 @@ record = pf.data.load_record
 
 def rows() -> dict[int, list[str]]:
     """The cells of each row, by its number."""
-    text = (ROOT / "appendix" / "twelve_tasks.md").read_text(encoding="utf-8")
+    page = (ROOT / "appendix" / "twelve_tasks.md").read_text(encoding="utf-8")
+    text = re.sub(r"\{fact\}`(\w+)\.([^`]+)`", lambda match: record(match[1])["facts"][match[2]], page)
     lines = [line for line in text.splitlines() if line.startswith("| ") and line[2].isdigit()]
     cells = [[cell.strip() for cell in line.strip("|").split("|")] for line in lines]
     return {int(each[0].split(".")[0]): each for each in cells}

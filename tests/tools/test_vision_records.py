@@ -1,4 +1,4 @@
-"""The recorded trainings of chapter 11 say what their cards and the chapter say."""
+"""The recorded trainings of chapter 11 say what their cards say."""
 
 import equinox as eqx
 import jax
@@ -8,11 +8,8 @@ import pytest
 import train_filling as filling
 import train_towers as towers
 from convolution import ConvolutionalBlock, PatchConvolution
-from records import MODELS
 
 import plainformer as pf
-
-(CHAPTER,) = (MODELS.parent / "chapters").glob("*_vision.md")
 
 
 def test_a_convolutional_block_is_a_convolution_of_each_channel():

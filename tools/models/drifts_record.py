@@ -7,7 +7,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from records import write_record
+import records
 from sklearn.neural_network import MLPRegressor
 from train_dynamics import KINDS, RUNS, WINDOW, WORDS, Run, windows_of
 
@@ -19,6 +19,8 @@ POINTS, FAR, PER_POINT = 1000, 10_000, 20  # of a rollout, of a long one; betwee
 LOST = 1.0  # a change that says "lost"
 SHOWN, SHOWN_POINTS = (10, 76), 300  # the test trajectories of the figure, and how far they are followed
 CLOUD, EDGE, TIMES = 200, 0.02, (1, 10, 30, 100)  # windows in a cloud, its size, and after how many windows it is seen
+COLUMNS = "window", "distance", "length", "lost"  # of what is said in chapters
+SHAPE_FORMS = {"network": ".4f", "ordinary": ".4f", "volume_preserving": ".3f", "placed": ".3f"}
 OFF = 0.98, 1.02  # lengths at which bodies begin that no one has seen
 
 
@@ -258,10 +260,54 @@ change of the squared length after every {PER_POINT}th of {POINTS:,} points, and
 """
 
 
+def digits(number: float, count: int) -> str:
+    """A number in plain figures, of which so many count."""
+    return np.format_float_positional(number, count, fractional=False, trim="-")
+
+
+def seeds(values: list[float]) -> str:
+    """Mean, least and largest of several models, with two digits that count."""
+    mean, least, largest = (digits(each, 2) for each in (float(np.mean(values)), min(values), max(values)))
+    return f"{mean} ({least} to {largest})"
+
+
+def said_of(name: str, each: list[dict]) -> dict[str, str]:
+    """The facts of one kind in one run: what is lost in all, means of error and distance, the median change."""
+    window, distance, length, lost = ([one[column] for one in each] for column in COLUMNS)
+    return {
+        f"{name}.window": digits(float(np.mean(window)), 1),
+        f"{name}.window.seeds": seeds(window),
+        f"{name}.distance": f"{np.mean(distance):.2f}",
+        f"{name}.length": digits(float(np.median(length)), 1),
+        f"{name}.lost": str(sum(lost)),
+    }
+
+
+def facts(found: dict) -> dict[str, str]:
+    """What chapters say of each kind in each run, of ten times as many points, and of several shapes."""
+    texts: dict[str, str] = {}
+    shapes = found["several shapes"]
+    for run, kinds in found["one shape"].items():
+        for kind, each in kinds.items():
+            texts |= said_of(f"{run}.{kind}", each)
+    for run, kinds in found["far"].items():
+        texts |= {f"far.{run}.{kind}.lost": str(sum(lost)) for kind, lost in kinds.items()}
+    for how in ("hidden", "told"):
+        for kind, form in SHAPE_FORMS.items():
+            texts[f"{how}.{kind}"] = format(np.mean(shapes[f"dynamics_{how}"][kind]), form)
+    texts |= {f"told.placed.{n}": f"{error:.3f}" for n, error in enumerate(sorted(shapes["dynamics_told"]["placed"]))}
+    texts["hidden.ordinary.seeds"] = seeds(shapes["dynamics_hidden"]["ordinary"])
+    texts["perceptron"] = digits(found["perceptron"], 2)
+    standard = [one["window"] for kinds in found["one shape"].values() for one in kinds["standard"]]
+    texts |= records.ends("standard.window", standard, ".3f")
+    texts["ends.residual"] = f"{np.mean(found['ends']['residual']):.2f}"
+    return texts | {"still.distance": f"{found['opponents']['dynamics']['nothing moves']['distance']:.2f}"}
+
+
 def write() -> None:
     """Measure, and write the numbers with a card."""
     found = results()
-    write_record("drifts", found, card(found))
+    records.write_record("drifts", found, card(found), facts(found))
 
 
 if __name__ == "__main__":

@@ -70,6 +70,11 @@ def of_things(things, number: int = NUM_LINES) -> dict:
     }
 
 
+def facts(found: dict) -> dict[str, str]:
+    """What chapters say: about how many names was asked, and what the head reads of the hidden letter in others."""
+    return {"names": f"{len(found['names']['encoder'])}", "weight": f"{found['things']['weight']:.2f}"}
+
+
 def card(found: dict) -> str:
     """What was measured."""
     names, things = found["names"], found["things"]
@@ -94,7 +99,7 @@ runs; the numbers stand in `holes.json`.
 def write() -> None:
     """Write the numbers with a card."""
     found = {"names": of_names(pf.data.name_splits()), "things": of_things(pf.data.thing_splits())}
-    write_record("holes", found, card(found))
+    write_record("holes", found, card(found), facts(found))
 
 
 if __name__ == "__main__":

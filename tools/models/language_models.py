@@ -8,7 +8,6 @@ from pathlib import Path
 import jax
 import jax.numpy as jnp
 import numpy as np
-from records import MODELS
 
 import plainformer as pf
 
@@ -121,9 +120,3 @@ def counted(text: Text, orders: dict[str, tuple[int, ...]]) -> dict[str, dict[st
 def written(model: pf.Decoder, tokenizer, prompt: str, seed: int = 0, **settings) -> str:
     """What a model writes after a prompt, unedited."""
     return pf.generate(model, prompt, 250, tokenizer=tokenizer, key=jax.random.key(seed), **settings).text
-
-
-def write_losses(name: str, found: dict, card: str) -> None:
-    """Write the record of several models, of which one is stored under this name, and their card."""
-    (MODELS / f"{name}_losses.json").write_text(json.dumps(found, ensure_ascii=False) + "\n", encoding="utf-8")
-    (MODELS / f"{name}.md").write_text(card, encoding="utf-8")

@@ -12,7 +12,7 @@ import jax.numpy as jnp
 import matplotlib.pyplot as plt
 import numpy as np
 import optax
-from records import MODELS, write_record
+from records import MODELS, ends, write_record
 
 import plainformer as pf
 
@@ -88,6 +88,16 @@ def table(found: dict, names: Iterable[str]) -> str:
     return "\n".join(["| changed | nats above the lowest |", "|---|---|", *rows])
 
 
+def facts(found: dict) -> dict[str, str]:
+    """What the chapter says: its table, and the least and largest nats above the lowest of each change."""
+    texts = {"shown": table(found, SHOWN)}
+    above = {name: [each["above"] for each in seeds] for name, seeds in found["changes"].items()}
+    above["either slope" + LONGER] = above["one head" + LONGER] + above["one head, slope 1/4" + LONGER]
+    for name, values in above.items():
+        texts |= ends(name.replace(LONGER, ".longer").replace(",", "").replace(" ", "_"), values)
+    return texts
+
+
 def card(found: dict) -> str:
     """What was done, and what came out."""
     return f"""# The transformer on one page, with one thing changed
@@ -109,7 +119,7 @@ runs. The numbers stand in `page.json`.
 def write() -> None:
     """Run all changes, and write the numbers with a card."""
     found = {"changes": {name: [above(name, seed) for seed in SEEDS] for name in CHANGES}}
-    write_record("page", found, card(found))
+    write_record("page", found, card(found), facts(found))
 
 
 if __name__ == "__main__":

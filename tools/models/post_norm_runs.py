@@ -41,6 +41,7 @@ def bert(width: int = 32, small=KINDS, **others) -> Run:
 
 SEEDS, SHORT, VALUES = (0, 1, 2), 2000, ("values",)
 SOME = ("scores",), ("network",), ("scores", "network"), VALUES, ("scores", "values"), ("values", "network"), KINDS
+STARTS = (Run(steps=SHORT), *(bert(small=small, steps=SHORT) for small in SOME))  # in the table of the chapter
 OTHERS = (  # with Glorot's weights
     Run(warmup=200, steps=SHORT),
     Run(normed_input=True, steps=SHORT),
@@ -72,11 +73,19 @@ LONGER = (
     Run(placement="pre", rate=3e-3, warmup=0),
 )
 RUNS = {
-    Run(steps=SHORT): SEEDS,
-    **{bert(small=small, steps=SHORT): SEEDS for small in SOME},
+    **dict.fromkeys(STARTS, SEEDS),
     AS_PYTORCH: SEEDS,
     **dict.fromkeys((*OTHERS, *SMALLER, *MASKED), (0,)),
     Run(placement="pre", steps=SHORT): (0,),
     bert(placement="pre", steps=SHORT): (0,),
     **dict.fromkeys(LONGER, SEEDS),
+}
+SAID = {  # by the names of their facts
+    "plain": Run(steps=SHORT),
+    "pytorch": AS_PYTORCH,
+    "scores_times_3": Run(small=("scores",), start="times", factor=3.0, steps=SHORT),
+    "values_smaller_by_a_fifth": Run(small=VALUES, start="times", factor=0.8, steps=SHORT),
+    "slow": Run(rate=3e-4),
+    "bert": bert(),
+    "pre_norm": Run(placement="pre", rate=3e-3, warmup=0),
 }

@@ -112,6 +112,17 @@ def readings() -> dict:
     }
 
 
+def facts(found: dict) -> dict[str, str]:
+    """What chapters say: nats at all places, at those that see most, what letters farther back bring, and copying."""
+    by_place, copying = found["by_place"], found["copying"]
+    numbers = {name: each for name, each in copying.items() if isinstance(each, float)}
+    return {
+        "places.all": f"{np.mean(by_place):.2f}",
+        "places.last": f"{np.mean(by_place[64:]):.2f}",
+        "places.farther": f"{np.mean(by_place[16:32]) - np.mean(by_place[64:]):.2f}",
+    } | {f"copying.{name}": f"{each:.1f}" for name, each in numbers.items()}
+
+
 def card(found: dict) -> str:
     """What was measured."""
     twice, copying = found["twice"], found["copying"]
@@ -141,7 +152,7 @@ runs; the numbers stand in `readings.json`.
 def write() -> None:
     """Write the numbers with a card."""
     found = readings()
-    write_record("readings", found, card(found))
+    write_record("readings", found, card(found), facts(found))
 
 
 if __name__ == "__main__":

@@ -1,21 +1,32 @@
 """Where a recorded run goes: its numbers beside the stored models, with a card that says what was done."""
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
 MODELS = Path(__file__).resolve().parents[2] / "models"
 
 
-def write_record(name: str, numbers: dict, card: str, facts: dict[str, str] | None = None) -> None:
-    """Write `models/<name>.json`, which `pf.data.load_record` reads, and `models/<name>.md`.
+def write_record(name: str, numbers: dict, card: str, facts: dict[str, str] | None = None, card_name: str = "") -> None:
+    """Write `models/<name>.json`, which `pf.data.load_record` reads, and its card, `models/<card name or name>.md`.
 
     Its `facts` are texts and tables as chapters say them by the role `fact` and the directive `facts`.
     """
     found = numbers if facts is None else numbers | {"facts": facts}
     (MODELS / f"{name}.json").write_text(json.dumps(found, ensure_ascii=False) + "\n", encoding="utf-8")
-    (MODELS / f"{name}.md").write_text(card, encoding="utf-8")
+    (MODELS / f"{card_name or name}.md").write_text(card, encoding="utf-8")
+
+
+def percent(share: float, digits: int = 0) -> str:
+    """A share as a fact: in per cent, without the sign."""
+    return f"{100 * share:.{digits}f}"
+
+
+def ends(name: str, values: Iterable[float], form: str = ".2f") -> dict[str, str]:
+    """The least and the largest of several seeds' numbers, as the facts `<name>.min` and `<name>.max`."""
+    values = [*values]
+    return {f"{name}.min": format(min(values), form), f"{name}.max": format(max(values), form)}
 
 
 def kept(path: Path, find: Callable[[], Any]) -> Any:

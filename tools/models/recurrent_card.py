@@ -1,6 +1,7 @@
-"""The card and the tables of the models that chapter 13 compares: what `recurrent.json` holds, in words."""
+"""The card, the tables and the facts of the models that chapter 13 compares: what `recurrent.json` holds, in words."""
 
 import numpy as np
+from records import ends, percent
 from recurrent_runs import (
     CHOOSING_SEED,
     COPIED,
@@ -24,6 +25,7 @@ NAMES: dict[Kind, str] = {
     "gru": "GRU",
 }
 BACKS, LENGTHS, TOKENS_PER_STEP = (1, 4, 16, 48), (64, 1024), 2048
+OTHERS: tuple[Kind, ...] = ("gated", "rnn", "lstm")  # those that are level with today's decoder
 
 
 def runs_of(runs: list[dict], kind: Kind, number: str) -> list[float]:
@@ -137,6 +139,71 @@ def knobs(found: dict) -> str:
   - *Another start for the LSTM*, which copies over {max(DELAYS)} blanks: with the biases of Tallec and Ollivier (2018),
     which keep for 1 to {COPY[max(DELAYS)].seq_len} steps, at a rate of 0.01, it has after {COPY_STEPS[0]} steps
     {", ".join(f"{share:.0%}" for share in found["slow start"])} of the symbols right."""
+
+
+def losses_said(found: dict) -> dict[str, str]:
+    """Losses on text as facts: of each kind, of today's decoder as it was tried, and by how much others are ahead."""
+    runs = found["runs"]
+    named = {name: name.replace(" ", "_") for name in ("text", "equal time", "long")}
+    losses = {
+        f"{named[name]}.{kind}.{half}": float(np.mean(runs_of(runs[name], kind, half)))
+        for name in named
+        for kind in KINDS
+        for half in ("judge", "choose")
+    }
+    ahead = {
+        "text.block": losses["text.classic.judge"] - losses["text.modern.judge"],
+        "text.others.apart": max(abs(losses[f"text.{kind}.judge"] - losses["text.modern.judge"]) for kind in OTHERS),
+        "long.lower_rate": runs["long, lower rate"][0]["judge"],
+        "shakespeare.gru.ahead": gru_ahead(runs["shakespeare"])[0],
+    }
+    for name in ("text", "equal_time"):
+        ahead[f"{name}.gru.ahead"] = losses[f"{name}.modern.judge"] - losses[f"{name}.gru.judge"]
+    widths = dict.fromkeys(f"{each:.2f}" for each in gru_ahead(runs["widths"]))
+    of_five = [losses[f"long.{kind}.choose"] for kind in KINDS if kind != "rnn"]
+    said = {name: f"{loss:.2f}" for name, loss in (losses | ahead).items()}
+    return said | {"widths.gru.ahead": " and ".join(widths)} | ends("long.five.choose", of_five)
+
+
+def gru_ahead(runs: list[dict]) -> list[float]:
+    """By how much the GRU is ahead of today's decoder, in the order of the runs."""
+    pairs = zip(runs_of(runs, "modern", "judge"), runs_of(runs, "gru", "judge"), strict=True)
+    return [modern - gru for modern, gru in pairs]
+
+
+def seeds(numbers: list[float], form: str) -> str:
+    """Mean, smallest and largest, as a table of tasks has them."""
+    return f"{np.mean(numbers):{form}} ({min(numbers):{form}} to {max(numbers):{form}})"
+
+
+def of_tasks(found: dict) -> dict[str, str]:
+    """What the table of twelve tasks says, as facts."""
+    runs = found["runs"]
+    text = {kind: runs_of(runs["text"], kind, "judge") for kind in ("modern", "gru")}
+    said = {f"text.{kind}.seeds": seeds(losses, ".3f") for kind, losses in text.items()}
+    (gru,) = (run for run in runs["copy 80 long"] if run["kind"] == "gru")
+    return said | {
+        "text.modern.spread": f"{np.ptp(text['modern']):.3f}",
+        "copy_80.modern.seeds": seeds(runs_of(runs["copy 80"], "modern", "judge"), ".5f"),
+        "copy_80_long.gru.loss": f"{gru['judge']:.3f}",
+        "copy_80_long.gru.share": percent(gru["share"], 1),
+    }
+
+
+def facts(found: dict) -> dict[str, str]:
+    """What chapters say: the tables, losses, reaches, what a better start brings, and milliseconds."""
+    reach = {run["kind"]: run["reach"][BACKS[-1]] for run in found["runs"]["text"] if "reach" in run}
+    texts = {"table.text": text_table(found), "table.copying": copy_table(found)} | losses_said(found) | of_tasks(found)
+    texts["reach.decoders"] = f"{max(reach['classic'], reach['modern']):.2f}"
+    texts["reach.others"] = f"{max(reach[kind] for kind in KINDS[2:]):.3f}"
+    texts |= {f"slow_start.{seed}": percent(share) for seed, share in enumerate(found["slow start"])}
+    texts |= {f"steps.{kind}": f"{steps:,}" for kind, steps in found["steps"].items()}
+    for place, length in enumerate(LENGTHS):
+        for kind, cost in found["costs"].items():
+            texts[f"costs.{kind}.step.{length}"] = f"{cost['step'][place]:.0f}"
+            texts[f"costs.{kind}.token.{length}"] = f"{cost['token'][place]:.2f}"
+    long = [found["costs"][kind]["step"][-1] for kind in ("rnn", "lstm", "gru")]
+    return texts | ends(f"costs.recurrent.step.{LENGTHS[-1]}", long, ".0f")
 
 
 def what_was_done(found: dict) -> str:

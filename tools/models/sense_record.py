@@ -5,7 +5,7 @@
 
 import jax
 import numpy as np
-from records import write_record
+from records import ends, percent, write_record
 
 import plainformer as pf
 
@@ -113,6 +113,19 @@ def half_lines(halves: list[dict]) -> str:
     return "\n".join(lines)
 
 
+def facts(found: dict) -> dict[str, str]:
+    """What the chapter says: its table, the shares of each way, and the halves by the seed of the stories."""
+    texts = {"ways": table(found["ways"])}
+    for name, each in found["ways"].items():
+        for part in ("possible", "early", "late"):
+            texts[f"{name.replace(' ', '_')}.{part}"] = percent(np.mean([one[part] for one in each]), 1)
+    for (_, seed), halves in zip(STORIES, found["halves"], strict=True):
+        for part, shares in halves.items():
+            texts[f"halves.{seed}.{part}"] = percent(np.mean(shares), 1)
+            texts |= ends(f"halves.{seed}.{part}", [100 * share for share in shares], ".1f")
+    return texts
+
+
 def card(found: dict) -> str:
     """What was measured."""
     halves = ", ".join(
@@ -146,7 +159,7 @@ three of the stories, stand in `sense.json`.
 def write() -> None:
     """Write the numbers with a card."""
     found = measured()
-    write_record("sense", found, card(found))
+    write_record("sense", found, card(found), facts(found))
 
 
 if __name__ == "__main__":

@@ -15,7 +15,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import optax
-from records import write_record
+from records import ends, write_record
 
 import plainformer as pf
 
@@ -196,12 +196,22 @@ def table(runs: list[dict]) -> str:
     return "\n".join(lines)
 
 
-def card(results: dict, num_training: int, num_validation: int) -> str:
+def facts(results: dict) -> dict[str, str]:
+    """What the chapter says: sizes of the texts, losses by counting, least and largest losses of pre- and post-norm."""
+    texts = {name: f"{results[name]:,}" for name in ("training_bytes", "validation_bytes")}
+    texts |= {f"counted.{order}": f"{loss:.2f}" for order, loss in results["counted"].items()}
+    for placement in PLACEMENTS:
+        runs = [run for run in results["runs"] if run["placement"] == placement and not run["is_small"]]
+        texts |= ends(f"{placement}.validation", [loss for run in runs for loss in run["validation"]])
+    return texts
+
+
+def card(results: dict) -> str:
     """What was done, and what came out."""
-    python = f"{sys.version_info.major}.{sys.version_info.minor}"
+    python, training, validation = (results[name] for name in ("python", "training_bytes", "validation_bytes"))
     parameters = pf.count_parameters(eqx.filter_eval_shape(NextByte, SETTINGS[-1], jax.random.key(0)))
     counts = ", ".join(f"{loss:.2f} with n = {order}" for order, loss in results["counted"].items())
-    fewer = "; ".join(
+    fewer = "seeds 0, 1, 2:\n  " + "; ".join(
         f"{number} blocks {', '.join(f'{np.mean(curve[-2:]):.2f}' for curve in curves)}"
         for number, curves in results["fewer_blocks"].items()
     )
@@ -211,8 +221,8 @@ Where the norm stands, at two learning rates, with and without warm-up, and post
 No weights are kept: the losses are the result. They stand in `blocks.json`, every point of a curve the
 mean of {PER_POINT} steps.
 
-- **Data.** `plainformer.data.python_reference_splits()` of Python {python}, as bytes: {num_training:,} to train on,
-  {num_validation:,} to validate on (whole topics; no paragraph is in both).
+- **Data.** `plainformer.data.python_reference_splits()` of Python {python}, as bytes: {training:,} to train on,
+  {validation:,} to validate on (whole topics; no paragraph is in both).
 - **Model.** {DEPTH} blocks of width {STACK.d_model} with {STACK.num_heads} heads, relu, a causal mask, no positions;
   {parameters:,} parameters, and one more norm in pre-norm. Weights of the blocks start as Glorot and Bengio propose,
   those of each head by themselves; in the last setting the last matrix of every sublayer is divided by
@@ -224,8 +234,7 @@ mean of {PER_POINT} steps.
 
 {table(results["runs"])}
 
-- **Fewer blocks.** Post-norm at a rate of 0.003 without warm-up, mean loss of the steps 81 to {FEWER_STEPS}, seeds
-  0, 1, 2: {fewer}.
+- **Fewer blocks.** Post-norm at a rate of 0.003 without warm-up, mean loss of the steps 81 to {FEWER_STEPS}, {fewer}.
 - **Opponents.** Smoothed n-gram models, counted on the same text, have on the same bytes
   {counts}.
 - **Limits.** One depth, one width, one text, one length of warm-up, {NUM_STEPS:,} steps without a decay of the rate;
@@ -243,12 +252,14 @@ def train() -> None:
         for order in ORDERS
     }
     results = {
+        "python": f"{sys.version_info.major}.{sys.version_info.minor}",
         "training_bytes": len(training),
+        "validation_bytes": len(validation),
         "runs": runs,
         "counted": counted,
         "fewer_blocks": fewer_blocks(training),
     }
-    write_record("blocks", results, card(results, len(training), len(validation)))
+    write_record("blocks", results, card(results), facts(results))
 
 
 if __name__ == "__main__":

@@ -12,7 +12,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import optax
-from records import MODELS, write_record
+from records import MODELS, ends, write_record
 
 import plainformer as pf
 
@@ -44,6 +44,7 @@ class Run:
 
 
 LONGER = Run(steps=1500, batch=256, rate=0.01)
+TWO_PATCHES = Run(steps=3000, batch=256, rate=0.01, patches=2, tests=65_536)
 RUNS = {
     Run(): (0, 1, 2),
     Run(heads=2, head=12): (0, 1, 2),
@@ -62,7 +63,7 @@ RUNS = {
     Run(heads=2, head=12, steps=3000): (0, 1, 2),
     Run(heads=2, head=12, shared=True): (0, 1, 2),
     Run(heads=4, head=6): (0, 1, 2),
-    **{Run(steps=3000, batch=256, rate=0.01, patches=patches, tests=65_536): (0, 1, 2) for patches in (2, 3, 4)},
+    **{dataclasses.replace(TWO_PATCHES, patches=patches): (0, 1, 2) for patches in (2, 3, 4)},
 }
 
 
@@ -145,6 +146,25 @@ def result_of(run: Run, seed: int) -> dict[str, float]:
     return json.loads(kept.read_text(encoding="utf-8"))
 
 
+def facts(found: dict) -> dict[str, str]:
+    """What the chapter says: errors of single heads, and what each head of the longer training does."""
+    layers = {run["name"]: run["layers"] for run in found["runs"]}
+    said = {
+        "longer": LONGER,
+        "larger_rate": dataclasses.replace(LONGER, rate=0.03),
+        "longest": dataclasses.replace(LONGER, steps=7500),
+    }
+    texts: dict[str, str] = {}
+    for name, run in said.items():
+        texts |= ends(f"{name}.error", [layer["error"] for layer in layers[run.name]])
+    texts |= ends("two_patches.error", [layer["error"] for layer in layers[TWO_PATCHES.name]], ".3f")
+    forms = dict.fromkeys(("error", "along", "across", "blind", "weight_change"), ".2f")
+    for column, form in (forms | dict.fromkeys(("label_length", "colour_length"), ".0f")).items():
+        texts |= {f"longer.{column}.{layer['seed']}": format(layer[column], form) for layer in layers[LONGER.name]}
+    single = [run for run in found["runs"] if run["heads"] == 1 and run["patches"] == 5]
+    return texts | ends("one_head.error", [layer["error"] for run in single for layer in run["layers"]])
+
+
 def line_of(run: dict) -> str:
     """The line of a run in the card."""
     layers = run["layers"]
@@ -189,7 +209,7 @@ def train() -> None:
     longer = next(run for run in runs if run["name"] == LONGER.name)
     length = float(np.mean([layer["colour_length"] for layer in longer["layers"]]))
     found = {"runs": runs, "colour_length": round(length, 2)}
-    write_record("colours", found, card(found))
+    write_record("colours", found, card(found), facts(found))
 
 
 if __name__ == "__main__":

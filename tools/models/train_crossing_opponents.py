@@ -11,7 +11,7 @@ from typing import Any
 import jax
 import numpy as np
 from convolution import PatchConvolution
-from records import write_record
+from records import ends, percent, write_record
 from train_crossing import TRAINING, crossing_accuracy, crossing_batches, pictures_of
 from train_vision import ROOT
 
@@ -88,7 +88,7 @@ def results() -> dict[str, Any]:
     }
 
 
-def percent(shares: list[float]) -> str:
+def percentages(shares: list[float]) -> str:
     """Shares of right answers, and their mean if there are several."""
     each = ", ".join(f"{100 * share:.2f}" for share in shares)
     return f"{100 * np.mean(shares):.2f} % ({each})" if len(shares) > 1 else f"{each} %"
@@ -96,7 +96,26 @@ def percent(shares: list[float]) -> str:
 
 def row(name: str, runs: list[dict]) -> str:
     """A line of a table: crossings as in training, and held-out ones."""
-    return f"| {name} | " + " | ".join(percent([run[kind] for run in runs]) for kind in ("asked", "held_out")) + " |"
+    cells = [percentages([run[kind] for run in runs]) for kind in ("asked", "held_out")]
+    return f"| {name} | {' | '.join(cells)} |"
+
+
+def facts(found: dict[str, Any]) -> dict[str, str]:
+    """Per cent of right answers, by way to an answer and coordinates; at held-out crossings with one digit, too."""
+    several = {(pooling, told): found["table"][words(Run(pooling, told))] for pooling, told, _ in TABLE}
+    runs = {f"{pooling}.{'with' if told else 'without'}": each for (pooling, told), each in several.items()}
+    for run in TURNED:
+        runs[f"attention.with.rate.{run.rate:g}"] = [found["turned"][f"{words(run)}, rate {run.rate:g}"]]
+    texts: dict[str, str] = {}
+    for name, seeds in runs.items():
+        for kind in ("asked", "held_out"):
+            shares = [run[kind] for run in seeds]
+            texts[f"{name}.{kind}"] = percent(float(np.mean(shares)), 2)
+            texts[f"{name}.{kind}.each"] = ", ".join(percent(share, 2) for share in shares)
+        shares = [100 * run["held_out"] for run in seeds]
+        texts[f"{name}.held_out.one_digit"] = f"{np.mean(shares):.1f}"
+        texts |= ends(f"{name}.held_out.one_digit", shares, ".1f")
+    return texts
 
 
 def card(found: dict[str, Any]) -> str:
@@ -143,7 +162,7 @@ stand in `crossing_opponents.json`.
 def train() -> None:
     """Train all of them, and write the record with its card."""
     found = results()
-    write_record("crossing_opponents", found, card(found))
+    write_record("crossing_opponents", found, card(found), facts(found))
 
 
 if __name__ == "__main__":

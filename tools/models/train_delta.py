@@ -11,9 +11,10 @@ import equinox as eqx
 import growing
 import jax
 import jax.numpy as jnp
+import numpy as np
 from clock import seconds_in_turn
 from delta_runs import BATCH_SIZE, KEPT, NAMES, RATES, RULES, SEEDS, SYMBOLS, Kind, Task
-from records import kept, write_record
+from records import ends, kept, percent, write_record
 
 import plainformer as pf
 from plainformer.models.accounting import cache_bytes
@@ -228,10 +229,42 @@ stand in `delta.json`.
 """
 
 
+def copied(found: dict, kinds: tuple[Kind, ...], seeds: tuple[int, ...] = SEEDS) -> list[float]:
+    """How many of the longest texts that were trained on some kinds copy, in per cent, with these seeds."""
+    name = f"{COPY.length} symbols"
+    return [100 * found["copy"][kind]["runs"][seed]["right"][name] for kind in kinds for seed in seeds]
+
+
+def facts(found: dict) -> dict[str, str]:
+    """What the chapter says: per cent of right answers, by names in use, and of symbols copied; what a hybrid costs."""
+    texts = {}
+    for names in (4, 16, 32):
+        text = f"{names} names, {delta_runs.WRITTEN} pairs"
+        for kind, of in found["recall"].items():
+            shares = [run["right"][text] for run in of["runs"]]
+            texts[f"recall.{place(kind)}.{names}"] = percent(float(np.mean(shares)))
+            texts |= ends(f"recall.{place(kind)}.{names}", (100 * share for share in shares), ".0f")
+        for kind, right in found["knobs"]["five times the steps"].items():
+            texts[f"longer.{place(kind)}.{names}"] = percent(right[text])
+    texts |= ends("copy.with_attention", copied(found, ("softmax", "hybrid"), (0, 2)), ".0f")
+    texts |= ends("copy.state_alone", copied(found, ("linear", "plain delta", "delta")), ".0f")
+    texts["copy.softmax.1"] = f"{copied(found, ('softmax',), (1,))[0]:.0f}"
+    for name, of in found["stories"].items():
+        steps = zip(LENGTHS, of["milliseconds"]["step"], strict=True)
+        texts |= {f"{place(name)}.step.{length}": f"{step:.0f}" for length, step in steps}
+    plain, hybrid = (found["stories"][name]["parameters"] for name in PATTERNS)
+    return texts | {"hybrid.parameters.more": percent(hybrid / plain - 1)}
+
+
+def place(name: str) -> str:
+    """A name as part of a fact's."""
+    return name.replace(" ", "_")
+
+
 def train() -> None:
     """Train all, and write what came out with a card."""
     found = results()
-    write_record("delta", found, card(found))
+    write_record("delta", found, card(found), facts(found))
 
 
 if __name__ == "__main__":

@@ -12,7 +12,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from records import write_record
+from records import percent, write_record
 from train_vision import bright
 
 import plainformer as pf
@@ -104,15 +104,35 @@ def percentages(answered: list[str], labels) -> str:
     return f"{np.mean(shares):.1f} | " + ", ".join(f"{each:.1f}" for each in shares)
 
 
+def about_digits(found: dict) -> dict[str, list[str]]:
+    """What the networks answer to digits, a list of seeds for each."""
+    kinds = {name: each for name, each in found.items() if name != "image and word"}
+    return {name: each if isinstance(each, list) else [each] for name, each in kinds.items()}
+
+
+def right_about_words(found: dict) -> list[int]:
+    """Whether the word names the digit, for each pair."""
+    return [int(each) for each in found["image and word"]["right"]]
+
+
+def facts(found: dict) -> dict[str, str]:
+    """Per cent of right answers to digits, in the mean and of each seed, and to pairs of an image and a word."""
+    labels, texts = pf.data.digits().test.labels, {}
+    for name, answered in about_digits(found).items():
+        place, shares = name.replace(", ", ".").replace(" ", "_"), [share(each, labels) for each in answered]
+        texts[place] = percent(float(np.mean(shares)), 1)
+        texts |= {f"{place}.{seed}": percent(each, 1) for seed, each in enumerate(shares)}
+    right = right_about_words(found)
+    texts["image_and_word"] = percent(share(found["image and word"]["both"], right), 1)
+    texts["image_and_word.always_the_same"] = percent(max(np.bincount(right)) / len(right))
+    return texts
+
+
 def table(found: dict, labels) -> str:
     """A line of the card for each kind of network, on all images and on few."""
     lines = ["| | test accuracy in %, mean | each seed |", "|---|---|---|"]
-    for name, answered in found.items():
-        if name != "image and word":
-            each = answered if isinstance(answered, list) else [answered]
-            lines.append(f"| {name} | {percentages(each, labels)} |")
-    joint = found["image and word"]
-    right = [int(each) for each in joint["right"]]
+    lines += [f"| {name} | {percentages(each, labels)} |" for name, each in about_digits(found).items()]
+    joint, right = found["image and word"], right_about_words(found)
     for name in ("both", "image hidden", "word hidden"):
         lines.append(f"| image and word, {name} | {percentages([joint[name]], right)} |")
     return "\n".join(lines)
@@ -154,7 +174,7 @@ weights are kept: the answers are the result, and stand in `digits.json`, one si
 def train() -> None:
     """Train all networks, and write their answers with a card."""
     found = results()
-    write_record("digits", found, card(found))
+    write_record("digits", found, card(found), facts(found))
 
 
 if __name__ == "__main__":

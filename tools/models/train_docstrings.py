@@ -8,11 +8,12 @@ import dataclasses
 import math
 from functools import cache
 
-from language_models import BATCH_SIZE, LENGTH, Size, Text, counted, nats_per_character, trained, write_losses, written
-from records import MODELS, kept
+from language_models import BATCH_SIZE, LENGTH, Size, Text, counted, nats_per_character, trained, written
+from records import MODELS, kept, write_record
 
 import plainformer as pf
 
+RECORD = "docstrings_losses"
 KEPT = MODELS.parent / "build" / "models" / "docstrings"
 VOCAB_SIZE, SHOWN, PROMPT = 1024, 600, "Return the "
 SIZES = {
@@ -112,6 +113,19 @@ def share_table(found: dict) -> str:
     return "\n".join(lines)
 
 
+def facts(found: dict) -> dict[str, str]:
+    """What the chapter says: how far sizes and shares are ahead of the best count, and what else it says of them."""
+    sizes, shares, count = found["sizes"], found["shares"], best_count(found, 1)
+    texts = {f"{name}.ahead": f"{count - one['loss']:.2f}" for name, one in sizes.items()}
+    texts["small.behind"] = f"{sizes['small']['loss'] - count:.2f}"
+    texts["largest.ahead.bits"] = f"{bits_per_byte(count - sizes['largest']['loss'], found):.1f}"
+    texts["middle.millions"] = f"{sizes['middle']['parameters'] / 1e6:.1f}"
+    for one_in, one in shares.items():
+        texts[f"share.{one_in}.ahead"] = f"{best_count(found, int(one_in)) - one['loss']:.2f}"
+        texts[f"share.{one_in}.training"] = f"{one['training loss']:.2f}"
+    return texts
+
+
 def card(found: dict) -> str:
     """What was done, and what came out."""
     learning, held_out = found["characters"]
@@ -154,7 +168,7 @@ the text; the small size is stored in `docstrings.safetensors`, in 8 bits.
 def train() -> None:
     """Train all, and write the small size with a record and a card."""
     found = results()
-    write_losses("docstrings", found, card(found))
+    write_record(RECORD, found, card(found), facts(found), "docstrings")
 
 
 if __name__ == "__main__":

@@ -7,7 +7,7 @@ import sys
 
 import jax
 import numpy as np
-from records import write_record
+from records import ends, write_record
 
 import plainformer as pf
 from plainformer.generation import speculative_generate
@@ -94,6 +94,16 @@ def table(found: dict) -> str:
     return "\n".join(lines)
 
 
+def facts(found: dict) -> dict[str, str]:
+    """Letters per call, by steps of the draft and letters drafted; surprise at a letter; the decoder's own loss."""
+    ways = {str(num_steps): runs_of(found, num_steps) for num_steps in STEPS} | {"itself": [found["itself"]]}
+    texts = {"loss": f"{found['losses']['float32']:.2f}", "surprise.alone": f"{found['alone']:.2f}"}
+    texts |= ends("surprise", [float(np.mean([run["surprise"] for run in runs])) for runs in ways.values()])
+    for name, runs in ways.items():
+        texts |= {f"letters.{name}.{num}": f"{letters_per_call(runs, num):.2f}" for num in NUM_DRAFTED}
+    return texts
+
+
 def card(found: dict) -> str:
     """What was done, and what came out."""
     losses = found["losses"]
@@ -129,7 +139,7 @@ kept: the numbers are the result, and stand in `drafts.json`.
 def train() -> None:
     """Train the drafts, let them guess, and write what was counted with a card."""
     found = results()
-    write_record("drafts", found, card(found))
+    write_record("drafts", found, card(found), facts(found))
 
 
 if __name__ == "__main__":

@@ -4,6 +4,7 @@ No weights are kept: losses, loads and what each expert reads stand in `experts.
 """
 
 import dataclasses
+import math
 import time
 from functools import cache
 
@@ -12,7 +13,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from growing import LENGTH, NUM_KEPT_BACK, VOCABULARY, encoded, stories_of
-from records import MODELS, kept, write_record
+from records import MODELS, ends, kept, write_record
 
 import plainformer as pf
 from plainformer.data.little_world import WORLD_WORDS
@@ -285,11 +286,35 @@ equal work and of equal size. No weights are kept: the numbers stand in `experts
 """
 
 
+def at_most(number: float, digits: int) -> str:
+    """A number rounded up, as a bound is said."""
+    return f"{math.ceil(number * 10**digits) / 10**digits:.{digits}f}"
+
+
+def facts(found: dict) -> dict[str, str]:
+    """What the chapter says: nats by which arms differ, time, loads; and what five times the steps change."""
+    runs, floor = found["runs"], found["floor"]
+    losses = {name: np.array([run["loss"] for run in arm(runs["arms"], name)]) for name in ARMS}
+    took = {name: mean(arm(runs["arms"], name), "milliseconds") for name in ("experts", "equal work")}
+    longer = {name: min(run["loss"] for run in arm(runs["longer"], name)) for name in ARMS}
+    balanced = arm(runs["arms"], "experts") + runs["moved bias"]
+    ahead = min(longer["experts"], longer["equal work"]) - longer["equal size"]
+    return {
+        **ends("ahead", losses["equal work"] - losses["experts"], ".3f"),
+        "seeds.apart": at_most(max(np.ptp(each) for each in losses.values()), 3),
+        "step.times": f"{took['experts'] / took['equal work']:.1f}",
+        **{f"longer.{name.replace(' ', '_')}": f"{loss - floor:.3f}" for name, loss in longer.items()},
+        "longer.equal_size.ahead": f"{ahead:.3f}",
+        "busiest.balanced": at_most(max(run["busiest"] for run in balanced), 1),
+        **ends("busiest.no_balance", [run["busiest"] for run in runs["no balance"]], ".1f"),
+    }
+
+
 def train() -> None:
     """Train what is not trained yet, and write the record with its card."""
     floor = pf.data.load_record("staircase")["lowest"]
     found = {"floor": floor, "words": list(WORLD_WORDS), "languages": list(NAME_LANGUAGES), "runs": runs()}
-    write_record("experts", found, card(found))
+    write_record("experts", found, card(found), facts(found))
 
 
 if __name__ == "__main__":

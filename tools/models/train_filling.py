@@ -195,6 +195,14 @@ def line(errors: list[float]) -> str:
     return ", ".join(f"{each:.3f}" for each in errors)
 
 
+def facts(found: dict[str, Any]) -> dict[str, str]:
+    """Mean squared errors: of each seed, of what was changed, and of what needs no network."""
+    errors = {f"error.{seed}": each for seed, each in enumerate(found["errors"])}
+    errors |= {name.replace(" ", "_"): found[name] for name in ("five times the steps", "sinusoids")}
+    errors |= {name: found["opponents"][name] for name in ("regression", "neighbours")}
+    return {name: f"{each:.3f}" for name, each in errors.items()}
+
+
 def card(found: dict[str, Any]) -> str:
     """What was done, and what came out."""
     rivals = found["opponents"]
@@ -236,7 +244,7 @@ weights are kept: the mean squared error of the hidden pixels, which lie from 0 
 def train() -> None:
     """Train all of them, and write the record with its card."""
     found = results()
-    write_record("filling", found, card(found))
+    write_record("filling", found, card(found), facts(found))
 
 
 if __name__ == "__main__":

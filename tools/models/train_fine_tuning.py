@@ -4,13 +4,14 @@ No weights are kept: the accuracies are the result. `fine_tuning.json` holds the
 """
 
 import itertools
+from collections.abc import Iterable
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
 import optax
-from records import write_record
+from records import ends, write_record
 from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
@@ -150,6 +151,24 @@ def table(accuracy: dict) -> str:
     return "\n".join(lines)
 
 
+def listed(numbers: Iterable[float]) -> str:
+    """Whole numbers in a row, as a sentence has them."""
+    *others, last = (f"{number:.0f}" for number in numbers)
+    return f"{', '.join(others)} and {last}"
+
+
+def facts(found: dict) -> dict[str, str]:
+    """What chapters say, in per cent: languages recognised, by the number of labels, and what pre-training adds."""
+    texts: dict[str, str] = {}
+    for way in ("n-grams", "pre-trained", "from scratch"):
+        name, each = way.replace(" ", "_"), found["accuracy"][way]
+        texts[name] = listed(np.mean(right) for right in each.values())
+        texts |= {f"{name}.100.mean": f"{np.mean(each['100']):.1f}", **ends(f"{name}.100", each["100"], ".1f")}
+    before, after = (found["accuracy"][f"{way}, {LONGER} times the steps"] for way in ("from scratch", "pre-trained"))
+    texts["longer.gain"] = listed(after[number][0] - before[number][0] for number in after)
+    return texts
+
+
 def card(found: dict) -> str:
     """What was done, and what came out."""
     steps = ", ".join(f"{number} steps with {labels} labels" for labels, number in NUM_STEPS.items())
@@ -183,7 +202,7 @@ models of seed 2 with 100 labels of each language.
 def train() -> None:
     """Fine-tune all models, and write what they reached with a card."""
     found = results()
-    write_record("fine_tuning", found, card(found))
+    write_record("fine_tuning", found, card(found), facts(found))
 
 
 if __name__ == "__main__":

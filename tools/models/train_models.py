@@ -15,6 +15,7 @@ import time
 from concurrent.futures import ProcessPoolExecutor
 from importlib import import_module
 from pathlib import Path
+from types import ModuleType
 
 import checksums
 from records import MODELS, write_record
@@ -43,14 +44,21 @@ def plan(names: list[str], minutes: dict[str, float]) -> str:
     return "\n".join([f"To train, two at a time, {known / 120:.1f} h or more from the start:", *lines])
 
 
+def name_of(script: ModuleType) -> str:
+    """The name of what a script makes, which is that of its card, and of its record if `RECORD` says no other."""
+    return script.__name__.removeprefix("train_").removesuffix("_record")
+
+
 def say_again(only: str) -> None:
     """Write facts and cards of records anew, from the numbers that stand in them."""
-    for script in scripts("train_*.py", only):
+    for script in scripts("train_*.py", only) + scripts("*_record.py", only):
         if hasattr(script, "facts"):
-            name = script.__name__.removeprefix("train_")
+            card_name = name_of(script)
+            name = getattr(script, "RECORD", card_name)
             found = json.loads((MODELS / f"{name}.json").read_text(encoding="utf-8"))
             found.pop("facts", None)
-            write_record(name, found, script.card(found), script.facts(found))
+            write_record(name, found, script.card(found), script.facts(found), card_name)
+    checksums.write()
 
 
 if __name__ == "__main__":

@@ -6,6 +6,7 @@ No weights are kept: the answers are the result. `positions.json` holds them.
 import dataclasses
 import itertools
 import json
+import re
 import sys
 from collections.abc import Callable
 from functools import cache, partial
@@ -16,7 +17,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import optax
-from records import write_record
+from records import ends, write_record
 
 import plainformer as pf
 from plainformer.blocks.blocks import Wiring
@@ -270,8 +271,8 @@ def table(lines: list[str]) -> str:
     return "\n".join([head, "|---" * 5 + "|", *lines])
 
 
-def tables(results: dict) -> tuple[str, ...]:
-    """The trainings of the chapter, the knobs that were turned, and the longer texts."""
+def grouped(results: dict) -> tuple[dict[str, list], ...]:
+    """What the seeds found, by name: of the trainings of the chapter, the knobs that were turned, the longer texts."""
     groups: dict[str, list] = {}
     for run in results["runs"]:
         name = f"{run['text']}, {run['steps']:,} steps, heads of {run['width'] // run['heads']}: {run['scheme']}"
@@ -281,8 +282,35 @@ def tables(results: dict) -> tuple[str, ...]:
         for each in run["found"]:
             name = f"heads of {run['width'] // run['heads']}: {each['how']}, {each['steps']} more steps"
             longer.setdefault(name, []).append(each["shares"])
-    knobs = results["knobs"]
-    return tuple(table([line(*item) for item in of.items()]) for of in (groups, knobs, longer))
+    return groups, results["knobs"], longer
+
+
+def tables(results: dict) -> tuple[str, ...]:
+    """The trainings of the chapter, the knobs that were turned, and the longer texts."""
+    return tuple(table([line(*item) for item in of.items()]) for of in grouped(results))
+
+
+def stretched_table(longer: dict[str, list]) -> str:
+    """Right answers of heads of 32 at the last places, as they stand in the chapter."""
+    names = dict(zip(STRETCHES, ("as it is", f"positions divided by {TIMES}", "a larger base"), strict=True))
+    head = "| | no more steps | " + " | ".join(f"{steps:,} steps" for steps in FURTHER[1:]) + " |"
+    lines = [head, "|---" * (1 + len(FURTHER)) + "|"]
+    for how, name in names.items():
+        shares = [np.mean(longer[f"heads of 32: {how}, {steps} more steps"], axis=0)[-1] for steps in FURTHER]
+        lines.append(f"| {name} | {' | '.join(f'{share:.2f}' for share in shares)} |")
+    return "\n".join(lines)
+
+
+def facts(results: dict) -> dict[str, str]:
+    """What the chapter says: shares of right answers as near as in training, and at the last places; and a table."""
+    groups = grouped(results)
+    texts = {"stretched": stretched_table(groups[-1])}
+    for name, of_seeds in itertools.chain(*(group.items() for group in groups)):
+        place = re.sub(r"[:,] ", ".", name).replace(",", "").replace(" ", "_").lower()
+        near, *_, far = np.transpose(of_seeds)
+        texts |= {f"{place}.near": f"{near.mean():.2f}", f"{place}.far": f"{far.mean():.2f}"}
+        texts |= ends(f"{place}.far", far)
+    return texts
 
 
 def card(results: dict) -> str:
@@ -342,7 +370,7 @@ def train() -> None:
         "knobs": answers,
         "longer": [kept(f"longer-{run.name}", partial(longer, run)) for run in rotary],
     }
-    write_record("positions", results, card(results))
+    write_record("positions", results, card(results), facts(results))
 
 
 if __name__ == "__main__":

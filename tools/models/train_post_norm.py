@@ -11,8 +11,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import train_blocks
-from post_norm_runs import KINDS, MASK_ID, RUNS, Run, bert
-from records import MODELS, write_record
+from post_norm_runs import KINDS, MASK_ID, RUNS, SAID, STARTS, Run, bert
+from records import MODELS, ends, write_record
 from train_blocks import BATCH_SIZE, SEQ_LEN, steps_of_adam
 
 import plainformer as pf
@@ -196,6 +196,19 @@ def line_of(run: dict) -> str:
     return f"| {run['described']} | {run['steps']:,} | {apart} | {losses} |"
 
 
+def facts(found: dict) -> dict[str, str]:
+    """What the chapter says: how different the tokens are before training, the losses after it; and a table."""
+    runs = dict(zip(RUNS, found["runs"], strict=True))
+    texts: dict[str, str] = {}
+    for name, run in SAID.items():
+        for number in ("apart", "validation"):
+            of_seeds = {model["seed"]: model[number] for model in runs[run]["models"]}
+            texts |= {f"{name}.{number}.{seed}": f"{value:.2f}" for seed, value in of_seeds.items()}
+            texts |= ends(f"{name}.{number}", of_seeds.values())
+    head = ["| changed | steps | r(X) before | loss, seeds 0, 1, 2 |", "|---" * 4 + "|"]
+    return texts | {"starts": "\n".join([*head, *(line_of(runs[run]) for run in STARTS)])}
+
+
 def card(found: dict) -> str:
     """What was done, and what came out."""
     lines = "\n".join(line_of(run) for run in found["runs"])
@@ -233,7 +246,8 @@ def train() -> None:
         | {"models": [result_of(run, seed, training, validation) for seed in seeds]}
         for run, seeds in RUNS.items()
     ]
-    write_record("post_norm", {"training_bytes": len(training), "runs": runs}, card({"runs": runs}))
+    found = {"training_bytes": len(training), "runs": runs}
+    write_record("post_norm", found, card(found), facts(found))
 
 
 if __name__ == "__main__":

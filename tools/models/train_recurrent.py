@@ -12,7 +12,7 @@ import jax
 import jax.numpy as jnp
 from clock import seconds_in_turn
 from records import write_record
-from recurrent_card import LENGTHS, TOKENS_PER_STEP, card
+from recurrent_card import LENGTHS, TOKENS_PER_STEP, card, facts
 from recurrent_runs import (
     CHOOSING_SEED,
     COPY,
@@ -227,7 +227,7 @@ def tried_rates(kind: Kind) -> list[list[float]]:
 def train() -> None:
     """Train all models, and write what they reached with a card."""
     found = results() | {"python": f"{sys.version_info.major}.{sys.version_info.minor}"}
-    write_record("recurrent", found, card(found))
+    write_record("recurrent", found, card(found), facts(found))
 
 
 if __name__ == "__main__":

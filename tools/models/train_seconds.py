@@ -281,6 +281,23 @@ def of_bits(found: dict) -> str:
   in place of products, where no float is stored, {ms["8, by sums"]:.2f} ms."""
 
 
+def facts(found: dict) -> dict[str, str]:
+    """How many times as fast writing became, or as long it took; tokens per call; what few bits take and cost."""
+    megabytes, batches, bits, greedy = found["megabytes"], found["batches"], found["bits"], found["speculation"]["0"]
+    fetched = {num: sum(each[num] for each in megabytes.values()) for num in (str(WIDE_HEADS), "1")}
+    compared = {"bytes_alone": fetched} | found["heads"]
+    texts = {f"one_head.{name}.times": f"{each[str(WIDE_HEADS)] / each['1']:.1f}" for name, each in compared.items()}
+    texts |= {f"cache.{num}.megabytes": f"{each:.1f}" for num, each in megabytes["cache"].items()}
+    for num, per_call in greedy["per call"].items():
+        texts[f"drafted.{num}.per_call"] = f"{per_call:.2f}"
+        texts[f"drafted.{num}.round"] = f"{per_call * greedy['ms'][num] / greedy['ms']['alone']:.1f}"  # tokens alone
+    for num, ms in batches.items():
+        texts[f"texts.{num}.share"] = f"{ms / batches['1']:.2f}"  # of the time per token
+        texts[f"texts.{num}.times"] = f"{int(num) * ms / batches['1']:.1f}"  # as long as one text
+    texts |= {f"bits.{num}.bytes": f"{each}" for num, each in bits["bytes"].items()}
+    return texts | {"bits.4.nats": f"{bits['nats']['4'] - bits['nats']['32']:.3f}"}
+
+
 def card(found: dict) -> str:
     """What was done, and what came out."""
     return f"""# Seconds of chapter 12
@@ -310,7 +327,7 @@ What makes writing faster on a processor, by the clock. No weights are kept: the
 def train() -> None:
     """Measure, and write the times with a card."""
     found = results()
-    write_record("seconds", found, card(found))
+    write_record("seconds", found, card(found), facts(found))
 
 
 if __name__ == "__main__":

@@ -6,11 +6,12 @@ the best model writes stand in `shakespeare_losses.json`.
 
 from functools import cache
 
-from language_models import BATCH_SIZE, LENGTH, Size, Text, counted, nats_per_character, trained, write_losses, written
-from records import MODELS
+from language_models import BATCH_SIZE, LENGTH, Size, Text, counted, nats_per_character, trained, written
+from records import MODELS, write_record
 
 import plainformer as pf
 
+RECORD = "shakespeare_losses"
 KEPT = MODELS.parent / "build" / "models" / "shakespeare"
 VOCAB_SIZE, SHOWN, PROMPT = 512, 600, "ROMEO:\n"
 ORDERS = {"characters": (2, 3, 5, 7, 8, 10), "byte pairs": (2, 3, 4, 5, 6)}
@@ -74,6 +75,16 @@ def by_counting(found: dict) -> str:
     return "; ".join(of_kinds)
 
 
+def facts(found: dict) -> dict[str, str]:
+    """What chapters say: how far each size is ahead of the best count, the loss of each larger model, and millions."""
+    count = min(loss for losses in found["counted"].values() for loss in losses.values())
+    larger = {f"larger.{rate}": one for rate, one in found["larger"].items()}
+    texts = {f"{name}.ahead": f"{count - one['curve'][-1][1]:.2f}" for name, one in found["sizes"].items()}
+    texts |= {f"{name}.loss": f"{one['curve'][-1][1]:.2f}" for name, one in larger.items()}
+    texts |= {f"{name}.millions": f"{one['parameters'] / 1e6:.1f}" for name, one in (found["sizes"] | larger).items()}
+    return texts
+
+
 def card(found: dict) -> str:
     """What was done, and what came out."""
     samples = "\n\n".join(f"*{name}*\n\n{quoted(text)}" for name, text in found["written"].items())
@@ -120,7 +131,7 @@ Language models of Tiny Shakespeare, of several sizes; the largest is stored in 
 def train() -> None:
     """Train all sizes, and write the largest with a record and a card."""
     found = results()
-    write_losses("shakespeare", found, card(found))
+    write_record(RECORD, found, card(found), facts(found), "shakespeare")
 
 
 if __name__ == "__main__":

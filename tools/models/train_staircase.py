@@ -12,7 +12,7 @@ import growing
 import numpy as np
 import real_text
 from growing import ROWS, SEEDS, WORDS, Row, kept_back
-from records import MODELS, write_record
+from records import MODELS, ends, percent, write_record
 from safetensors.numpy import save_file
 
 import plainformer as pf
@@ -74,6 +74,26 @@ def line_of(name: str, found: list[dict], real: float) -> str:
     return f"| {name} | {np.mean(above):.3f} ({min(above):.3f} to {max(above):.3f}) | {percent} | {real:.2f} |"
 
 
+def always_the_same() -> dict[str, float]:
+    """How often the best of all answers is right if it is given always, in each column."""
+    following, kinds = kept_back().ids[:, 1:], kept_back().kinds
+    counts = {column: np.bincount(following[np.isin(kinds, of)]) for column, of in ASKED.items()}
+    return {column: round(float(each.max() / each.sum()), 4) for column, each in counts.items()}
+
+
+def named_most_often() -> float:
+    """How often the room is right that a story has named most often so far; lots are drawn among equals."""
+    shares = []
+    for story in pf.data.stories(400, seed=1000):
+        said = story.split()
+        for place, kind in enumerate(pf.data.word_kinds(story), start=1):
+            if kind.startswith("where"):
+                counts = {room: said[:place].count(room) for room in asked.ROOMS}
+                most = [room for room, count in counts.items() if count == max(counts.values())]
+                shares.append((said[place] in most) / len(most))
+    return round(float(np.mean(shares)), 4)
+
+
 NAMES = {
     "words": "the share of each word",
     "pairs": "one matrix: the last word",
@@ -101,25 +121,33 @@ def asked_table(rows: dict[str, list[dict]]) -> str:
     return "\n".join([*head, *(asked.line_of(kind, rows) for kind in asked.questions())])
 
 
+COLUMNS = {**ASKED, "takes": ("takes",), "switch": ("switch",), "where_3": ("where 3",)}
+
+
+def facts_of(seeds: list[dict]) -> dict[str, str]:
+    """What chapters say of a row: per cent right and nats above the lowest, by seed, in the mean, at the ends."""
+    right = {column: [share(seed, kinds) for seed in seeds] for column, kinds in COLUMNS.items()}
+    for kind in seeds[0].get("asked", {}):
+        right[kind.partition(":")[0].replace(" ", "_")] = [seed["asked"][kind] for seed in seeds]
+    texts = {f"{column}.{seed}": percent(each) for column, shares in right.items() for seed, each in enumerate(shares)}
+    for column, shares in right.items():
+        texts |= ends(column, [100 * each for each in shares], ".0f") | {
+            f"{column}.mean": percent(float(np.mean(shares)))
+        }
+    surprise, above = [seed["kinds"]["wears"][0] for seed in seeds], [seed["above"] for seed in seeds]
+    texts |= ends("wears.nats", surprise, ".2f" if max(surprise) > 0.01 else ".3f") | ends("above", above)
+    texts |= {f"above.{seed}": f"{each:.3f}" for seed, each in enumerate(above)}
+    return texts | {"above": f"{np.mean(above):.3f}"}
+
+
 def facts(found: dict) -> dict[str, str]:
-    """What chapters say: per cent right, for each seed and at the ends, nats of answers, a real text; and tables."""
-    texts: dict[str, str] = {}
-    for row, seeds in found["rows"].items():
-        for column, kinds in {**ASKED, "takes": ("takes",), "switch": ("switch",)}.items():
-            shares = [f"{100 * share(seed, kinds):.0f}" for seed in seeds]
-            texts |= {f"{row}.{column}.{number}": text for number, text in enumerate(shares)}
-            texts |= {f"{row}.{column}.{end.__name__}": end(shares, key=int) for end in (min, max)}
-        surprise = [seed["kinds"]["wears"][0] for seed in seeds]
-        digits = 2 if max(surprise) > 0.01 else 3
-        texts |= {f"{row}.wears.nats.{end.__name__}": f"{end(surprise):.{digits}f}" for end in (min, max)}
-        texts |= {f"{row}.above.{number}": f"{seed['above']:.3f}" for number, seed in enumerate(seeds)}
-        for number, seed in enumerate(seeds):
-            texts |= {f"{row}.{kind}.{number}": f"{100 * each:.0f}" for kind, each in seed.get("asked", {}).items()}
-        texts[f"{row}.above"] = f"{np.mean([seed['above'] for seed in seeds]):.3f}"
-        texts[f"{row}.real"] = f"{found['real text'][row]:.2f}"
+    """What chapters say: of each row, on a real text, of counting and guessing; and tables."""
+    texts = {f"{row}.{name}": text for row, seeds in found["rows"].items() for name, text in facts_of(seeds).items()}
+    texts |= {f"{row}.real": f"{loss:.2f}" for row, loss in found["real text"].items()}
     others = [[seed["kinds"]["other"][0] for seed in found["rows"][row]] for row in ("head", "average")]
-    worse = [head - average for head, average in zip(*others, strict=True)]
-    texts |= {f"head.worse.{end.__name__}": f"{end(worse):.2f}" for end in (min, max)}
+    texts |= ends("head.worse", (head - average for head, average in zip(*others, strict=True)))
+    texts |= {f"always.{column}": percent(right) for column, right in found["always the same"].items()}
+    texts["most_often"] = percent(found["named most often"])
     texts |= {f"counted.{order}": f"{above:.3f}" for order, above in found["counted"].items()}
     texts |= {f"rows.{row}": table(found, row) for row in found["rows"]}
     for before, after in pairwise(("block", "stack", "positions", "decoder")):
@@ -241,6 +269,8 @@ def train() -> None:
         "parameters": {row: pf.count_parameters(each[0]) for row, each in models.items()},
         "counted": {str(order): counted(order) for order in ORDERS},
         "knobs": [turned(*knob) for knob in KNOBS],
+        "always the same": always_the_same(),
+        "named most often": named_most_often(),
     }
     save_file(stored(models), MODELS / "machines.safetensors")
     pf.save_model(MODELS / "stories.safetensors", models["decoder"][0], growing.VOCABULARY)

@@ -12,7 +12,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from records import write_record
+from records import percent, write_record
 from train_vision import ROOT, bright
 
 import plainformer as pf
@@ -196,6 +196,17 @@ def table(found: dict[str, Any]) -> str:
     return "\n".join(["| | numbers never shown, in % | numbers of the training, in % |", "|---|---|---|", *lines])
 
 
+def facts(found: dict[str, Any]) -> dict[str, str]:
+    """Per cent of the numbers never shown whose name is found, for each language; of one told of two digits."""
+    texts = {"told": percent(found["told"], 1)}
+    for place, language in enumerate(LANGUAGES):
+        texts[f"{language}.new"] = percent(float(np.mean([run["new"][place] for run in found["runs"]])), 1)
+        texts[f"{language}.new.five_times_the_steps"] = percent(found["five times the steps"]["new"][place], 1)
+        for shift, run in zip(SHIFTS, found["other numbers"], strict=True):
+            texts[f"{language}.new.shifted.{shift}"] = percent(run["new"][place])
+    return texts
+
+
 def card(found: dict[str, Any]) -> str:
     """What was done, and what came out."""
     return f"""# The two towers of chapter 11
@@ -228,7 +239,7 @@ weights are kept: the shares of right answers are the result, and stand in `towe
 def train() -> None:
     """Train all of them, and write the record with its card."""
     found = results()
-    write_record("towers", found, card(found))
+    write_record("towers", found, card(found), facts(found))
 
 
 if __name__ == "__main__":

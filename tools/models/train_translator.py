@@ -334,6 +334,46 @@ def curve_table(found: dict) -> str:
     return "\n".join(lines)
 
 
+def points(found: dict) -> dict[str, float]:
+    """BLEU on the test and on the validation part, and how many points lie between two ways."""
+    both, alone, counted = found["both"], found["alone"], found["counted"]["phrases"]["test"]
+    beam, greedy = (both["test"][search]["cased"] for search in ("beam", "greedy"))
+    passes = {number: each["BLEU"] for number, each in both["passes"].items()}
+    *_, before, end = passes.values()
+    return {
+        **{f"both.passes.{number}.bleu": bleu for number, bleu in passes.items()},
+        "both.passes.gain_of_last": end - before,
+        "both.beam.bleu": beam,
+        "both.beam.lower_case": both["test"]["beam"]["lower case"],
+        "both.beam.gain": beam - greedy,
+        "both.averaged.gain": beam - both["test, last pass alone"]["beam"]["cased"],
+        "counted.bleu": counted,
+        "counted.behind": beam - counted,
+        "alone.greedy.bleu": alone["averaged"][str(alone["chosen"])]["BLEU"],
+        "alone.behind": both["test, as long as alone"]["beam"]["cased"] - alone["test"]["beam"]["cased"],
+        "searches.greedy": both["averaged"][str(both["chosen"])]["BLEU"],
+        **{f"searches.{name.replace(', ', '.').replace(' ', '_')}": bleu for name, bleu in found["searches"].items()},
+    }
+
+
+def facts(found: dict) -> dict[str, str]:
+    """What chapters say: BLEU, how sure it is, what rare words cost, sizes, and minutes."""
+    both, luck = found["both"], found["bootstrap"]
+    (_, rare, words_of_rare), *_, (_, common, words_of_common) = found["by rarity"].values()
+    return {
+        **{name: f"{bleu:.1f}" for name, bleu in points(found).items()},
+        "both.beam.bleu.whole": f"{both['test']['beam']['cased']:.0f}",
+        "both.half": f"{luck['both']['half']:.1f}",
+        **{f"{name.replace(' ', '_')}.p": f"{luck[name]['p']:g}" for name in ("last pass", "counted", "alone")},
+        "rare.behind": f"{common - rare:.0f}",
+        "rare.words": f"{words_of_rare:.0f}",
+        "common.words": f"{words_of_common:.0f}",
+        **{f"{name}.parameters": f"{found[name]['parameters']:,}" for name in KINDS},
+        "both.millions": f"{both['parameters'] / 1e6:.1f}",
+        "both.minutes": f"{both['minutes']:.0f}",
+    }
+
+
 def what_was_done(found: dict) -> str:
     """The part of the card about data, models and training."""
     both, alone, data = found["both"], found["alone"], found["data"]
@@ -440,7 +480,7 @@ def train() -> None:
         print(f"train_translator: skipped, for want of captions; MULTI30K may name their folder. {error}", flush=True)
         return
     found = results(Captions(splits))
-    write_record("translator", found, card(found))
+    write_record("translator", found, card(found), facts(found))
 
 
 if __name__ == "__main__":

@@ -7,6 +7,7 @@ losses stand in `walk.json`.
 import dataclasses
 import time
 from functools import cache
+from itertools import pairwise
 from typing import Any
 
 import equinox as eqx
@@ -255,10 +256,56 @@ numbers stand in `walk.json`. Settings: `tools/models/train_walk.py`; `make mode
 """
 
 
+def signed(number: float) -> str:
+    """A difference in thousandths, with its sign."""
+    return f"{number:+.3f}".replace("-", "\N{MINUS SIGN}")
+
+
+def changes(found: dict) -> dict[str, str]:
+    """What each change brought, seed by seed: the mean difference (least to largest), and its size."""
+    texts, above = {}, [np.array(each["above"]) for each in found["machines"].values()]
+    for name, (before, after) in zip(NAMES[1:], pairwise(above), strict=True):
+        change = after - before
+        mean, least, largest = (signed(float(each)) for each in (change.mean(), change.min(), change.max()))
+        texts[f"{place(name)}.change"] = f"{mean} ({least} to {largest})"
+        texts[f"{place(name)}.size"] = f"{abs(change.mean()):.3f}"
+    return texts
+
+
+def place(name: str) -> str:
+    """The name of a machine as part of a fact's."""
+    return name.lower().replace(" ", "_")
+
+
+def facts(found: dict) -> dict[str, str]:
+    """What the chapter says of each machine, of each change, and of the gain from the first machine to the last."""
+    texts, machines = changes(found), found["machines"]
+    first, last = ENDS
+    longer = {name: min(losses.values()) for name, losses in found["longer"].items()}
+    for name, each in machines.items():
+        texts[f"{place(name)}.above"] = f"{np.mean(each['above']):.3f}"
+        texts[f"{place(name)}.milliseconds"] = f"{each['milliseconds']:.0f}"
+        texts[f"{place(name)}.read"] = f"{each['read']:,}"
+        texts[f"{place(name)}.longer"] = f"{longer[name]:.3f}"
+    for name, losses in found["rates"].items():
+        texts |= {f"{place(name)}.rate.{rate}": f"{loss:.3f}" for rate, loss in losses.items()}
+    gains = {
+        "narrow": found["narrow"][first] - found["narrow"][last],
+        "first_seed": machines[first]["above"][0] - machines[last]["above"][0],
+        "longer": longer[first] - longer[last],
+        "longer.at_one_rate": found["longer"][first]["0.01"] - found["longer"][last]["0.01"],
+        "longer.of_six": longer[first] - longer["untied"],
+    }
+    texts |= {f"gain.{name}": f"{gain:.3f}" for name, gain in gains.items()}
+    texts["gain.docstrings"] = f"{found['docstrings'][first] - found['docstrings'][last]:.2f}"
+    texts["longer.before_windows"] = f"{longer['grouped heads']:.2f}"
+    return texts | {"read.times": f"{machines[first]['read'] / machines[last]['read']:.1f}"}
+
+
 def train() -> None:
     """Train all, and write what came out with a card."""
     found = results()
-    write_record("walk", found, card(found))
+    write_record("walk", found, card(found), facts(found))
 
 
 if __name__ == "__main__":

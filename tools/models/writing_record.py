@@ -13,7 +13,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from records import write_record
+from records import ends, percent, write_record
 
 import plainformer as pf
 
@@ -263,6 +263,25 @@ def of_searches(found: dict) -> str:
     )
 
 
+def facts(found: dict) -> dict[str, str]:
+    """What the chapter says of each way: surprise, shares repeated and of unknown words, and how often it beats people.
+
+    Two are of their own: the share repeated in long texts, and how often greedy search finds the best pair.
+    """
+    texts = {"long.greedy.repeated": percent(found["repeated"]["greedy"][-1], 1)}
+    best, greedy = (np.array(found["searched"][name]) for name in ("best of two", "greedy, two"))
+    texts["greedy.best_pairs"] = percent(np.mean(best - greedy < 1e-3))
+    for kind in ("plays", "letters"):
+        (people,) = found[kind]["people"]["surprise"]
+        for name, way in found[kind].items():
+            place = f"{kind}.{name.replace(' ', '_')}"
+            texts[f"{place}.surprise"] = f"{np.mean(way['surprise']):.2f}"
+            texts[f"{place}.repeated"] = percent(np.mean(way["repeated"]), 1)
+            texts[f"{place}.unknown"] = percent(1 - np.mean(way["known words"]), 1)
+            texts |= ends(f"{place}.beats", np.sum(np.less(way["surprise"], people), axis=1), "d")
+    return texts
+
+
 def card(found: dict) -> str:
     """What was done, and what came out."""
     lengths = found["up to a space"]
@@ -306,7 +325,7 @@ trained. All stand in `writing.json`.
 def write() -> None:
     """Let the decoders write, and keep what they wrote with a card."""
     found = results()
-    write_record("writing", found, card(found))
+    write_record("writing", found, card(found), facts(found))
 
 
 if __name__ == "__main__":
