@@ -13,7 +13,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float
-from records import MODELS, kept, write_record
+from records import MODELS, at_most, ends, kept, percent, write_record
 
 import plainformer as pf
 from plainformer.attention.self_attention import scaled_scores, softmax
@@ -328,6 +328,43 @@ def lines_of_serving(served: dict) -> str:
     return "\n".join(lines)
 
 
+def costs(losses: dict, way: str) -> dict[str, float]:
+    """By how much the loss of each model rises in one way, in the mean of its samples."""
+    return {name: float(np.mean([sample[way] for sample in samples])) for name, samples in losses.items()}
+
+
+def facts(found: dict) -> dict[str, str]:
+    """What the chapter says: nats that few bits cost, what the axis changes, how far channels reach, and speeds."""
+    losses, way = found["losses"], "{} bits, groups of 32, keys by {}, values by token"
+    rises = {
+        bits: [sample[way.format(bits, "channel")] for samples in losses.values() for sample in samples]
+        for bits in (8, 4)
+    }
+    channel, token = (costs(losses, way.format(2, axis)) for axis in ("channel", "token"))
+    exact, exact_token = (costs(losses, way.format(2, axis) + ", newest exact") for axis in ("channel", "token"))
+    texts = {
+        "8_bits.moves": at_most(max(map(abs, rises[8])), 4),
+        "4_bits.rises": at_most(max(rises[4]), 3),
+        "4_bits.token.docstrings": f"{costs(losses, way.format(4, 'token'))['docstrings']:.3f}",
+        "2_bits.token.docstrings": f"{token['docstrings']:.2f}",
+        "newest_exact.token.docstrings": f"{exact_token['docstrings']:.2f}",
+        "large.token.docstrings": f"{costs(found['large'], way.format(4, 'token'))['docstrings']:.2f}",
+    }
+    texts |= ends("2_bits.token.times", [token[name] / channel[name] for name in losses], ".1f")
+    texts |= {f"newest_exact.channel.{name}": percent(exact[name] / exact_token[name]) for name in losses}
+    texts |= ends("channels.reach", [each["channels"][0] for each in found["ranges"].values()], ".1f")
+    return texts | speeds(found["serving"])
+
+
+def speeds(served: dict) -> dict[str, str]:
+    """How many texts were written, and by how many per cent joining changes the tokens per second."""
+    seconds = {kind: [one["seconds"] for one in seeds.values()] for kind, seeds in served.items()}
+    faster = {kind: [each["waits"] / each["joins"] - 1 for each in runs] for kind, runs in seconds.items()}
+    fewer = [-100 * share for kind, shares in faster.items() if kind != WIDE for share in shares]
+    texts = {f"joins.wide.more.{seed}": percent(share) for seed, share in enumerate(faster[WIDE])}
+    return texts | ends("joins.fewer", fewer, ".0f") | {"prompts": str(len(served["lines"]["seed 0"]["lengths"]))}
+
+
 def card(found: dict) -> str:
     """What was done, and what came out."""
     return TEXT.format(
@@ -406,7 +443,7 @@ By `tools/models/caches_record.py`, which `make models` runs. The numbers stand 
 def write() -> None:
     """Write the numbers with a card."""
     found = measured()
-    write_record("caches", found, card(found))
+    write_record("caches", found, card(found), facts(found))
 
 
 if __name__ == "__main__":

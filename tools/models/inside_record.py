@@ -13,7 +13,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from asked import PEOPLE, ROOMS
-from records import MODELS, kept, write_record
+from records import MODELS, kept, percent, write_record
 
 import plainformer as pf
 from plainformer.models import control_labels, effect, heads_at, mean_run, patch, patch_path, probe_accuracy, silence
@@ -400,6 +400,32 @@ def chemist_words(found: dict) -> dict:
     return {"reactions": found["pairs"], "best": f"{block}.{head}", "alone": alone, "chemist": "\n".join(lines)}
 
 
+def paths_said(found: dict) -> dict[str, str]:
+    """The median effect of each path of 0.2 and more, as a fact, with networks held and free."""
+    texts, (held, free) = {}, (found[name] for name in HELD)
+    for receiver in free:
+        for block, head in np.argwhere(np.array(free[receiver])[..., 0] >= 0.2):
+            name = f"paths.{block}.{head}.to.{receiver.replace(' ', '.')}"
+            for way, senders in (("held", held), ("free", free)):
+                texts[f"{name}.{way}"] = f"{senders[receiver][block][head][0]:.2f}"
+    return texts
+
+
+def facts(found: dict) -> dict[str, str]:
+    """Numbers of pairs; of the second machine effects of heads and paths, and right answers with heads silent."""
+    second, laden = found["machines"]["seed 1"], found["laden"]["seed 1"]
+    texts = {"pairs": str(found["pairs"]), "laden.stories": str(laden["stories"])}
+    texts["chemist.pairs"] = str(found["chemist"]["pairs"])
+    for (block, head), way in itertools.product(CIRCUIT, ("patched", "back")):
+        texts[f"heads.{block}.{head}.{way}"] = f"{second[way][block][head][0]:.2f}"
+    texts["circuit.all_others_silent"] = percent(found["circuit"]["all others silent"])
+    for whose, asked in enumerate(("the first one's", "the other's")):
+        for name, how in (("whole", "whole"), ("unmarked", WITHOUT[1])):
+            texts[f"laden.{('first', 'other')[whose]}.{name}"] = percent(laden[asked][how][whose])
+    (probe,) = (each for each in found["probes"] if each["at"] == QUESTION)
+    return texts | {"probes.question": percent(probe["accuracy"])} | paths_said(found)
+
+
 def card(found: dict) -> str:
     """What was done, and what came out."""
     tables = []
@@ -488,7 +514,7 @@ steps (its row "and positions"), by `tools/models/inside_record.py`, which `make
 def write() -> None:
     """Write the numbers with a card."""
     found = records()
-    write_record("inside", found, card(found))
+    write_record("inside", found, card(found), facts(found))
 
 
 if __name__ == "__main__":

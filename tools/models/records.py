@@ -1,6 +1,8 @@
 """Where a recorded run goes: its numbers beside the stored models, with a card that says what was done."""
 
 import json
+import math
+import re
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
@@ -27,6 +29,16 @@ def ends(name: str, values: Iterable[float], form: str = ".2f") -> dict[str, str
     """The least and the largest of several seeds' numbers, as the facts `<name>.min` and `<name>.max`."""
     values = [*values]
     return {f"{name}.min": format(min(values), form), f"{name}.max": format(max(values), form)}
+
+
+def at_most(number: float, digits: int) -> str:
+    """A number rounded up, as a bound is said."""
+    return f"{math.ceil(number * 10**digits) / 10**digits:.{digits}f}"
+
+
+def fact_part(name: str) -> str:
+    """A name in a record as a part of a fact's: "NTK-aware, 4" as `ntk_aware_4`."""
+    return re.sub(r"[^\w.]+", "_", name.lower())
 
 
 def kept(path: Path, find: Callable[[], Any]) -> Any:

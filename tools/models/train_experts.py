@@ -4,7 +4,6 @@ No weights are kept: losses, loads and what each expert reads stand in `experts.
 """
 
 import dataclasses
-import math
 import time
 from functools import cache
 
@@ -13,7 +12,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from growing import LENGTH, NUM_KEPT_BACK, VOCABULARY, encoded, stories_of
-from records import MODELS, ends, kept, write_record
+from records import MODELS, at_most, ends, kept, write_record
 
 import plainformer as pf
 from plainformer.data.little_world import WORLD_WORDS
@@ -284,11 +283,6 @@ equal work and of equal size. No weights are kept: the numbers stand in `experts
   one arm differ by up to 0.030 nats. Milliseconds are those of one core of a busy machine. Of {LONG:,} steps all but
   the experts at 0.004 were made on a GPU, in 32 bits.
 """
-
-
-def at_most(number: float, digits: int) -> str:
-    """A number rounded up, as a bound is said."""
-    return f"{math.ceil(number * 10**digits) / 10**digits:.{digits}f}"
 
 
 def facts(found: dict) -> dict[str, str]:

@@ -10,7 +10,7 @@ import equinox as eqx
 import jax
 import numpy as np
 from growing import VOCABULARY
-from records import MODELS, kept, write_record
+from records import MODELS, ends, kept, percent, write_record
 
 import plainformer as pf
 
@@ -180,6 +180,34 @@ def row(name: str, each: list[dict]) -> str:
     return f"| {name} | {rate} | {reward:.2f} | {leash:.2f} | {100 * share:.0f} % |"
 
 
+def knob_table(found: dict) -> str:
+    """The chapter's table of knobs turned."""
+    rows = {
+        "price 0.1, a third of the learning rate": found["rates"]["0.0001"],
+        "price 0.1, three times the learning rate": found["rates"]["0.001"],
+        "price 0.1, five times the steps": found["longer"]["0.1"],
+        "price 1, five times the steps": found["longer"]["1"],
+    }
+    lines = ["| knob turned, one seed | reward | leash | possible |", "|---" * 4 + "|"]
+    for name, run in rows.items():
+        lines.append(f"| {name} | {run['reward']:.2f} | {run['leash']:.1f} | {percent(run['possible'])} % |")
+    return "\n".join(lines)
+
+
+def facts(found: dict) -> dict[str, str]:
+    """The table of knobs; of all runs the seeds' means; of the lowest price the leash at its ends and each reward."""
+    texts, forms = {"knobs": knob_table(found)}, {"reward": ".1f", "leash": ".1f", "loss": ".2f"}
+    for kind in ("best of", "frontier", "betas", "longer"):
+        for way, each in found[kind].items():
+            runs, name = each if isinstance(each, list) else [each], f"{kind.replace(' ', '_')}.{way}"
+            means = {what: float(np.mean([run[what] for run in runs])) for what in forms if what in runs[0]}
+            texts |= {f"{name}.{what}": format(mean, forms[what]) for what, mean in means.items()}
+    texts["best_of.32.possible"] = percent(found["best of"]["32"]["possible"])
+    lowest = found["betas"]["0.01"]
+    texts |= {f"betas.0.01.reward.{seed}": f"{run['reward']:.1f}" for seed, run in enumerate(lowest)}
+    return texts | ends("betas.0.01.leash", [run["leash"] for run in lowest], ".0f")
+
+
 def card(found: dict) -> str:
     """What was done, and what came out."""
     rows = [row(f"best of {n}", [each]) for n, each in found["best of"].items()]
@@ -217,7 +245,7 @@ her name stands in the {NUM_WRITTEN} words that the teller writes. No weights ar
 def train() -> None:
     """Train all, and write what came out with a card."""
     found = results()
-    write_record("preferring", found, card(found))
+    write_record("preferring", found, card(found), facts(found))
 
 
 if __name__ == "__main__":

@@ -12,7 +12,7 @@ import chemist
 import equinox as eqx
 import jax
 import numpy as np
-from records import MODELS, kept, write_record
+from records import MODELS, ends, kept, percent, write_record
 from smiles_graph import reaction_rewritten
 
 import plainformer as pf
@@ -172,6 +172,61 @@ def tables(found: dict) -> dict[str, str]:
     return {"mistakes": mistakes, "silenced": silenced, "mapped": mapped}
 
 
+def facts(found: dict) -> dict[str, str]:
+    """How many hidden tokens each mistake and each silenced head costs, and what is mapped of the atoms."""
+    none = found["mistakes"]["none"]
+    costs = {
+        f"{part}.{name.replace(',', '').replace(' ', '_').lower()}": none["right"] - each["right"]
+        for part in ("mistakes", "silenced")
+        for name, each in found[part].items()
+    }
+    texts = {f"{name}.cost": str(cost) for name, cost in costs.items()}
+    heads = sorted(none["right"] - found["silenced"][f"head {head + 1}"]["right"] for head in range(8))
+    one_block = [each["right"] for name, each in found["silenced"].items() if "block" in name]
+    texts |= {"tokens": str(none["of"]), "silenced.next.cost": str(heads[-2])}
+    texts["silenced.one_block.right"] = str(min(one_block))
+    return texts | shares_of_atoms(found) | atoms_as_written(found)
+
+
+def shares_of_atoms(found: dict) -> dict[str, str]:
+    """Per cent of the atoms mapped rightly, in the mean of the seeds and at the ends: by comparing texts and by heads.
+
+    Heads are those of block 11; with molecules written from other atoms, the best block of head 6 for each seed, too.
+    """
+    texts: dict[str, str] = {}
+    for kind in ("as written", "order", "other atoms"):
+        runs = [run for run in found["mapped"] if run["kind"] == kind]
+        counts = {
+            "common_pieces": [run["common pieces"] for run in runs],
+            "head_6": [run["heads"][10][5] for run in runs],
+            "head_3": [run["heads"][10][2] for run in runs],
+            "any_element": [run["any element"][10][5] for run in runs],
+        }
+        for what, of_seeds in counts.items():
+            name = f"{kind}.{what}".replace(" ", "_")
+            shares = [100 * count / run["atoms"] for count, run in zip(of_seeds, runs, strict=True)]
+            texts |= {name: f"{np.mean(shares):.0f}"} | ends(name, shares, ".0f")
+    others = [run for run in found["mapped"] if run["kind"] == "other atoms"]
+    best = {f"other_atoms.head_6.best_block.{run['seed']}": np.argmax(run["heads"], axis=0)[5] + 1 for run in others}
+    return texts | {name: str(block) for name, block in best.items()}
+
+
+def atoms_as_written(found: dict) -> dict[str, str]:
+    """Atoms mapped rightly in reactions as they are written, head 6 beside its neighbours, and head 3 at its best."""
+    (run,) = (run for run in found["mapped"] if run["kind"] == "as written")
+    heads = np.array(run["heads"])
+    numbers = {
+        "atoms": run["atoms"],
+        "head_6.right": heads[10, 5],
+        "head_6.missed": run["atoms"] - heads[10, 5],
+        "head_6.neighbours.apart": np.ptp(heads[6:, 5]),
+        "common_pieces.right": run["common pieces"],
+        "head_3.best_block": heads[:, 2].argmax() + 1,
+    }
+    texts = {f"as_written.{name}": str(number) for name, number in numbers.items()}
+    return texts | {"as_written.head_3.best": percent(heads[:, 2].max() / run["atoms"])}
+
+
 def card(found: dict) -> str:
     """What was done, and what came out."""
     lines, textbook = tables(found), found["textbook"]
@@ -211,7 +266,7 @@ Nothing was trained. The numbers stand in `reactions.json`; `make models ONLY=re
 def train() -> None:
     """Measure all, and write what came out with a card."""
     found = results()
-    write_record("reactions", found, card(found))
+    write_record("reactions", found, card(found), facts(found))
 
 
 if __name__ == "__main__":

@@ -16,7 +16,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from growing import KEPT as STAIRCASE, VOCABULARY
-from records import kept, write_record
+from records import fact_part, kept, percent, write_record
 from train_walk import after_training
 
 import plainformer as pf
@@ -528,6 +528,63 @@ is judged by. No weights are kept: the numbers stand in `recipes_data.json`. Set
   fewer."""
 
 
+def facts(found: dict) -> dict[str, str]:
+    """What the chapter says: nats above the lowest loss of packing, copies and leaks; counts of texts."""
+    return (
+        of_packing(found["packing"]) | of_copies(found["copies"]) | of_leaks(found["leaks"]) | of_texts(found["texts"])
+    )
+
+
+def ends_of(found: dict, nats: Callable[[Any], float] = float) -> dict[str, str]:
+    """What was reached with more steps and at other widths, by way or number of copies."""
+    texts = {f"{fact_part(name)}.longer": f"{nats(each):.3f}" for name, each in found["longer"].items()}
+    for name, widths in found["widths"].items():
+        texts |= {f"{fact_part(name)}.width.{width}": f"{nats(each):.3f}" for width, each in widths.items()}
+    return texts
+
+
+def of_packing(found: dict) -> dict[str, str]:
+    """Of each way of packing: nats, milliseconds of a step, and per cent of places that are read."""
+    texts = {f"packing.{name}": text for name, text in ends_of(found).items()}
+    for way, losses in found["above"].items():
+        place = f"packing.{fact_part(way)}"
+        texts[place] = f"{np.mean(losses):.3f}"
+        texts[f"{place}.milliseconds"] = f"{found['milliseconds'][way]:.0f}"
+        texts[f"{place}.read"] = percent(found["read"][way])
+    return texts
+
+
+def of_copies(found: dict) -> dict[str, str]:
+    """Nats of stories kept back, by how often half of the others come; how far below the lowest loss copies are."""
+    texts = {f"copies.{name}": text for name, text in ends_of(found, lambda both: both[0]).items()}
+    for times, runs in found["runs"].items():
+        texts |= {f"copies.{times}": f"{np.mean(runs, axis=0)[0]:.3f}", f"copies.{times}.seed_0": f"{runs[0][0]:.3f}"}
+    most = str(TIMES[-1])
+    texts |= {f"copies.{most}.share.{share}": f"{both[0]:.3f}" for share, both in found["shares"].items()}
+    return texts | {f"copies.{most}.below": f"{-np.mean(found['runs'][most], axis=0)[1]:.2f}"}
+
+
+def of_leaks(found: dict) -> dict[str, str]:
+    """By how many nats reading makes stories easier, what is left at the ends, and per cent of known runs of words."""
+    texts = {f"leaks.known.{n}": percent(shares[0]) for n, shares in found["known"].items()}
+    easier = np.mean(found["clean"], axis=0) - np.mean(found["runs"], axis=0)
+    for place, times in enumerate(found["times"]):
+        texts[f"leaks.{times}.easier"] = f"{easier[place]:.3f}"
+        texts[f"leaks.{times}.longer"] = f"{found['longer'][place]:.3f}".replace("-", "−")
+        texts |= {f"leaks.{times}.width.{width}": f"{each[place]:.3f}" for width, each in found["widths"].items()}
+    return texts
+
+
+def of_texts(found: dict) -> dict[str, str]:
+    """What was counted in the book's own texts."""
+    texts = {}
+    for name, counts in found.items():
+        for what, number in counts.items():
+            last = number[-1] if isinstance(number, list) else number  # of two numbers, that of what is held out
+            texts[f"texts.{fact_part(name)}.{fact_part(what)}"] = f"{last:,}"
+    return texts | {"texts.docstrings.paragraphs.all": f"{sum(found['docstrings']['paragraphs']):,}"}
+
+
 def card(found: dict) -> str:
     """What was done, and what came out."""
     known = "; ".join(
@@ -568,7 +625,7 @@ def card(found: dict) -> str:
 def train() -> None:
     """Train all, and write what came out with a card."""
     found = results()
-    write_record("recipes_data", found, card(found))
+    write_record("recipes_data", found, card(found), facts(found))
 
 
 if __name__ == "__main__":

@@ -17,7 +17,7 @@ import jax.numpy as jnp
 import numpy as np
 import optax
 from growing import KEPT as STAIRCASE, WORDS, kept_back, log_probabilities, stories_of
-from records import kept, write_record
+from records import ends, fact_part, kept, write_record
 
 import plainformer as pf
 
@@ -433,6 +433,56 @@ def learned(found: dict) -> str:
   {found["parameters"]:,} numbers, {found["hidden"]:,} of them in hidden matrices."""
 
 
+def facts(found: dict) -> dict[str, str]:
+    """What the chapter says: by how many nats recipes differ, and what a z-loss and a decay change."""
+    texts = of_optimisers(found) | of_schedules(found["schedules"])
+    plain, rough = found["z_loss"]["none"]["above"], "none, rate too large"
+    for name, each in found["z_loss"].items():
+        place = f"z_loss.{fact_part(name)}"
+        texts |= {place: f"{each['above']:.3f}", f"{place}.log": f"{each['log_z']:.1f}"}
+    gain = found["z_loss"][rough]["above"] - found["z_loss"][rough.replace("none", "0.0001")]["above"]
+    texts["z_loss.rate_too_large.gain"] = f"{gain:.3f}"
+    for name, each in found["decay"].items():
+        place = f"decay.{fact_part(name)}"
+        texts |= {place: f"{each['above']:.3f}", f"{place}.cost": f"{each['above'] - plain:.3f}"}
+    return texts
+
+
+def of_optimisers(found: dict) -> dict[str, str]:
+    """Where Muon is ahead of AdamW: in nats, in steps, at other widths, in more steps; and what a step takes."""
+    adamw, muon = found["optimisers"]["adamw"], found["optimisers"]["muon"]
+    curves = zip(adamw["curves"], muon["curves"], strict=True)
+    steps: list[Any] = [steps_to(ours, theirs[-1]) for theirs, ours in curves]
+    texts = {
+        "adamw.rate": f"{adamw['rate']:g}",
+        "seeds.apart": f"{np.ptp(adamw['above']):.3f}",
+        "muon.ahead": f"{np.mean(adamw['above']) - np.mean(muon['above']):.3f}",
+        "muon.steps": f"{np.mean(steps):.0f}",
+        "muon.speed": f"{found['steps'] / np.mean(steps):.2f}",
+        "longer.muon.ahead": f"{found['longer']['adamw']['above'] - found['longer']['muon']['above']:.3f}",
+    }
+    texts |= ends("muon.steps", steps, ".0f")
+    texts |= {f"muon.ahead.at.{rate}": f"{adamw['tried'][rate] - loss:.3f}" for rate, loss in muon["tried"].items()}
+    texts |= {f"longer.{name}": f"{each['above']:.3f}" for name, each in found["longer"].items()}
+    for width, each in found["widths"].items():
+        texts[f"width.{width}.rate"] = f"{each['muon']['rate']:g}"
+        texts[f"width.{width}.muon.ahead"] = f"{each['adamw']['above'] - each['muon']['above']:.3f}"
+    taken = found["milliseconds"][str(WIDTH)]
+    return texts | {f"milliseconds.{name}": f"{number:.0f}" for name, number in taken.items()}
+
+
+def of_schedules(found: dict) -> dict[str, str]:
+    """By how many nats schedules are behind the cosine, and ahead of it, seed by seed."""
+    texts: dict[str, str] = {}
+    cosine = np.array(found["cosine"]["above"])
+    for name in ("wsd", "averaged", "inverse_sqrt", "free"):
+        behind = found[name]["above"] - cosine
+        texts |= ends(f"{name}.behind", behind, ".3f") | ends(f"{name}.ahead", -behind, ".3f")
+    mean = np.mean(found["constant"]["above"]) - cosine.mean()
+    last = max(found["wsd"]["above"] - cosine)
+    return texts | {"constant.behind": f"{mean:.2f}", "wsd.behind.most": f"{last:.4f}"}
+
+
 def card(found: dict) -> str:
     """What was done, and what came out."""
     times = "; ".join(
@@ -479,7 +529,7 @@ ONLY=recipes_training` trains all again.
 def train() -> None:
     """Train all, and write what came out with a card."""
     found = results()
-    write_record("recipes_training", found, card(found))
+    write_record("recipes_training", found, card(found), facts(found))
 
 
 if __name__ == "__main__":

@@ -19,7 +19,7 @@ import numpy as np
 import optax
 from growing import LENGTH, WORDS, kept_back, stories_of
 from language_models import BATCH_SIZE
-from records import MODELS, kept, write_record
+from records import MODELS, ends, kept, write_record
 
 import plainformer as pf
 from plainformer.training.optimiser import make_optimiser
@@ -249,15 +249,45 @@ def said_lines(found: dict) -> str:
     return "\n".join(lines)
 
 
+def by_rate(found: dict, width: int) -> dict[float, float]:
+    """The losses of a width after a short training, by rate."""
+    return {run["rate"]: run["losses"][str(SHORT)] for run in found["rates"] if run["width"] == width}
+
+
 def rate_table(found: dict) -> str:
     """A line of the card for each width: nats above the floor after a short training, by rate."""
     rates = sorted({run["rate"] for run in found["rates"]})
     lines = [f"| width | {' | '.join(f'{rate:g}' for rate in rates)} |", "|---" * (1 + len(rates)) + "|"]
     for width in RATES:
-        losses = {run["rate"]: run["losses"][str(SHORT)] for run in found["rates"] if run["width"] == width}
+        losses = by_rate(found, width)
         cells = [f"{losses[rate] - found['floor']:.3f}" if rate in losses else "" for rate in rates]
         lines.append(f"| {width} | {' | '.join(cells)} |")
     return "\n".join(lines)
+
+
+def of_rates(found: dict) -> dict[str, str]:
+    """The best rate of each width; at two widths, how far some losses are above others."""
+    tried = {width: by_rate(found, width) for width in RATES}
+    best = {width: min(losses, key=losses.__getitem__) for width, losses in tried.items()}
+    first, _, third, _ = sorted(tried[16].values())
+    (as_trained,) = (run["losses"][str(SHORT)] for run in found["runs"]["world"] if run["width"] == 16)
+    return {
+        **{f"rates.{width}.best": f"{rate:g}" for width, rate in best.items()},
+        "rates.16.best_three.apart": f"{third - first:.3f}",
+        "rates.16.as_trained.above": f"{as_trained - first:.2f}",
+        "rates.32.doubled.above": f"{tried[32][2 * best[32]] - tried[32][best[32]]:.2f}",
+    }
+
+
+def facts(found: dict) -> dict[str, str]:
+    """What the chapter says of losses, in nats per word: their floor, some differences, the forecast; and of rates."""
+    runs, large, said = found["runs"]["world"], found["large"]["losses"], found["predicted"]["world"]["known floor"]
+    texts = {"floor": f"{found['floor']:.3f}", "lowest": f"{arrays_of(runs)[2].min():.3f}"}
+    texts["widest_three.apart"] = f"{np.ptp([run['losses']['900'] for run in runs[-3:]]):.3f}"
+    texts["other_seed.128.lower"] = f"{runs[-1]['losses']['900'] - found['other seed'][-1]['losses']['900']:.3f}"
+    texts |= {f"large.{length}": f"{loss:.3f}" for length, loss in large.items()}
+    texts |= ends("forecast.above", [said[length][1] - loss for length, loss in large.items()], ".3f")
+    return texts | of_rates(found)
 
 
 def setting(floor: float) -> str:
@@ -316,7 +346,7 @@ it was trained. No weights are kept: the numbers stand in `scaling_laws.json`. S
 def train() -> None:
     """Train all, and write what came out with a card."""
     found = results()
-    write_record("scaling_laws", found, card(found))
+    write_record("scaling_laws", found, card(found), facts(found))
 
 
 if __name__ == "__main__":

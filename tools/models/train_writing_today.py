@@ -13,7 +13,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from growing import BATCH_SIZE, LENGTH, MODELS, VOCABULARY, Row
-from records import kept, write_record
+from records import fact_part, kept, percent, write_record
 
 import plainformer as pf
 from plainformer.generation import best_of, majority, penalise_counts, penalise_repetition, read_answers
@@ -481,6 +481,56 @@ def counts_of(found: dict) -> str:
 {choice_table(found["choice"])}"""
 
 
+def facts(found: dict) -> dict[str, str]:
+    """What the chapter says, in per cent: of stories, of sentences and dates that are chosen, and of given answers."""
+    texts = {"told.again": percent(found["ways"]["told"]["again"])}
+    for model in ("stored", "narrow"):
+        best = best_settings(found, model)
+        for way, choices in found["ways"][model].items():
+            shares = {setting: means(rows) for setting, rows in choices.items()}
+            texts[f"{model}.{fact_part(way)}.best"] = percent(shares[best[way]]["possible"])
+            for setting, row in shares.items():
+                place = f"{model}.{fact_part(way)}.{setting}".rstrip(".")
+                texts |= {f"{place}.{what}": percent(row[what]) for what in ("possible", "again")}
+    half = means(found["ways"]["stored"]["temperature"]["0.5"])["possible"]
+    texts["stored.temperature.0.5.possible.one_digit"] = percent(half, 1)
+    for way, by_count in found["sentences"]["narrow"].items():
+        for number, rows in by_count.items():
+            texts[f"sentences.{fact_part(way)}.{number}"] = percent(float(np.mean(rows, axis=0)[0]))
+    return texts | of_dates(found) | of_given_answers(found["choice"])
+
+
+def of_dates(found: dict) -> dict[str, str]:
+    """Per cent of right dates of the decoder, if one of n is chosen; of no dates and right ones, within a pattern."""
+    chosen, texts = found["dates"]["decoder"]["years"], {}
+    for way in ("likeliest", "majority"):
+        for number, shares in chosen[way].items():
+            texts[f"dates.{way}.{number}"] = percent(float(np.mean(shares)), 1)
+            texts[f"dates.{way}.{number}.spread"] = percent(float(np.std(shares, ddof=1)), 1)
+    texts["dates.greedy"] = percent(chosen["greedy"], 1)
+    texts["dates.drawn"] = percent(float(np.mean(chosen["likeliest"]["1"])))
+    for kind, temperatures in found["pattern"]["decoder"].items():
+        for temperature, ways_ in temperatures.items():
+            for way, rows in ways_.items():
+                dates, right = np.mean(rows, axis=0)
+                place = f"pattern.{kind}.{temperature}.{fact_part(way)}"
+                texts |= {f"{place}.no_date": percent(1 - dates), f"{place}.right": percent(right)}
+    return texts
+
+
+def of_given_answers(choice: dict) -> dict[str, str]:
+    """Of each normalisation: per cent of right choices, with their spread, and the letters of a choice."""
+    texts: dict[str, str] = {}
+    for model, rows in choice.items():
+        for per in ("text", "token", "character"):
+            shares, lengths = np.transpose(rows[per])
+            place = f"choice.{model}.{per}"
+            texts |= {place: percent(shares.mean()), f"{place}.spread": percent(float(np.std(shares, ddof=1)))}
+            texts[f"{place}.letters"] = f"{lengths.mean():.1f}"
+        texts[f"choice.{model}.right.letters"] = f"{np.mean(rows['right']):.1f}"
+    return texts
+
+
 def card(found: dict) -> str:
     """What was done, and what came out."""
     return f"""# Writing today
@@ -513,7 +563,7 @@ are kept; all that was counted stands in `writing_today.json`.
 def train() -> None:
     """Let the models write, and keep what was counted with a card."""
     found = results()
-    write_record("writing_today", found, card(found))
+    write_record("writing_today", found, card(found), facts(found))
 
 
 if __name__ == "__main__":
