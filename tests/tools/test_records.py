@@ -15,6 +15,7 @@ import numpy as np
 import preferring_figure
 import pytest
 import recipes_figure
+import records
 import recurrent_card
 import runs_figure
 import scaling_laws_figure
@@ -68,7 +69,7 @@ def test_cards_say_what_was_recorded():
         facts = found.pop("facts", None)
         assert script.card(found) == card_of(name), name
         if facts or hasattr(script, "facts"):
-            assert script.facts(found) == facts, f"make it anew: train_models.py {name} --facts"
+            assert records.named(script.facts(found)) == facts, f"make it anew: train_models.py {name} --facts"
     assert train_staircase.stories_card(record("staircase")) == card_of("stories")
 
 

@@ -94,7 +94,7 @@ def facts(found: dict) -> dict[str, str]:
     above = {name: [each["above"] for each in seeds] for name, seeds in found["changes"].items()}
     above["either slope" + LONGER] = above["one head" + LONGER] + above["one head, slope 1/4" + LONGER]
     for name, values in above.items():
-        texts |= ends(name.replace(LONGER, ".longer").replace(",", "").replace(" ", "_"), values)
+        texts |= ends(name.replace(LONGER, ".longer"), values)
     return texts
 
 

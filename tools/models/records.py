@@ -15,7 +15,7 @@ def write_record(name: str, numbers: dict, card: str, facts: dict[str, str] | No
 
     Its `facts` are texts and tables as chapters say them by the role `fact` and the directive `facts`.
     """
-    found = numbers if facts is None else numbers | {"facts": facts}
+    found = numbers if facts is None else numbers | {"facts": named(facts)}
     (MODELS / f"{name}.json").write_text(json.dumps(found, ensure_ascii=False) + "\n", encoding="utf-8")
     (MODELS / f"{card_name or name}.md").write_text(card, encoding="utf-8")
 
@@ -36,9 +36,9 @@ def at_most(number: float, digits: int) -> str:
     return f"{math.ceil(number * 10**digits) / 10**digits:.{digits}f}"
 
 
-def fact_part(name: str) -> str:
-    """A name in a record as a part of a fact's: "NTK-aware, 4" as `ntk_aware_4`."""
-    return re.sub(r"[^\w.]+", "_", name.lower())
+def named(facts: dict[str, str]) -> dict[str, str]:
+    """Facts by names as chapters write them: "NTK-aware, 4.above" as `ntk_aware_4.above`."""
+    return {re.sub(r"[^\w.]+", "_", name.lower()): text for name, text in facts.items()}
 
 
 def kept(path: Path, find: Callable[[], Any]) -> Any:

@@ -144,10 +144,9 @@ def knobs(found: dict) -> str:
 def losses_said(found: dict) -> dict[str, str]:
     """Losses on text as facts: of each kind, of today's decoder as it was tried, and by how much others are ahead."""
     runs = found["runs"]
-    named = {name: name.replace(" ", "_") for name in ("text", "equal time", "long")}
     losses = {
-        f"{named[name]}.{kind}.{half}": float(np.mean(runs_of(runs[name], kind, half)))
-        for name in named
+        f"{name}.{kind}.{half}": float(np.mean(runs_of(runs[name], kind, half)))
+        for name in ("text", "equal time", "long")
         for kind in KINDS
         for half in ("judge", "choose")
     }
@@ -157,7 +156,7 @@ def losses_said(found: dict) -> dict[str, str]:
         "long.lower_rate": runs["long, lower rate"][0]["judge"],
         "shakespeare.gru.ahead": gru_ahead(runs["shakespeare"])[0],
     }
-    for name in ("text", "equal_time"):
+    for name in ("text", "equal time"):
         ahead[f"{name}.gru.ahead"] = losses[f"{name}.modern.judge"] - losses[f"{name}.gru.judge"]
     widths = dict.fromkeys(f"{each:.2f}" for each in gru_ahead(runs["widths"]))
     of_five = [losses[f"long.{kind}.choose"] for kind in KINDS if kind != "rnn"]

@@ -118,7 +118,7 @@ def facts(found: dict) -> dict[str, str]:
     texts = {"ways": table(found["ways"])}
     for name, each in found["ways"].items():
         for part in ("possible", "early", "late"):
-            texts[f"{name.replace(' ', '_')}.{part}"] = percent(np.mean([one[part] for one in each]), 1)
+            texts[f"{name}.{part}"] = percent(np.mean([one[part] for one in each]), 1)
     for (_, seed), halves in zip(STORIES, found["halves"], strict=True):
         for part, shares in halves.items():
             texts[f"halves.{seed}.{part}"] = percent(np.mean(shares), 1)

@@ -123,7 +123,7 @@ def facts(found: dict) -> dict[str, str]:
     """Nats above the lowest on stories after each loss, the mean of three seeds, and after five times the steps."""
     texts = {f"{loss}.old": f"{np.mean([seed['old'] for seed in each]):.2f}" for loss, each in found["losses"].items()}
     texts |= {f"{loss}.longer.old": f"{each['old']:.2f}" for loss, each in found["5 times the steps"].items()}
-    return {name.replace(",", "").replace(" ", "_"): text for name, text in texts.items()}
+    return texts
 
 
 def card(found: dict) -> str:

@@ -102,11 +102,11 @@ def facts(found: dict) -> dict[str, str]:
     texts = {"tokens": str(before["of"]), "atoms": str(before["atoms"])}
     texts |= {f"before.{what}": str(before[number]) for what, number in (("found", "right"), ("mapped", "mapped"))}
     for where in RATES:
-        name, here = where.replace(" ", "_"), [run for run in runs if run["where"] == where]
+        here = [run for run in runs if run["where"] == where]
         rate = min(here, key=lambda run: run["surprise"])["rate"]
         right = np.mean([run["right"] for run in here if run["rate"] == rate])
-        texts[f"{name}.found"] = f"{round(float(right), -1):.0f}"
-        texts |= ends(f"{name}.mapped", [run["mapped"] for run in here], ".0f")
+        texts[f"{where}.found"] = f"{round(float(right), -1):.0f}"
+        texts |= ends(f"{where}.mapped", [run["mapped"] for run in here], ".0f")
     texts["all_numbers.millions"] = f"{max(run['trained'] for run in runs) / 1e6:.1f}"
     return texts
 

@@ -242,23 +242,18 @@ def facts(found: dict) -> dict[str, str]:
         text = f"{names} names, {delta_runs.WRITTEN} pairs"
         for kind, of in found["recall"].items():
             shares = [run["right"][text] for run in of["runs"]]
-            texts[f"recall.{place(kind)}.{names}"] = percent(float(np.mean(shares)))
-            texts |= ends(f"recall.{place(kind)}.{names}", (100 * share for share in shares), ".0f")
+            texts[f"recall.{kind}.{names}"] = percent(float(np.mean(shares)))
+            texts |= ends(f"recall.{kind}.{names}", (100 * share for share in shares), ".0f")
         for kind, right in found["knobs"]["five times the steps"].items():
-            texts[f"longer.{place(kind)}.{names}"] = percent(right[text])
+            texts[f"longer.{kind}.{names}"] = percent(right[text])
     texts |= ends("copy.with_attention", copied(found, ("softmax", "hybrid"), (0, 2)), ".0f")
     texts |= ends("copy.state_alone", copied(found, ("linear", "plain delta", "delta")), ".0f")
     texts["copy.softmax.1"] = f"{copied(found, ('softmax',), (1,))[0]:.0f}"
     for name, of in found["stories"].items():
         steps = zip(LENGTHS, of["milliseconds"]["step"], strict=True)
-        texts |= {f"{place(name)}.step.{length}": f"{step:.0f}" for length, step in steps}
+        texts |= {f"{name}.step.{length}": f"{step:.0f}" for length, step in steps}
     plain, hybrid = (found["stories"][name]["parameters"] for name in PATTERNS)
     return texts | {"hybrid.parameters.more": percent(hybrid / plain - 1)}
-
-
-def place(name: str) -> str:
-    """A name as part of a fact's."""
-    return name.replace(" ", "_")
 
 
 def train() -> None:

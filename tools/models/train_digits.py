@@ -119,7 +119,7 @@ def facts(found: dict) -> dict[str, str]:
     """Per cent of right answers to digits, in the mean and of each seed, and to pairs of an image and a word."""
     labels, texts = pf.data.digits().test.labels, {}
     for name, answered in about_digits(found).items():
-        place, shares = name.replace(", ", ".").replace(" ", "_"), [share(each, labels) for each in answered]
+        place, shares = name.replace(", ", "."), [share(each, labels) for each in answered]
         texts[place] = percent(float(np.mean(shares)), 1)
         texts |= {f"{place}.{seed}": percent(each, 1) for seed, each in enumerate(shares)}
     right = right_about_words(found)

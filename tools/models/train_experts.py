@@ -297,7 +297,7 @@ def facts(found: dict) -> dict[str, str]:
         **ends("ahead", losses["equal work"] - losses["experts"], ".3f"),
         "seeds.apart": at_most(max(np.ptp(each) for each in losses.values()), 3),
         "step.times": f"{took['experts'] / took['equal work']:.1f}",
-        **{f"longer.{name.replace(' ', '_')}": f"{loss - floor:.3f}" for name, loss in longer.items()},
+        **{f"longer.{name}": f"{loss - floor:.3f}" for name, loss in longer.items()},
         "longer.equal_size.ahead": f"{ahead:.3f}",
         "busiest.balanced": at_most(max(run["busiest"] for run in balanced), 1),
         **ends("busiest.no_balance", [run["busiest"] for run in runs["no balance"]], ".1f"),

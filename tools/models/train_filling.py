@@ -198,7 +198,7 @@ def line(errors: list[float]) -> str:
 def facts(found: dict[str, Any]) -> dict[str, str]:
     """Mean squared errors: of each seed, of what was changed, and of what needs no network."""
     errors = {f"error.{seed}": each for seed, each in enumerate(found["errors"])}
-    errors |= {name.replace(" ", "_"): found[name] for name in ("five times the steps", "sinusoids")}
+    errors |= {name: found[name] for name in ("five times the steps", "sinusoids")}
     errors |= {name: found["opponents"][name] for name in ("regression", "neighbours")}
     return {name: f"{each:.3f}" for name, each in errors.items()}
 

@@ -161,9 +161,9 @@ def facts(found: dict) -> dict[str, str]:
     """What chapters say, in per cent: languages recognised, by the number of labels, and what pre-training adds."""
     texts: dict[str, str] = {}
     for way in ("n-grams", "pre-trained", "from scratch"):
-        name, each = way.replace(" ", "_"), found["accuracy"][way]
-        texts[name] = listed(np.mean(right) for right in each.values())
-        texts |= {f"{name}.100.mean": f"{np.mean(each['100']):.1f}", **ends(f"{name}.100", each["100"], ".1f")}
+        each = found["accuracy"][way]
+        texts[way] = listed(np.mean(right) for right in each.values())
+        texts |= {f"{way}.100.mean": f"{np.mean(each['100']):.1f}", **ends(f"{way}.100", each["100"], ".1f")}
     before, after = (found["accuracy"][f"{way}, {LONGER} times the steps"] for way in ("from scratch", "pre-trained"))
     texts["longer.gain"] = listed(after[number][0] - before[number][0] for number in after)
     return texts

@@ -276,7 +276,7 @@ def facts(found: dict) -> dict[str, str]:
     texts = {f"{kind}.{size}.behind": f"{nats:.3f}" for (kind, size), nats in behind.items()}
     for knob, form in (("five times the steps", ".3f"), ("half the width", ".2f")):
         first, *losses = (run["above"] for run in found["knobs"][knob])
-        texts[f"{knob.replace(' ', '_')}.ahead"] = format(min(losses) - first, form)
+        texts[f"{knob}.ahead"] = format(min(losses) - first, form)
     return texts
 
 

@@ -13,7 +13,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import train_positions as looking
-from records import MODELS, at_most, ends, fact_part, kept, percent, write_record
+from records import MODELS, at_most, ends, kept, percent, write_record
 
 import plainformer as pf
 from plainformer.data.little_world import CLOTHES, PEOPLE, after, sentences
@@ -316,10 +316,10 @@ def facts(results: dict) -> dict[str, str]:
     above = {name: float(np.mean([one["above"][0] for one in seeds])) for name, seeds in at_once.items()}
     needles = {name: np.mean([one["needle"] for one in seeds], axis=0) for name, seeds in at_once.items()}
     for name in at_once:
-        place, shares = fact_part(name), zip(DISTANCES, needles[name], strict=True)
-        texts[f"{place}.above"] = f"{above[name]:.2f}"
-        texts[f"{place}.above.more"] = f"{above[name] - above['as it is']:.2f}"
-        texts |= {f"{place}.needle.{distance}": percent(share) for distance, share in shares}
+        shares = zip(DISTANCES, needles[name], strict=True)
+        texts[f"{name}.above"] = f"{above[name]:.2f}"
+        texts[f"{name}.above.more"] = f"{above[name] - above['as it is']:.2f}"
+        texts |= {f"{name}.needle.{distance}": percent(share) for distance, share in shares}
     texts |= ends(f"slower.needle.{DISTANCES[-1]}", [100 * needles[name][-1] for name in ways(SHORT)], ".0f")
     return texts | after_more(results["stories"]["further"]) | letters(results["look"])
 
@@ -327,7 +327,7 @@ def facts(results: dict) -> dict[str, str]:
 def after_more(further: dict) -> dict[str, str]:
     """After more steps on long stories: by how many nats the last words are apart, and how many needles are found."""
     lasts = [seeds[0]["above"][-1] for seeds in further.values()]
-    again = {fact_part(name): further[name][1] for name in AGAIN}
+    again = {name: further[name][1] for name in AGAIN}
     apart = np.ptp([one["above"][-1] for one in again.values()])
     texts = {f"further.{name}.needles": f"{NUM_NEEDLES * one['needle'][-1]:.0f}" for name, one in again.items()}
     return texts | {"further.apart": at_most(float(np.ptp(lasts)), 3), "further.again.apart": f"{apart:.3f}"}
@@ -339,7 +339,7 @@ def letters(look: dict) -> dict[str, str]:
     for width, names in look.items():
         for name, seeds in names.items():
             for when, shares in zip(("", ".further"), np.mean(seeds, axis=0), strict=False):
-                place = f"look.{width}.{fact_part(name)}{when}"
+                place = f"look.{width}.{name}{when}"
                 texts |= {f"{place}.{start}": f"{share:.2f}" for (start, _), share in zip(PLACES, shares, strict=True)}
                 texts |= ends(place, shares)
     return texts

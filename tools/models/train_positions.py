@@ -306,7 +306,7 @@ def facts(results: dict) -> dict[str, str]:
     groups = grouped(results)
     texts = {"stretched": stretched_table(groups[-1])}
     for name, of_seeds in itertools.chain(*(group.items() for group in groups)):
-        place = re.sub(r"[:,] ", ".", name).replace(",", "").replace(" ", "_").lower()
+        place = re.sub(r"[:,] ", ".", name).replace(",", "")
         near, *_, far = np.transpose(of_seeds)
         texts |= {f"{place}.near": f"{near.mean():.2f}", f"{place}.far": f"{far.mean():.2f}"}
         texts |= ends(f"{place}.far", far)

@@ -199,7 +199,7 @@ def facts(found: dict) -> dict[str, str]:
     texts, forms = {"knobs": knob_table(found)}, {"reward": ".1f", "leash": ".1f", "loss": ".2f"}
     for kind in ("best of", "frontier", "betas", "longer"):
         for way, each in found[kind].items():
-            runs, name = each if isinstance(each, list) else [each], f"{kind.replace(' ', '_')}.{way}"
+            runs, name = each if isinstance(each, list) else [each], f"{kind}.{way}"
             means = {what: float(np.mean([run[what] for run in runs])) for what in forms if what in runs[0]}
             texts |= {f"{name}.{what}": format(mean, forms[what]) for what, mean in means.items()}
     texts["best_of.32.possible"] = percent(found["best of"]["32"]["possible"])

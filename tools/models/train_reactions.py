@@ -176,7 +176,7 @@ def facts(found: dict) -> dict[str, str]:
     """How many hidden tokens each mistake and each silenced head costs, and what is mapped of the atoms."""
     none = found["mistakes"]["none"]
     costs = {
-        f"{part}.{name.replace(',', '').replace(' ', '_').lower()}": none["right"] - each["right"]
+        f"{part}.{name}": none["right"] - each["right"]
         for part in ("mistakes", "silenced")
         for name, each in found[part].items()
     }
@@ -203,7 +203,7 @@ def shares_of_atoms(found: dict) -> dict[str, str]:
             "any_element": [run["any element"][10][5] for run in runs],
         }
         for what, of_seeds in counts.items():
-            name = f"{kind}.{what}".replace(" ", "_")
+            name = f"{kind}.{what}"
             shares = [100 * count / run["atoms"] for count, run in zip(of_seeds, runs, strict=True)]
             texts |= {name: f"{np.mean(shares):.0f}"} | ends(name, shares, ".0f")
     others = [run for run in found["mapped"] if run["kind"] == "other atoms"]

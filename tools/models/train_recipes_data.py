@@ -16,7 +16,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from growing import KEPT as STAIRCASE, VOCABULARY
-from records import fact_part, kept, percent, write_record
+from records import kept, percent, write_record
 from train_walk import after_training
 
 import plainformer as pf
@@ -537,9 +537,9 @@ def facts(found: dict) -> dict[str, str]:
 
 def ends_of(found: dict, nats: Callable[[Any], float] = float) -> dict[str, str]:
     """What was reached with more steps and at other widths, by way or number of copies."""
-    texts = {f"{fact_part(name)}.longer": f"{nats(each):.3f}" for name, each in found["longer"].items()}
+    texts = {f"{name}.longer": f"{nats(each):.3f}" for name, each in found["longer"].items()}
     for name, widths in found["widths"].items():
-        texts |= {f"{fact_part(name)}.width.{width}": f"{nats(each):.3f}" for width, each in widths.items()}
+        texts |= {f"{name}.width.{width}": f"{nats(each):.3f}" for width, each in widths.items()}
     return texts
 
 
@@ -547,7 +547,7 @@ def of_packing(found: dict) -> dict[str, str]:
     """Of each way of packing: nats, milliseconds of a step, and per cent of places that are read."""
     texts = {f"packing.{name}": text for name, text in ends_of(found).items()}
     for way, losses in found["above"].items():
-        place = f"packing.{fact_part(way)}"
+        place = f"packing.{way}"
         texts[place] = f"{np.mean(losses):.3f}"
         texts[f"{place}.milliseconds"] = f"{found['milliseconds'][way]:.0f}"
         texts[f"{place}.read"] = percent(found["read"][way])
@@ -581,7 +581,7 @@ def of_texts(found: dict) -> dict[str, str]:
     for name, counts in found.items():
         for what, number in counts.items():
             last = number[-1] if isinstance(number, list) else number  # of two numbers, that of what is held out
-            texts[f"texts.{fact_part(name)}.{fact_part(what)}"] = f"{last:,}"
+            texts[f"texts.{name}.{what}"] = f"{last:,}"
     return texts | {"texts.docstrings.paragraphs.all": f"{sum(found['docstrings']['paragraphs']):,}"}
 
 

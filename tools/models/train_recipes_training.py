@@ -17,7 +17,7 @@ import jax.numpy as jnp
 import numpy as np
 import optax
 from growing import KEPT as STAIRCASE, WORDS, kept_back, log_probabilities, stories_of
-from records import ends, fact_part, kept, write_record
+from records import ends, kept, write_record
 
 import plainformer as pf
 
@@ -438,12 +438,12 @@ def facts(found: dict) -> dict[str, str]:
     texts = of_optimisers(found) | of_schedules(found["schedules"])
     plain, rough = found["z_loss"]["none"]["above"], "none, rate too large"
     for name, each in found["z_loss"].items():
-        place = f"z_loss.{fact_part(name)}"
+        place = f"z_loss.{name}"
         texts |= {place: f"{each['above']:.3f}", f"{place}.log": f"{each['log_z']:.1f}"}
     gain = found["z_loss"][rough]["above"] - found["z_loss"][rough.replace("none", "0.0001")]["above"]
     texts["z_loss.rate_too_large.gain"] = f"{gain:.3f}"
     for name, each in found["decay"].items():
-        place = f"decay.{fact_part(name)}"
+        place = f"decay.{name}"
         texts |= {place: f"{each['above']:.3f}", f"{place}.cost": f"{each['above'] - plain:.3f}"}
     return texts
 

@@ -128,7 +128,7 @@ def facts_of(seeds: list[dict]) -> dict[str, str]:
     """What chapters say of a row: per cent right and nats above the lowest, by seed, in the mean, at the ends."""
     right = {column: [share(seed, kinds) for seed in seeds] for column, kinds in COLUMNS.items()}
     for kind in seeds[0].get("asked", {}):
-        right[kind.partition(":")[0].replace(" ", "_")] = [seed["asked"][kind] for seed in seeds]
+        right[kind.partition(":")[0]] = [seed["asked"][kind] for seed in seeds]
     texts = {f"{column}.{seed}": percent(each) for column, shares in right.items() for seed, each in enumerate(shares)}
     for column, shares in right.items():
         texts |= ends(column, [100 * each for each in shares], ".0f") | {

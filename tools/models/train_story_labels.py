@@ -271,11 +271,11 @@ def facts(found: dict) -> dict[str, str]:
     """What chapters say, in per cent: stories judged rightly after the most labels, longer training, or no labels."""
     texts: dict[str, str] = {}
     for way, each in found["accuracy"].items():
-        name, right = f"{way.replace(' ', '_')}.2000", each["2000"]["accuracy"]
+        name, right = f"{way}.2000", each["2000"]["accuracy"]
         texts |= {name: f"{np.mean(right):.0f}", f"{name}.mean": f"{np.mean(right):.1f}", **ends(name, right, ".1f")}
-    counted = texts["groups_of_words.2000"], texts["pairs_of_sentences.2000"]
+    counted = texts["groups of words.2000"], texts["pairs of sentences.2000"]
     texts["counting.2000"] = max(counted, key=int)
-    texts |= {f"longer.{way.replace(' ', '_')}": f"{right:.0f}" for way, right in found["longer"].items()}
+    texts |= {f"longer.{way}": f"{right:.0f}" for way, right in found["longer"].items()}
     texts["without_labels.encoder"] = f"{found['without labels']['encoder']:.0f}"
     texts["without_labels.decoder"] = f"{found['without labels']['decoder']:.1f}"
     return texts

@@ -352,7 +352,7 @@ def points(found: dict) -> dict[str, float]:
         "alone.greedy.bleu": alone["averaged"][str(alone["chosen"])]["BLEU"],
         "alone.behind": both["test, as long as alone"]["beam"]["cased"] - alone["test"]["beam"]["cased"],
         "searches.greedy": both["averaged"][str(both["chosen"])]["BLEU"],
-        **{f"searches.{name.replace(', ', '.').replace(' ', '_')}": bleu for name, bleu in found["searches"].items()},
+        **{f"searches.{name.replace(', ', '.')}": bleu for name, bleu in found["searches"].items()},
     }
 
 
@@ -364,7 +364,7 @@ def facts(found: dict) -> dict[str, str]:
         **{name: f"{bleu:.1f}" for name, bleu in points(found).items()},
         "both.beam.bleu.whole": f"{both['test']['beam']['cased']:.0f}",
         "both.half": f"{luck['both']['half']:.1f}",
-        **{f"{name.replace(' ', '_')}.p": f"{luck[name]['p']:g}" for name in ("last pass", "counted", "alone")},
+        **{f"{name}.p": f"{luck[name]['p']:g}" for name in ("last pass", "counted", "alone")},
         "rare.behind": f"{common - rare:.0f}",
         "rare.words": f"{words_of_rare:.0f}",
         "common.words": f"{words_of_common:.0f}",

@@ -267,14 +267,9 @@ def changes(found: dict) -> dict[str, str]:
     for name, (before, after) in zip(NAMES[1:], pairwise(above), strict=True):
         change = after - before
         mean, least, largest = (signed(float(each)) for each in (change.mean(), change.min(), change.max()))
-        texts[f"{place(name)}.change"] = f"{mean} ({least} to {largest})"
-        texts[f"{place(name)}.size"] = f"{abs(change.mean()):.3f}"
+        texts[f"{name}.change"] = f"{mean} ({least} to {largest})"
+        texts[f"{name}.size"] = f"{abs(change.mean()):.3f}"
     return texts
-
-
-def place(name: str) -> str:
-    """The name of a machine as part of a fact's."""
-    return name.lower().replace(" ", "_")
 
 
 def facts(found: dict) -> dict[str, str]:
@@ -283,12 +278,12 @@ def facts(found: dict) -> dict[str, str]:
     first, last = ENDS
     longer = {name: min(losses.values()) for name, losses in found["longer"].items()}
     for name, each in machines.items():
-        texts[f"{place(name)}.above"] = f"{np.mean(each['above']):.3f}"
-        texts[f"{place(name)}.milliseconds"] = f"{each['milliseconds']:.0f}"
-        texts[f"{place(name)}.read"] = f"{each['read']:,}"
-        texts[f"{place(name)}.longer"] = f"{longer[name]:.3f}"
+        texts[f"{name}.above"] = f"{np.mean(each['above']):.3f}"
+        texts[f"{name}.milliseconds"] = f"{each['milliseconds']:.0f}"
+        texts[f"{name}.read"] = f"{each['read']:,}"
+        texts[f"{name}.longer"] = f"{longer[name]:.3f}"
     for name, losses in found["rates"].items():
-        texts |= {f"{place(name)}.rate.{rate}": f"{loss:.3f}" for rate, loss in losses.items()}
+        texts |= {f"{name}.rate.{rate}": f"{loss:.3f}" for rate, loss in losses.items()}
     gains = {
         "narrow": found["narrow"][first] - found["narrow"][last],
         "first_seed": machines[first]["above"][0] - machines[last]["above"][0],

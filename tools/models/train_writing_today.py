@@ -13,7 +13,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from growing import BATCH_SIZE, LENGTH, MODELS, VOCABULARY, Row
-from records import fact_part, kept, percent, write_record
+from records import kept, percent, write_record
 
 import plainformer as pf
 from plainformer.generation import best_of, majority, penalise_counts, penalise_repetition, read_answers
@@ -488,15 +488,15 @@ def facts(found: dict) -> dict[str, str]:
         best = best_settings(found, model)
         for way, choices in found["ways"][model].items():
             shares = {setting: means(rows) for setting, rows in choices.items()}
-            texts[f"{model}.{fact_part(way)}.best"] = percent(shares[best[way]]["possible"])
+            texts[f"{model}.{way}.best"] = percent(shares[best[way]]["possible"])
             for setting, row in shares.items():
-                place = f"{model}.{fact_part(way)}.{setting}".rstrip(".")
+                place = f"{model}.{way}.{setting}".rstrip(".")
                 texts |= {f"{place}.{what}": percent(row[what]) for what in ("possible", "again")}
     half = means(found["ways"]["stored"]["temperature"]["0.5"])["possible"]
     texts["stored.temperature.0.5.possible.one_digit"] = percent(half, 1)
     for way, by_count in found["sentences"]["narrow"].items():
         for number, rows in by_count.items():
-            texts[f"sentences.{fact_part(way)}.{number}"] = percent(float(np.mean(rows, axis=0)[0]))
+            texts[f"sentences.{way}.{number}"] = percent(float(np.mean(rows, axis=0)[0]))
     return texts | of_dates(found) | of_given_answers(found["choice"])
 
 
@@ -513,7 +513,7 @@ def of_dates(found: dict) -> dict[str, str]:
         for temperature, ways_ in temperatures.items():
             for way, rows in ways_.items():
                 dates, right = np.mean(rows, axis=0)
-                place = f"pattern.{kind}.{temperature}.{fact_part(way)}"
+                place = f"pattern.{kind}.{temperature}.{way}"
                 texts |= {f"{place}.no_date": percent(1 - dates), f"{place}.right": percent(right)}
     return texts
 

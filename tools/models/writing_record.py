@@ -274,7 +274,7 @@ def facts(found: dict) -> dict[str, str]:
     for kind in ("plays", "letters"):
         (people,) = found[kind]["people"]["surprise"]
         for name, way in found[kind].items():
-            place = f"{kind}.{name.replace(' ', '_')}"
+            place = f"{kind}.{name}"
             texts[f"{place}.surprise"] = f"{np.mean(way['surprise']):.2f}"
             texts[f"{place}.repeated"] = percent(np.mean(way["repeated"]), 1)
             texts[f"{place}.unknown"] = percent(1 - np.mean(way["known words"]), 1)
