@@ -136,9 +136,11 @@ def browser():
         chromium.close()
 
 
-# Which timers of a page have not gone off yet, with the milliseconds that each waits.
+# Which timers of a page have not gone off yet, with the milliseconds that each waits. And its next frame, or a second:
+# a page without a window in sight may be given none for as long as one waits.
 TIMERS = """{
-    window.later = setTimeout.bind(window);  // that nobody waits for
+    const later = setTimeout.bind(window);
+    window.nextFrame = () => new Promise((done) => { requestAnimationFrame(done); later(done, 1000); });
     const timers = window.timers = new Map();
     for (const kind of ['Timeout', 'Interval']) {
         const [set, clear] = [window[`set${kind}`], window[`clear${kind}`]];
@@ -158,32 +160,30 @@ TIMERS = """{
 }"""
 # All that a page has put off is done, but for what it does after seconds: takes back a word on a button, for instance.
 QUIET = "() => [...window.timers.values()].every((delay) => delay >= 3000)"
-# The next frame, or a second: a page without a window in sight may be given none for as long as one waits.
-FRAME = "new Promise((done) => { requestAnimationFrame(done); window.later(done, 1000); })"
-FRAMES = f"""async (count) => {{
-    for (let n = 0; n < count; n++) await {FRAME};
-}}"""
+FRAMES = """async (count) => {
+    for (let n = 0; n < count; n++) await nextFrame();
+}"""
 # The page is neither scrolled nor does it change its height for ten frames.
-AT_REST = f"""async () => {{
-    for (let before = null, rest = 0; rest < 10;) {{
-        await {FRAME};
-        const now = `${{scrollX}} ${{scrollY}} ${{document.documentElement.scrollHeight}}`;
+AT_REST = """async () => {
+    for (let before = null, rest = 0; rest < 10;) {
+        await nextFrame();
+        const now = `${scrollX} ${scrollY} ${document.documentElement.scrollHeight}`;
         rest = now === before ? rest + 1 : 0;
         before = now;
-    }}
-}}"""
+    }
+}"""
 
 # The theme fades some of its colours. In a section that waits to be laid out, a fade would never end by itself.
-FADED = f"""() => {FRAME}.then(() =>
+FADED = """() => nextFrame().then(() =>
     document.getAnimations().filter((each) => each instanceof CSSTransition).forEach((each) => each.finish()))"""
 
 # A section that comes into view is laid out, and its fonts are fetched, with the frame that follows.
-SEE_EACH = f"""async (sections) => {{
-    for (const section of sections) {{
+SEE_EACH = """async (sections) => {
+    for (const section of sections) {
         section.scrollIntoView();
-        for (let n = 0; n < 2; n++) await {FRAME};
-    }}
-}}"""
+        for (let n = 0; n < 2; n++) await nextFrame();
+    }
+}"""
 
 
 @functools.cache

@@ -44,7 +44,7 @@ def type_each(field):
             for (const text of texts) {
                 node.value = text;
                 node.dispatchEvent(new Event('input', { bubbles: true }));
-                do await new Promise(requestAnimationFrame); while (JSON.parse(root.dataset.state).busy);
+                do await nextFrame(); while (JSON.parse(root.dataset.state).busy);
             }
         }""",
         HOSTILE,

@@ -8,7 +8,7 @@ from urllib.parse import parse_qsl, quote_plus
 
 import pytest
 
-from tests.browser.conftest import PATIENCE, SITE, pages
+from tests.browser.conftest import PATIENCE, SITE, TIMERS, pages
 from tests.browser.hostile import HOSTILE
 
 STATES = 8
@@ -67,7 +67,7 @@ WANDER = """([root, draws, texts]) => {
 STATE = """async ([name, without]) => {
     const root = document.querySelector(`#${name} .lf`);
     for (let before = null, rest = 0; rest < 3;) {
-        await new Promise(requestAnimationFrame);
+        await nextFrame();
         const now = root.dataset.state;
         const { busy } = JSON.parse(now);
         rest = now === before && !busy ? rest + 1 : 0;
@@ -164,6 +164,7 @@ def differing(one: dict, other: dict, close: dict = CLOSE) -> dict:
 @pytest.mark.parametrize(("where", "name", "module"), live_figures(), ids=lambda value: value)
 def test_links_open_the_figure_in_its_state(browser, site, where, name, module):
     context = browser.new_context(viewport=DESK, service_workers="block")
+    context.add_init_script(TIMERS)
     try:
         check_links(context, site, where, name, module)
     finally:

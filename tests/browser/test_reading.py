@@ -73,7 +73,7 @@ SHIFTS = """async () => {
     const observer = new PerformanceObserver((list) => note(list.getEntries()));
     observer.observe({ type: 'layout-shift', buffered: true });
     await document.fonts.ready;
-    for (let n = 0; n < 10; n++) await new Promise(requestAnimationFrame);
+    for (let n = 0; n < 10; n++) await nextFrame();
     note(observer.takeRecords());
     return shifts;
 }"""

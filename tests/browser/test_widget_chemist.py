@@ -15,7 +15,7 @@ SHOW = """async ([text, layer, head]) => {
     const state = () => JSON.parse(root.dataset.state);
     const change = (node, value) => { node.value = value; node.dispatchEvent(new Event('input', { bubbles: true })); };
     change(root.querySelector('input[type=text]'), text);
-    while (state().text !== text || state().busy) await new Promise((done) => requestAnimationFrame(done));
+    while (state().text !== text || state().busy) await nextFrame();
     root.querySelectorAll('input[type=range]').forEach((slider, i) => change(slider, [layer, head][i]));
     return state();
 }"""

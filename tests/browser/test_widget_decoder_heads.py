@@ -25,7 +25,7 @@ SHOW = """async ([text, layer, head, token]) => {
     const field = root.querySelector('textarea');
     field.value = text;
     field.dispatchEvent(new Event('input', { bubbles: true }));
-    while (state().text !== text || state().busy) await new Promise((done) => requestAnimationFrame(done));
+    while (state().text !== text || state().busy) await nextFrame();
     root.querySelector(`[aria-label="block ${layer + 1}, head ${head + 1}"]`).click();
     const follow = new KeyboardEvent('keydown', { key: 'Home' });
     root.querySelector('[role=listbox]').dispatchEvent(follow);

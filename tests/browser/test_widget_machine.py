@@ -30,7 +30,7 @@ SHOW = """async ([text, block, boxes, head]) => {
     const field = root.querySelector('textarea');
     field.value = text;
     field.dispatchEvent(new Event('input', { bubbles: true }));
-    while (!(state().text === text && !state().busy)) await new Promise((done) => requestAnimationFrame(done));
+    while (!(state().text === text && !state().busy)) await nextFrame();
     root.querySelector(`[data-box=block${block}]`)?.click();
     return boxes.map((box) => {
         root.querySelector(`[data-box=${box}]`).click();
@@ -193,7 +193,7 @@ OWN = """async ([name, bytes, opened]) => {
     field.value = 'abcab';
     field.dispatchEvent(new Event('input', { bubbles: true }));
     const state = () => JSON.parse(stage.dataset.state);
-    while (state().text !== 'abcab' || state().busy) await new Promise((done) => requestAnimationFrame(done));
+    while (state().text !== 'abcab' || state().busy) await nextFrame();
     const rows = opened.map((box) => { stage.querySelector(`[data-box=${box}]`).click(); return state().row; });
     const found = { rows, links: stage.querySelectorAll('a').length, boxes: stage.querySelectorAll('.lf-box').length };
     stage.remove();

@@ -24,7 +24,7 @@ RANDOM = np.random.default_rng(0)
 TRY = """async ([text, holes, head]) => {
     const root = document.querySelector('.live-figure[data-widget="masking"] .lf');
     const rest = async () => {
-        while (JSON.parse(root.dataset.state).busy) await new Promise((done) => requestAnimationFrame(done));
+        while (JSON.parse(root.dataset.state).busy) await nextFrame();
         return JSON.parse(root.dataset.state);
     };
     const tell = (input, value) => { input.value = value; input.dispatchEvent(new Event('input')); return rest(); };

@@ -74,7 +74,7 @@ def test_runs_leap_for_those_who_want_little_motion(open_figure):
         const steps = new Set();
         new MutationObserver(() => steps.add(JSON.parse(root.dataset.state).step)).observe(root, { attributes: true });
         [...root.querySelectorAll('button')].find((button) => button.textContent === 'Play').click();
-        while (JSON.parse(root.dataset.state).playing) await new Promise(requestAnimationFrame);
+        while (JSON.parse(root.dataset.state).playing) await nextFrame();
         return [...steps];
     }""")
     assert seen[-1] == 1000

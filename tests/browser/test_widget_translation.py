@@ -24,7 +24,7 @@ MODELS = {"seq2seq": "dates", "numbers": "German numbers"}
 TYPE = """async (tries) => {
     const root = document.querySelector('.live-figure[data-widget="translation"] .lf');
     const rest = async () => {
-        while (JSON.parse(root.dataset.state).busy) await new Promise((done) => requestAnimationFrame(done));
+        while (JSON.parse(root.dataset.state).busy) await nextFrame();
         return JSON.parse(root.dataset.state);
     };
     const tell = (input, value) => { input.value = value; input.dispatchEvent(new Event('input')); return rest(); };
