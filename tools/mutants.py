@@ -14,6 +14,7 @@ import shlex
 import subprocess
 import sys
 import tempfile
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -21,6 +22,7 @@ from cosmic_ray.commands import init
 from cosmic_ray.mutating import mutate_and_test
 from cosmic_ray.work_db import WorkDB, use_db
 from cosmic_ray.work_item import MutationSpec, TestOutcome
+from coverage import CoverageData
 from tqdm import tqdm
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -41,26 +43,62 @@ def mutations(clone: Path, room: str, number: int, seed: int) -> list[MutationSp
     return random.Random(seed).sample(found, min(number, len(found)))
 
 
-def tests_of(clone: Path, room: str) -> tuple[list[str | Path], list[Path]]:
-    """Return the command that runs tests on the package of the clone, and the files of tests of a room."""
+def pytest(clone: Path, *before: str | Path) -> list[str | Path]:
+    """Return the command that runs tests, which are to follow, on the package of the clone."""
     places: list[str | Path] = ["--rootdir", clone, "-c", clone / "pyproject.toml", "-p", "no:cacheprovider"]
-    command = ["env", f"PYTHONPATH={clone / 'src'}", sys.executable, "-m", "pytest", "-x", "-q", *places]
-    files = sorted((clone / "tests" / room).rglob("test_*.py")) or [clone / "tests" / f"test_{room}.py"]
-    return command, files
+    return ["env", f"PYTHONPATH={clone / 'src'}", sys.executable, "-m", *before, "pytest", "-x", "-q", *places]
 
 
-def survivors(clone: Path, room: str, chosen: list[MutationSpec]) -> Iterator[str]:
-    """Yield the difference of each mutant with which all tests of the room pass.
+def lines_by_test(clone: Path, files: list[Path]) -> dict[Path, dict[int, list[str]]]:
+    """Run the tests, which have to pass, and return by module and line those that execute it, the smallest first."""
+    settings, data = clone / "coverage.ini", CoverageData(str(clone / "coverage.db"))
+    settings.write_text("[run]\ndynamic_context = test_function\nsource_pkgs = plainformer\n")
+    run = pytest(clone, "coverage", "run", "--rcfile", settings, "--data-file", data.data_filename(), "-m")
+    subprocess.run([*run, *files], check=True)
+    data.read()
+    found = {Path(module): data.contexts_by_lineno(module) for module in data.measured_files()}
+    sizes = Counter(test for lines in found.values() for tests in lines.values() for test in tests)
+    places = {test: _place_of(test, clone) for test in sizes}
 
-    The tests of its module come first, then those that mention it. Files are listed one by one: of a folder and a file
-    within, pytest 9 takes the folder, in its own order.
+    def sorted_places(tests: list[str]) -> list[str]:
+        return [place for test in sorted(tests, key=lambda test: sizes[test]) if (place := places[test])]
+
+    return {module: {line: sorted_places(tests) for line, tests in lines.items()} for module, lines in found.items()}
+
+
+def _place_of(test: str, clone: Path) -> str | None:
+    """A test's file and name for pytest, from its name as coverage has it; None for what is none."""
+    file, _, name = test.rpartition(".")
+    place = Path(f"{file.replace('.', '/')}.py")
+    is_test = name.startswith("test_") and (clone / place).is_file() and f"def {name}(" in (clone / place).read_text()
+    return f"{place}::{name}" if is_test else None
+
+
+def groups_of(mutation: MutationSpec, files: list[Path], executed: dict[int, list[str]]) -> Iterator[list]:
+    """Yield the tests that a mutant is to pass, a group after the other: those that see it soonest come first.
+
+    They are the hundred smallest of those that execute its line, then the files of all of these, and where there are
+    none, as for a constant, the files that mention the module.
     """
-    command, files = tests_of(clone, room)
-    for mutation in tqdm(chosen, desc=room):
+    line = max((number for number in executed if number <= mutation.end_pos[0]), default=0)
+    if tests := executed.get(line):
+        yield tests[:100]
+        yield sorted({test.partition("::")[0] for test in tests})
+    else:
         module = mutation.module_path.stem
-        near = sorted(files, key=lambda file: (file.stem != f"test_{module}", module not in file.read_text()))
-        result = mutate_and_test([mutation], shlex.join(map(str, [*command, *near])), TIMEOUT)
-        if result.test_outcome == TestOutcome.SURVIVED:
+        yield [file for file in files if file.stem == f"test_{module}" or module in file.read_text()] or files
+
+
+def survivors(clone: Path, files: list[Path], chosen: list[MutationSpec]) -> Iterator[str]:
+    """Yield the difference of each mutant with which all tests of the room pass that execute its line."""
+    executed = lines_by_test(clone, files)
+    for mutation in tqdm(chosen):
+        for tests in groups_of(mutation, files, executed.get(clone / mutation.module_path, {})):
+            command = shlex.join(map(str, [*pytest(clone), *tests]))
+            result = mutate_and_test([mutation], f"env --chdir={clone} {command}", TIMEOUT)
+            if result.test_outcome != TestOutcome.SURVIVED:
+                break
+        else:
             yield result.diff or str(mutation)
 
 
@@ -77,11 +115,10 @@ def main() -> int:
         clone = Path(folder, "clone")
         subprocess.run(["git", "clone", "--quiet", ROOT, clone], check=True)
         chosen = mutations(clone, options.room, options.number, options.seed)
-        # Tests that fail anyway would catch everything. (What Python compiles here, the runs below find.)
-        command, files = tests_of(clone, options.room)
-        subprocess.run([*command, *files], check=True)
+        files = sorted((clone / "tests" / options.room).rglob("test_*.py"))
+        files = files or [clone / "tests" / f"test_{options.room}.py"]
         unseen = 0
-        for difference in survivors(clone, options.room, chosen):
+        for difference in survivors(clone, files, chosen):
             print(difference, end="\n\n", flush=True)
             unseen += 1
     caught = 1 - unseen / len(chosen)
