@@ -49,6 +49,13 @@ def pytest(clone: Path, *before: str | Path) -> list[str | Path]:
     return ["env", f"PYTHONPATH={clone / 'src'}", sys.executable, "-m", *before, "pytest", "-x", "-q", *places]
 
 
+def files_of(tests: Path, room: str) -> list[Path]:
+    """Return the files of tests of a room: those in its folder, the one of its name, or those that name its module."""
+    files = sorted((tests / room).rglob("test_*.py")) or [*tests.glob(f"test_{room}.py")]
+    named = re.compile(rf"plainformer(\.| import ){room}\b")
+    return files or [file for file in sorted(tests.rglob("test_*.py")) if named.search(file.read_text())]
+
+
 def lines_by_test(clone: Path, files: list[Path]) -> dict[Path, dict[int, list[str]]]:
     """Run the tests, which have to pass, and return by module and line those that execute it, the smallest first."""
     settings, data = clone / "coverage.ini", CoverageData(str(clone / "coverage.db"))
@@ -115,10 +122,8 @@ def main() -> int:
         clone = Path(folder, "clone")
         subprocess.run(["git", "clone", "--quiet", ROOT, clone], check=True)
         chosen = mutations(clone, options.room, options.number, options.seed)
-        files = sorted((clone / "tests" / options.room).rglob("test_*.py"))
-        files = files or [clone / "tests" / f"test_{options.room}.py"]
         unseen = 0
-        for difference in survivors(clone, files, chosen):
+        for difference in survivors(clone, files_of(clone / "tests", options.room), chosen):
             print(difference, end="\n\n", flush=True)
             unseen += 1
     caught = 1 - unseen / len(chosen)
