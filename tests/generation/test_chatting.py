@@ -139,6 +139,39 @@ def test_a_terminal_asks_and_answers(model, monkeypatch, capsys):
     assert "There is no folder" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize("end", [EOFError, KeyboardInterrupt])
+def test_a_conversation_goes_on_after_what_goes_wrong_until_it_is_ended(monkeypatch, capsys, end):
+    wrong = {"stop": KeyboardInterrupt(), "long": ValueError("!"), "odd": TypeError("?"), "bare": ImportError(":")}
+    asked = iter(wrong)
+
+    class Chat:
+        def say(self, question):
+            yield question
+            raise wrong[question]
+
+    def ask(prompt):
+        for question in asked:
+            return question
+        raise end
+
+    monkeypatch.setattr("builtins.input", ask)
+    monkeypatch.setattr(terminal, "open_model", lambda path: (None, None))
+    monkeypatch.setattr(terminal, "Chat", lambda *arguments, **options: Chat())
+    terminal.main(["somewhere"])
+    assert capsys.readouterr().out.splitlines()[1:] == ["stop …", "long!", "odd?", "bare:"]
+
+
+@pytest.mark.parametrize("error", [OSError, ValueError, TypeError, ImportError, KeyboardInterrupt])
+def test_what_cannot_be_opened_ends_the_program(monkeypatch, error):
+    def open_model(path):
+        raise error("it")
+
+    monkeypatch.setattr(terminal, "open_model", open_model)
+    with pytest.raises(SystemExit) as ended:
+        terminal.main(["somewhere"])
+    assert ended.value.code == 1
+
+
 def test_logits_of_a_rewound_cache_are_those_of_a_new_one(model):
     chat = pf.Chat(model, tokenizer())
     chat._logits_after([*range(9)] * 9)
