@@ -63,6 +63,11 @@ def is_a_tree(value) -> bool:
     return any(hasattr(leaf, "dtype") for leaf in leaves) or (not leaves and value is not None)
 
 
+def is_laid_out(value) -> bool:
+    """An array of JAX with rows, which lie on devices."""
+    return isinstance(value, jax.Array) and value.ndim in (1, 2) and value.size > 0
+
+
 def is_anything(value) -> bool:
     return True
 
@@ -103,6 +108,9 @@ UNANNOTATED: dict[str, Any] = {
     "ids": is_ids,
     "tokens": is_ids,
     "module": is_a_tree,
+    "batch": is_a_tree,
+    "array": is_laid_out,
+    "plans": has_no_such,
     "inputs": INTEGERS,
     "is_token": BOOLEANS,
     "is_source": Bool[Array, "*batch source_seq"] | None,
