@@ -34,8 +34,10 @@ export JUPYTER_PREFER_ENV_PATH := 1
 # whichever clone; programs belong to one lock and one kind of processor.
 KIND := $(shell { cat $(LOCK); uname -m; grep -m 1 '^flags' /proc/cpuinfo; } 2> /dev/null | cksum | cut -d ' ' -f 1)
 export JAX_COMPILATION_CACHE_DIR := $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/plainformer/jax-$(KIND)
-# Two may want the same program: one compiles it while the other is still writing it down, and nothing is wrong.
-export PYTHONWARNINGS := ignore:Error reading persistent compilation cache entry:UserWarning
+# Two may want the same program: one compiles it while the other is still writing it down, and nothing is wrong. Nor is
+# it where no program can be kept, in a folder of somebody else's or on a full disk.
+CACHE := persistent compilation cache entry:UserWarning
+export PYTHONWARNINGS := ignore:Error reading $(CACHE),ignore:Error writing $(CACHE)
 export JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS := 0
 export JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES := -1
 # A training step frees and asks for hundreds of megabytes: glibc should keep them rather than hand each page back to
@@ -61,7 +63,7 @@ help:  ## list these commands
 
 # One at a time in one clone. (Where there is no `flock`, as on a Mac, nothing watches.)
 define alone
-	mkdir -p build; exec 9> build/$(1).lock; \
+	mkdir -p build && exec 9> build/$(1).lock || exit 1; \
 	if command -v flock > /dev/null && ! flock -n 9; then \
 	  echo "$(1) is being made by another command in this clone: wait until it is done." >&2; exit 1; fi
 endef
@@ -102,7 +104,7 @@ IN_OTHER_PARTS := $(addprefix --ignore ,tests/tools tests/exercises)
 # What the tests of the package ask about. While it is as it was when they passed, only the book's are asked again.
 OF_THE_BOOK := chapters tests/test_book.py tests/test_repository.py tests/test_notation.py
 PROVEN = build/proven-$(shell find src tests tools models $(LOCK) pyproject.toml Makefile -type f ! -name '*.pyc' -print0 \
-  | LC_ALL=C sort -z | xargs -0 cat | cksum | tr ' ' -)
+  | LC_ALL=C sort -z | xargs -0 cksum | cksum | tr ' ' -)
 
 one: $(READY)  ## one file of tests, with what is compiled already (FILE=tests/attention/test_relations.py)
 	@test -n "$(FILE)" || { echo "make one: expected FILE=…, such as FILE=tests/attention/test_relations.py." >&2; exit 1; }
@@ -121,12 +123,11 @@ smoke: $(BROWSER_READY)  ## the browser's part of the gate: every page opens, ev
 # Everything: the book, the gate, and the parts, each of which can be run alone.
 PARTS := rooms words exercises devices tools parity faults browser
 check:  ## everything: the gate and the parts rooms, words, exercises, devices, tools, parity, faults, browser; what each took
-	@mkdir -p build; : > build/check.txt; failed=; \
+	@$(call alone,check); : > build/check.txt || exit 1; failed=; \
 	for part in book test $(PARTS); do \
 	  echo "=== make $$part"; \
 	  TIMEFORMAT="$$(printf '%-10s' $$part) %0R s by the clock, %0U s of processor time"; \
-	  { time { $(MAKE) --no-print-directory $$part 2>&1 || touch build/failed; } ; } 2>> build/check.txt; \
-	  if test -e build/failed; then rm build/failed; failed="$$failed $$part"; fi; \
+	  { time { $(MAKE) --no-print-directory $$part 2>&1 9>&- || failed="$$failed $$part"; } ; } 2>> build/check.txt; \
 	done; echo; $(BIN)/python tools/notebooks/recorded.py; echo; cat build/check.txt; \
 	if test -n "$$failed"; then echo "make check: these parts failed:$$failed" >&2; exit 1; fi
 
@@ -215,7 +216,7 @@ distclean: clean  ## remove the environments and what was compiled as well
 # lock, it is brought up to date.
 
 define make_environment
-	@$(call alone,$(1)); fresh=; test -e $(1)/.ready || fresh=yes; rm -f $(1)/.ready; \
+	@$(call alone,$(1)); fresh=; test -e $(1)/.ready || fresh=yes; \
 	if test -n "$$fresh"; then \
 	  for python in $(PYTHON); do \
 	    if $$python -c 'import sys, venv, ensurepip; sys.exit(not (3, 11) <= sys.version_info[:2] <= (3, 13))' \

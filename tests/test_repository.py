@@ -115,11 +115,17 @@ def test_import_leaves_heavy_packages_alone():
 # --- Other platforms ------------------------------------------------------------------------------------------
 
 
+def listed_by_git(*options: str) -> list[str]:
+    """The lines of `git ls-files`."""
+    command = ["git", "-c", "core.quotepath=off", "ls-files", *options]
+    shown = subprocess.run(command, cwd=ROOT, capture_output=True, encoding="utf-8")
+    assert shown.stdout, f"this needs a clone that git knows as this user's. {shown.stderr}"
+    return shown.stdout.splitlines()
+
+
 def versioned() -> list[str]:
     """The names of all files in the repository, those of a new commit included."""
-    listed = ["git", "-c", "core.quotepath=off", "ls-files", "--cached", "--others", "--exclude-standard"]
-    shown = subprocess.run(listed, cwd=ROOT, check=True, capture_output=True, encoding="utf-8")
-    return sorted(shown.stdout.splitlines())
+    return sorted(listed_by_git("--cached", "--others", "--exclude-standard"))
 
 
 def no_names_on_windows(names: list[str]) -> dict[str, str]:
@@ -148,15 +154,13 @@ def test_names_of_files_are_names_on_windows_too():
 
 
 def test_only_the_widgets_are_a_link():
-    listed = subprocess.run(["git", "ls-files", "--stage"], cwd=ROOT, check=True, capture_output=True, encoding="utf-8")
-    links = [line.split("\t")[1] for line in listed.stdout.splitlines() if line.startswith("120000")]
+    links = [line.split("\t")[1] for line in listed_by_git("--stage") if line.startswith("120000")]
     assert links == ["src/plainformer/widgets"], "each link is one more thing that a clone on Windows lacks"
     assert "core.symlinks=true" in (ROOT / "CONTRIBUTING.md").read_text("utf-8")
 
 
 def test_lines_end_alike_in_every_clone():
-    listed = subprocess.run(["git", "ls-files", "--eol"], cwd=ROOT, check=True, capture_output=True, encoding="utf-8")
-    lines = [line.split(None, 3) for line in listed.stdout.splitlines()]
+    lines = [line.split(None, 3) for line in listed_by_git("--eol")]
     assert {stored for stored, *_ in lines} <= {"i/lf", "i/-text", "i/none", "i/"}, "stored with other ends of lines"
     rules = (ROOT / ".gitattributes").read_text("utf-8")
     assert "* text=auto eol=lf" in rules

@@ -63,6 +63,8 @@ def say_again(only: str) -> None:
 
 if __name__ == "__main__":
     only = sys.argv[1] if len(sys.argv) > 1 else ""
+    if not any(scripts(pattern, only) for pattern in ("train_*.py", "*_record.py", "*_figure.py")):
+        sys.exit(f"No script's name contains {only!r}; expected a word such as positions.")
     if "--facts" in sys.argv:
         say_again(only)
         sys.exit()
