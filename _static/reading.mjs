@@ -81,7 +81,7 @@ addEventListener("pointerover", (event) => {
   const over = wanted(event);
   if (over && !card?.contains(over)) soon(() => open(over), 150);
   else if (card?.contains(event.target)) clearTimeout(timer);
-  else if (link || timer) soon(close, 250);
+  else if ((link || timer) && !link?.matches(":focus-visible")) soon(close, 250);
 });
 addEventListener("focusin", (event) => {
   const over = wanted(event);

@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from tests.browser.conftest import AT_REST, LAID_OUT, PHONE, SITE, WIDE, pages
+from tests.browser.conftest import AT_REST, LAID_OUT, PHONE, SITE, TIMERS, WIDE, pages
 
 DESKTOP = {"width": 1280, "height": 800}
 CHAPTERS = sorted(f"chapters/{file.name}" for file in (SITE / "chapters").glob("[0-9]*.html"))
@@ -82,6 +82,7 @@ SHIFTS = """async () => {
 def test_fonts_move_nothing_when_they_come(browser, site):
     """Each font has a fallback of its own width. Nobody has scrolled yet: then sections would be laid out, too."""
     page = browser.new_page(viewport=WIDE)
+    page.add_init_script(TIMERS)
     page.goto(site + ONE)
     assert sum(page.evaluate(SHIFTS)) < 0.1
     page.close()
@@ -278,6 +279,8 @@ def test_card_opens_by_mouse_or_keys_and_stays_while_it_is_read(open_page):
     for selector in LINKS.values():
         page.locator(selector).first.focus()
         card.wait_for()
+        visit.quiet()
+        assert card.is_visible()  # though a mouse rests where something else came under it
         page.keyboard.press("Escape")
         card.wait_for(state="detached")
         page.keyboard.press("Tab")

@@ -180,8 +180,7 @@ def test_bpe_plays_and_pauses(figure):
     show(figure, "reference")
     last = int(figure.root.get_by_label("Merges", exact=True).get_attribute("max"))
     play = figure.root.get_by_role("button", name="Play")
-    play.click()
-    assert figure.state["applied"] == 1
+    assert figure.clicked(play)["applied"] == 1
     figure.until("state.applied >= 3")
     figure.root.get_by_role("button", name="Pause").click()
     paused = figure.state["applied"]
@@ -191,8 +190,7 @@ def test_bpe_plays_and_pauses(figure):
     play.click()  # the last one: it stops by itself
     assert figure.state["applied"] == last
     assert play.inner_text() == "Play"
-    play.click()  # from the beginning
-    assert figure.state["applied"] == 0
+    assert figure.clicked(play)["applied"] == 0  # from the beginning
     figure.reset()
     assert play.inner_text() == "Play"
 

@@ -172,8 +172,7 @@ def test_positions_run_and_pause(shared_figures):
     button.click()
     assert figure.state["first"] == LAST  # where it ends by itself
     assert button.inner_text() == "Play"
-    button.click()
-    assert figure.state["first"] == 0  # and begins anew
+    assert figure.clicked(button)["first"] == 0  # and begins anew
     figure.reset()
     assert button.inner_text() == "Play"
 

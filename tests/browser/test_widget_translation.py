@@ -176,8 +176,7 @@ def test_it_writes_by_itself(shared_figures):
     figure.page.mouse.move(0, 0)
     run = figure.root.get_by_role("button", name="Write it")
     figure.press(figure.control("Step"), "End")
-    run.click()
-    assert figure.state["step"] == 0
+    assert figure.clicked(run)["step"] == 0
     assert figure.root.locator("button.lf-letter b").nth(8).evaluate("b => getComputedStyle(b).visibility") == "hidden"
     figure.until("state.step === 2")
     figure.root.get_by_role("button", name="Pause").click()

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.browser.conftest import AT_REST, PHONE, Figure, figures_of, first_pages
+from tests.browser.conftest import AT_REST, PHONE, POLLING, Figure, figures_of, first_pages
 from tests.browser.hostile import type_each
 
 WIDGETS = Path(__file__).parents[2] / "widgets"
@@ -48,7 +48,9 @@ def answers(figure):
     spoken = figure.root.locator("[aria-live=polite]")
     assert spoken.count() == 1
     figure.page.wait_for_function(
-        "([node, words]) => ![words, ''].includes(node.innerText)", arg=[spoken.element_handle(), words]
+        "([node, words]) => ![words, ''].includes(node.innerText)",
+        arg=[spoken.element_handle(), words],
+        polling=POLLING,
     )
     figure.reset()
     assert figure.settled() == start
