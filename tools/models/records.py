@@ -33,12 +33,19 @@ def ends(name: str, values: Iterable[float], form: str = ".2f") -> dict[str, str
 
 def at_most(number: float, digits: int) -> str:
     """A number rounded up, as a bound is said."""
-    return f"{math.ceil(number * 10**digits) / 10**digits:.{digits}f}"
+    return f"{math.ceil(round(number * 10**digits, 6)) / 10**digits:.{digits}f}"  # 0.029 is 0.029, not 0.030
 
 
 def named(facts: dict[str, str]) -> dict[str, str]:
-    """Facts by names as chapters write them: "NTK-aware, 4.above" as `ntk_aware_4.above`."""
-    return {re.sub(r"[^\w.]+", "_", name.lower()): text for name, text in facts.items()}
+    """Facts by names as chapters write them: "NTK-aware, 4.above" as `ntk_aware_4.above`.
+
+    Raises:
+        ValueError: if two would have the same name.
+    """
+    found = {re.sub(r"[^\w.]+", "_", name.lower()): text for name, text in facts.items()}
+    if len(found) < len(facts):
+        raise ValueError(f"Of {len(facts)} facts some have the same name, and {len(found)} are left: {sorted(facts)}")
+    return found
 
 
 def kept(path: Path, find: Callable[[], Any]) -> Any:
