@@ -11,15 +11,18 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from jax.sharding import AxisType, NamedSharding, PartitionSpec as P
 from jaxtyping import Array, Bool, Float, Integer, PRNGKeyArray
 
 from plainformer.checks import (
+    Count,
     Even,
     Natural,
     NonNegative,
     Positive,
     PositiveFloat,
     Rate,
+    check_auto_axes,
     check_axes,
     check_batch,
     check_each,
@@ -62,9 +65,9 @@ def attend(
 
 
 class Room(eqx.Module):
-    """An object with arrays and attributes that know sizes; `bias` may be missing."""
+    """An object with arrays and attributes that know sizes; each array may be missing."""
 
-    weight: Float[Array, "*batch d_model d_out"]
+    weight: Float[Array, "*batch d_model d_out"] | None = None
     bias: Float[Array, " d_out"] | None = None
     num_heads: int = eqx.field(static=True, default=3)
 
@@ -141,9 +144,19 @@ def test_checked_knows_the_sizes_of_an_object_s_arrays_and_attributes():
         several(np.ones((3, 5, 12), np.float32))
     with pytest.raises(ValueError, match=r"rows has shape \(5, 12\); expected \(seq, d_out=7\)"):
         several.add(X)
+    with pytest.raises(ValueError, match=r"rows has shape \(5, 12\); expected \(seq, d_out=7\)"):
+        Room(bias=jnp.ones(7)).add(X)  # all axes of this array are the argument's, too
 
 
 # --- what may come, and what comes through
+
+
+def test_checked_takes_an_array_for_a_default():
+    @checked
+    def add(x: Float[Array, "seq d"], more: Float[Array, " d"] = W[:, 0]):
+        return x + more
+
+    np.testing.assert_array_equal(add(X), X + 1)
 
 
 def test_checked_lets_none_through_where_the_annotation_does():
@@ -280,7 +293,8 @@ def number(count: Positive | None = None, rate: Rate = 0.1, norm: Literal["pre",
 @pytest.mark.parametrize(
     ("kind", "fits", "refused"),
     [
-        (Positive, [1, 7], [0, -1]),
+        (Positive, [1, 7, 2**30 - 1], [0, -1, 2**30]),
+        (Count, [1, 2**40], [0, -1]),
         (Natural, [0, 2**31 - 1], [-1, 2**31]),
         (Even, [2, 12], [0, 3, -2]),
         (PositiveFloat, [1e-9, 3], [0, -1.0, np.inf, np.nan]),
@@ -297,7 +311,7 @@ def test_check_each_holds_a_number_to_its_bounds(kind, fits, refused):
     for value in ["1", None, True, np.True_, [1], np.ones(1)]:
         with pytest.raises(TypeError, match=r"^size is .*; expected a (whole )?number, "):
             check_each(kind, size=value)
-    if kind in (Positive, Natural, Even):
+    if kind in (Positive, Count, Natural, Even):
         with pytest.raises(TypeError, match=r"^size is 2\.0; expected a whole number, "):
             check_each(kind, size=2.0)
 
@@ -391,8 +405,13 @@ def test_check_fields_makes_numpy_s_numbers_python_s_and_names_a_part_of_another
         size: Positive = 1
 
     @dataclasses.dataclass(frozen=True)
+    class Other(Part):
+        length: Positive = 1
+
+    @dataclasses.dataclass(frozen=True)
     class Whole:
         part: Part = Part()
+        other: Other = Other()
         rate: Rate = 0.1
 
         def __post_init__(self):
@@ -401,6 +420,8 @@ def test_check_fields_makes_numpy_s_numbers_python_s_and_names_a_part_of_another
     assert type(Whole(rate=jnp.float32(0.5)).rate) is float
     with pytest.raises(TypeError, match=r"^part is of type int; expected a Part\.$"):
         Whole(part=64)
+    with pytest.raises(TypeError, match=r"^other is of type Part; expected an Other\.$"):
+        Whole(other=Part())
 
 
 # --- values
@@ -463,3 +484,17 @@ def test_ids_in_range_names_the_argument_and_the_first_id_that_is_none(array):
 def test_ids_in_range_takes_numbers_of_more_bits_than_numpy_has():
     with pytest.raises(ValueError, match=rf"^ids\[1\] is {2**80}; expected 0 to 6, as there are 7 tokens"):
         ids_in_range(np.array([1, 2**80], dtype=object), 7)
+
+
+def test_ids_that_are_cut_over_an_explicit_mesh_are_refused_and_all_others_come_through():
+    ids = np.arange(4)
+    for kind in (AxisType.Auto, AxisType.Explicit):
+        mesh = jax.make_mesh((1,), ("data",), axis_types=(kind,))
+        for given in (ids, jnp.asarray(ids), jax.device_put(ids, NamedSharding(mesh, P()))):
+            check_auto_axes("ids", given)
+        cut = jax.device_put(ids, NamedSharding(mesh, P("data")))
+        if kind is AxisType.Auto:
+            check_auto_axes("ids", cut)
+            continue
+        with pytest.raises(ValueError, match=r"^stops are cut as .*data.* Explicit; expected Auto axes"):
+            check_auto_axes("stops", cut)

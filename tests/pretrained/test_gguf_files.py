@@ -1,5 +1,6 @@
 """GGUF files: tiny models written by the library and opened; and what is none, refused by name."""
 
+import sys
 import zipfile
 
 import equinox as eqx
@@ -107,6 +108,13 @@ def test_open_model_finds_the_file_in_a_wheel(tmp_path):
         wheel.writestr("m/b.gguf", "")
     with pytest.raises(ValueError, match=r"m-1\.whl has 2 GGUF files: .*expected one"):
         pf.open_model(tmp_path / "m-1.whl")
+
+
+def test_read_gguf_names_the_library_that_is_missing(tmp_path, monkeypatch):
+    (tmp_path / "a.gguf").write_bytes(b"GGUF")
+    monkeypatch.setitem(sys.modules, "gguf", None)
+    with pytest.raises(ImportError, match=r"^A GGUF file needs the library gguf: pip install "):
+        pf.open_model(tmp_path / "a.gguf")
 
 
 def test_a_list_longer_than_its_file_ends_at_once(tmp_path):

@@ -3,6 +3,7 @@
 import json
 import pickle
 import re
+import sys
 import zipfile
 from collections import OrderedDict
 
@@ -62,10 +63,22 @@ WRITTEN = {
     "distilbert": pf.MaskedLanguageModel(encoder_config(), key=KEY),
     "albert": pf.MaskedLanguageModel(encoder_config(num_segments=2, embedding_width=8), key=KEY),
     "vit": pf.ViT(
-        pf.ViTConfig(image_size=(8, 12), patch_size=4, num_classes=5, stack=pf.StackConfig(**SIZES)), key=KEY
+        pf.ViTConfig(image_size=(8, 12), patch_size=4, channels=3, num_classes=5, stack=pf.StackConfig(**SIZES)),
+        key=KEY,
+    ),
+    "marian": pf.Seq2Seq(
+        pf.Seq2SeqConfig(
+            *(17, 16, 16, 16, 0, 17),  # start_token=16, stop_token=0
+            encoder=pf.StackConfig(**SIZES | {"num_layers": 1}, norm_placement="post", activation="silu"),
+            decoder=pf.StackConfig(**SIZES, norm_placement="post", activation="silu"),
+            tied_embedding=False,
+            output_bias=True,
+        ),
+        key=KEY,
     ),
 }
-# What these families can hold: biases that are always zero, one norm for two, one block for all.
+# What these families can hold: biases that are always zero, one norm for two, one block for all, one table for three
+# and positions that are sines in the first half of the columns and cosines in the second.
 ZEROS = {"gptj": ("attention.query.bias", "attention.key.bias", "attention.value.bias", "attention.output.bias")}
 ZEROS["qwen2"] = ("attention.output.bias",)
 
@@ -80,6 +93,11 @@ def possible(model_type, model):
             arrays[name] = arrays[name.replace("feed_forward", "attention")]
         if model_type == "albert" and "blocks.1." in name:
             arrays[name] = arrays[name.replace("blocks.1.", "blocks.0.")]
+        if model_type == "marian" and name.endswith("embedding.weight"):
+            arrays[name] = arrays["output.weight"].T * 12**0.5
+        if model_type == "marian" and name.endswith("scheme.table"):
+            angles = np.arange(16)[:, None] / 10_000.0 ** (np.arange(6) / 6)
+            arrays[name] = jnp.asarray(np.concatenate([np.sin(angles), np.cos(angles)], axis=1), jnp.float32)
     return pf.training.with_arrays(model, arrays)
 
 
@@ -132,6 +150,32 @@ def refused(folder, kind=ValueError):
 def test_configurations_that_do_not_fit_are_named(folder, fields, said):
     change(folder, **fields)
     assert re.search(said, refused(folder)), refused(folder)
+
+
+@pytest.mark.parametrize(
+    ("model_type", "fields"),
+    [
+        ("bert", {"tie_word_embeddings": True, "is_decoder": False}),
+        ("llama", {"mlp_bias": False}),
+        ("marian", {"tie_word_embeddings": True, "normalize_before": False, "add_final_layer_norm": False}),
+        ("vit", {"qkv_bias": True}),
+    ],
+)
+def test_fields_that_are_the_same_in_the_whole_family_open_and_their_contrary_does_not(model_type, fields, tmp_path):
+    pf.to_hugging_face(tmp_path, possible(model_type, WRITTEN[model_type]), model_type)
+    change(tmp_path, **fields)
+    pf.open_model(tmp_path)
+    for name, value in fields.items():
+        change(tmp_path, **fields | {name: not value})
+        assert f"{name} is {not value}; expected {value}, and nothing else" in refused(tmp_path)
+
+
+def test_heads_of_a_llama_that_says_no_width_share_that_of_the_model(tmp_path):
+    pf.to_hugging_face(tmp_path, WRITTEN["llama"], "llama")
+    config = json.loads((tmp_path / "config.json").read_text())
+    assert config.pop("head_dim") == 4
+    (tmp_path / "config.json").write_text(json.dumps(config))
+    assert pf.open_model(tmp_path)[0].config.stack.key_width == 4
 
 
 def test_fields_that_are_missing_are_named(folder):
@@ -209,6 +253,15 @@ def test_files_that_are_damaged_or_missing_are_named(folder, tmp_path):
         pf.open_model(tmp_path / "nowhere")
 
 
+def test_a_name_of_one_or_two_parts_is_one_of_the_hub_and_a_longer_one_a_path(monkeypatch):
+    monkeypatch.setitem(sys.modules, "huggingface_hub", None)
+    for name in ("gpt-none", "nobody/gpt-none"):
+        with pytest.raises(FileNotFoundError, match=r"a model on the hub\. .*pip install huggingface_hub$"):
+            pf.open_model(name)
+    with pytest.raises(FileNotFoundError, match=r"^There is no folder .*; expected .*model\.safetensors\.$"):
+        pf.open_model("models/nobody/gpt-none")
+
+
 class Pickled:
     """Something that a pickle calls when it is opened."""
 
@@ -246,6 +299,9 @@ def test_a_tensor_of_more_numbers_than_are_stored_is_refused():
     view = View(Storage("0", np.dtype(np.float32), 1), 0, (3 * 10**9,), (0,))
     with pytest.raises(ValueError, match="has 1 numbers, and a tensor shows some of them again"):
         _tensor(view, {"0": bytes(4)})
+    view = View(Storage("0", np.dtype(np.float32), 11), 1, (3, 4), (4, 1))  # the last is at 1 + 2 * 4 + 3
+    with pytest.raises(ValueError, match="storage 0 has 11 numbers, and a tensor needs 13"):
+        _tensor(view, {"0": bytes(44)})
 
 
 def test_numbers_and_names_that_are_none_are_refused(folder):
@@ -310,6 +366,14 @@ def test_matrices_in_a_file_have_outputs_in_rows(tmp_path):
     stored = load_file(tmp_path / "model.safetensors")["predictions.dense.weight"]
     x = np.random.default_rng(1).normal(size=(5, 12))
     np.testing.assert_allclose(model.head(jnp.asarray(x, jnp.float32)), x @ stored.T + model.head.bias, rtol=1e-4)
+
+
+def test_a_file_of_a_vit_has_batches_of_one_and_channels_first(tmp_path):
+    pf.to_hugging_face(tmp_path, WRITTEN["vit"], "vit")
+    stored = load_file(tmp_path / "model.safetensors")
+    names = ["cls_token", "position_embeddings", "patch_embeddings.projection.weight"]
+    shapes = [stored[f"vit.embeddings.{name}"].shape for name in names]
+    assert shapes == [(1, 1, 12), (1, 7, 12), (12, 3, 4, 4)]
 
 
 @pytest.mark.equation("eq-pretrained-narrow")
