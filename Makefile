@@ -65,7 +65,7 @@ help:  ## list these commands
 define alone
 	mkdir -p build && exec 9> build/$(1).lock || exit 1; \
 	if command -v flock > /dev/null && ! flock -n 9; then \
-	  echo "$(1) is being made by another command in this clone: wait until it is done." >&2; exit 1; fi
+	  echo "$(1) is being made or tested by another command in this clone: wait until it is done." >&2; exit 1; fi
 endef
 
 # Plots as vectors. (Only here: a notebook's own pictures are not compared, and Jupyter's default is a bitmap.)
@@ -118,7 +118,7 @@ test: lint  ## the gate: lint, the tests that say whether something is broken, e
 	mkdir -p build && rm -f build/proven-* && touch "$$proven"
 
 smoke: $(BROWSER_READY)  ## the browser's part of the gate: every page opens, every live figure starts and answers
-	$(BIN)/pytest tests/browser -m smoke $(WORKERS)
+	@$(call alone,book); $(BIN)/pytest tests/browser -m smoke $(WORKERS) 9>&-
 
 # Everything: the book, the gate, and the parts, each of which can be run alone.
 PARTS := rooms words exercises devices tools parity faults browser
@@ -197,7 +197,7 @@ parity: $(PARITY_READY)  ## compare with PyTorch and Hugging Face (installs them
 	$(PARITY)/bin/pytest tests/parity $(WORKERS) --dist loadfile
 
 browser: book $(BROWSER_READY)  ## try the built site in headless Chromium
-	$(BIN)/pytest tests/browser $(WORKERS)
+	@$(call alone,book); $(BIN)/pytest tests/browser $(WORKERS) 9>&-
 
 models: $(READY)  ## train the stored models anew, with their cards (ONLY=positions for one)
 	$(BIN)/python tools/models/train_models.py $(ONLY)

@@ -29,7 +29,7 @@ LAID_OUT = "* { content-visibility: visible !important; }"
 AT_REST = """async (figure) => {
     await document.fonts.ready;
     for (let before = null, rest = 0; rest < 30;) {
-        await new Promise(requestAnimationFrame);
+        await new Promise((done) => { requestAnimationFrame(done); setTimeout(done, 1000); });
         const { busy } = JSON.parse(figure.querySelector(".lf").dataset.state);
         const now = figure.innerHTML + figure.getBoundingClientRect().top;
         rest = now === before && !busy ? rest + 1 : 0;

