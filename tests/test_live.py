@@ -1,15 +1,20 @@
 """Live figures in notebooks: what they refuse, and what they say. What they show is tested in a browser."""
 
 import importlib.util
+import re
 import shutil
 import subprocess
 import sys
+import types
 import zipfile
+from importlib.machinery import ModuleSpec
 from pathlib import Path
 
 import jax
 import numpy as np
 import pytest
+import traitlets
+from toy_models import drawn
 
 import plainformer as pf
 from plainformer import live
@@ -19,13 +24,22 @@ LETTERS = pf.Vocabulary("abc", special=["<mask>"])
 KEY = jax.random.key(0)
 
 
-def decoder(**stack):
-    return pf.Decoder(pf.DecoderConfig(4, 8, stack=pf.StackConfig(d_model=8, num_layers=1, **stack)), key=KEY)
+def decoder(context_len=8, **stack):
+    return pf.Decoder(pf.DecoderConfig(4, context_len, stack=pf.StackConfig(d_model=8, num_layers=1, **stack)), key=KEY)
 
 
 @pytest.fixture
 def no_anywidget(monkeypatch):
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
+
+
+@pytest.fixture
+def anywidget(monkeypatch):
+    """A stand-in for the package: a widget keeps what would be sent."""
+    module = types.ModuleType("anywidget")
+    module.__spec__ = ModuleSpec("anywidget", None)
+    module.AnyWidget = type("AnyWidget", (traitlets.HasTraits,), {})
+    monkeypatch.setitem(sys.modules, "anywidget", module)
 
 
 def test_without_anywidget_it_says_what_to_install(no_anywidget):
@@ -41,7 +55,7 @@ def test_without_anywidget_it_says_what_to_install(no_anywidget):
         (lambda: live.decoder(decoder(), pf.Vocabulary("ab")), "tokenizer has 2 tokens"),
         (lambda: live.decoder(in_16_bits(decoder()), LETTERS), "numbers are bfloat16"),
         (lambda: live.encoder(masked(), pf.Vocabulary("abcd")), "expected '<mask>' among them"),
-        (lambda: live.vit(coloured()), "channels=3"),
+        (lambda: live.vit(vit(channels=3)), "channels=3"),
         (
             lambda: live.predictions(decoder(), LETTERS, ["ab", "a"]),
             r"texts\[1\] has 1 tokens; expected more than start=1",
@@ -70,6 +84,13 @@ def test_predictions_are_those_of_the_lens():
         np.testing.assert_allclose([chance for _, chance in pairs], rows.max(axis=-1), atol=1e-3)
 
 
+def test_texts_of_like_length_share_a_program():
+    model, before = decoder(context_len=40), live._likeliest._cached._cache_size()
+    for length, programs in ((3, 1), (20, 1), (40, 2)):
+        live.by_depth(model, LETTERS, [0] * length, 1)
+        assert live._likeliest._cached._cache_size() == before + programs
+
+
 def in_16_bits(model):
     return jax.tree.map(lambda x: x.astype("bfloat16"), model)
 
@@ -80,9 +101,49 @@ def masked():
     )
 
 
-def coloured():
-    stack = pf.StackConfig(d_model=8)
-    return pf.ViT(pf.ViTConfig(image_size=4, patch_size=2, num_classes=2, channels=3, stack=stack), key=KEY)
+def seq2seq():
+    stack = pf.StackConfig(d_model=8, num_layers=1)
+    return drawn(pf.Seq2Seq, pf.Seq2SeqConfig(4, 8, 8, 0, 1, encoder=stack, decoder=stack))
+
+
+def vit(channels=1):
+    stack = pf.StackConfig(d_model=8, num_layers=1)
+    return drawn(pf.ViT, pf.ViTConfig(image_size=4, patch_size=2, num_classes=2, channels=channels, stack=stack))
+
+
+@pytest.mark.usefixtures("anywidget")
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: live.decoder(decoder(), LETTERS),
+        lambda: live.encoder(masked(), LETTERS),
+        lambda: live.seq2seq(seq2seq(), LETTERS),
+        lambda: live.vit(vit()),
+        lambda: live.predictions(decoder(), LETTERS, "abcab"),
+    ],
+)
+def test_a_widget_sends_what_the_page_asks_for(make):
+    widget = make()
+    asked = re.findall(r'model\.get\("(\w+)"\)', widget._esm.read_text("utf-8"))
+    assert set(asked) == set(widget.traits(sync=True))
+    assert f"{widget.figure}.mjs" in widget.modules
+    assert widget._css.is_file()
+
+
+@pytest.mark.usefixtures("anywidget")
+def test_images_are_drawn_with_the_ink_of_the_books_models():
+    assert live.vit(vit()).values == {"ink": 2}
+
+
+@pytest.mark.usefixtures("anywidget")
+@pytest.mark.parametrize("shape", [(1, 1, 1), (2, 3, 3), (4, 2, 3, 3)])
+def test_attention_is_shown_as_layers_of_heads_up_to_the_most_that_may_be_sent(shape, monkeypatch):
+    weights = np.tril(np.random.default_rng(0).uniform(0.1, 1, shape)).astype(np.float32)  # the future gets nothing
+    monkeypatch.setattr(live, "MOST_WEIGHTS", weights.size)
+    np.testing.assert_array_equal(live.attention(weights).values["weights"], weights.reshape(-1, *shape[-3:]))
+    monkeypatch.setattr(live, "MOST_WEIGHTS", weights.size - 1)
+    with pytest.raises(ValueError, match="fewer layers or heads, or a shorter text"):
+        live.attention(weights)
 
 
 def test_every_field_of_a_configuration_is_run_or_refused():

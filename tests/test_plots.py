@@ -1,5 +1,7 @@
 """Pictures of what models return and how they were trained."""
 
+import dataclasses
+from types import SimpleNamespace
 from typing import NamedTuple
 
 import equinox as eqx
@@ -124,8 +126,15 @@ def test_labels_do_not_overlap(draw):
         (lambda: attention_arcs(jnp.eye(3).at[2, 2].set(jnp.nan)), r"weights\[2, 2\] is nan"),
         (lambda: attention_arcs(jnp.eye(3), threshold=1.5), "threshold is 1.5"),
         (lambda: confusion_matrix(TARGETS, PREDICTIONS[:4]), "targets has shape"),
-        (lambda: confusion_matrix([0, 0, 1, 1, 2], PREDICTIONS, ["no", "yes"]), r"targets\[4\] is 2"),
-        (lambda: confusion_matrix(TARGETS, [-1, 0, 0, 0, 0]), r"predictions\[0\] is -1"),
+        (
+            lambda: confusion_matrix([0, 0, 1, 1, 2], PREDICTIONS, ["no", "yes"]),
+            r"targets\[4\] is 2; .* 0 to 1, as there are 2",
+        ),
+        (
+            lambda: confusion_matrix(TARGETS, [-1, 0, 0, 0, 0]),
+            r"predictions\[0\] is -1; expected 0 to 999, unless `names`",
+        ),
+        (lambda: confusion_matrix([0, 10**9], [0, 0]), r"targets\[1\] is 1000000000; expected 0 to 999"),
         (lambda: confusion_matrix(TARGETS, np.zeros((5, 2)), list("abc")), "predictions has shape"),
         (lambda: confusion_matrix(TARGETS, np.full((5, 2), np.nan)), r"predictions\[0, 0\] is nan"),
         (lambda: confusion_matrix([], []), r"predictions has shape \(0,\)"),
@@ -168,6 +177,22 @@ def test_head_grid_draws_a_decoders_own_weights_one_map_per_layer_and_head(read)
     assert axes[0, 0].figure.get_suptitle() == "all heads"
 
 
+def test_figures_grow_evenly_with_what_they_draw():
+    first, second = np.diff([head_grid(np.ones((heads, 2, 2)))[0].figure.get_figwidth() for heads in (1, 2, 3)])
+    assert first == pytest.approx(second)
+    assert first > 1
+    deep = logit_lens(np.zeros((49, 1, 2)), [0], Vocabulary("ab"))  # as deep as GPT-2 XL
+    assert 10 < deep.figure.get_figheight() < 30
+
+
+def test_the_scale_of_a_grid_is_as_wide_for_many_layers_as_for_one():
+    figures = [head_grid(np.ones((layers, 1, 2, 2)))[0, 0].figure for layers in (1, 3)]
+    for figure in figures:
+        figure.canvas.draw()
+    one, three = (figure.axes[-1].get_window_extent().width for figure in figures)
+    assert 0.5 < three / one < 2
+
+
 def test_attention_arcs_draw_weights_above_the_threshold_as_wide_as_they_are():
     weights = jnp.array([[0.7, 0.0, 0.3], [0.8, 0.2, 0.0], [0.6, 0.04, 0.36]])
     ax = attention_arcs(weights, ["a", " ", "c"], title="head")
@@ -179,6 +204,9 @@ def test_attention_arcs_draw_weights_above_the_threshold_as_wide_as_they_are():
     expected = {((1, 0), 2, below): 0.3, ((0.5, 0), 1, above): 0.8, ((1, 0), 2, above): 0.6}
     assert arcs.keys() == expected.keys()
     assert all(arcs[place] == pytest.approx(4 * expected[place]) for place in arcs)
+    sides = {arc.get_edgecolor()[:3]: arc.theta1 for arc in ax.patches}
+    assert sorted(sides.values()) == [above, below]  # one colour for each
+    assert np.mean(ax.get_xlim()) == pytest.approx(1)  # the token in the middle stands in the middle
     dots = ax.collections[0]
     np.testing.assert_array_equal(dots.get_offsets(), [[0, 0], [1, 0], [2, 0]])
     np.testing.assert_allclose(dots.get_sizes(), 60 * np.array([0.7, 0.2, 0.36]), rtol=1e-6)
@@ -259,6 +287,8 @@ def test_loss_curve_draws_losses_at_their_steps():
     assert [line.get_marker() for line in ax.lines] == ["", "o"]  # a single point shows by its dot
     assert (ax.get_xlabel(), ax.get_title()) == ("step", "run")
     assert [text.get_text() for text in ax.get_legend().get_texts()] == ["loss", "validation_loss"]
+    (long,) = loss_curve([{"step": step, "loss": 2.5} for step in range(300)]).lines
+    assert not long.get_marker()
 
 
 @pytest.mark.parametrize("text", ["$$", r"a $\frac{1$ b", "costs $5 and $6", "_baseline"])
@@ -372,6 +402,37 @@ def test_device_map_refuses_what_it_cannot_draw(array, error, said):
         device_map(array)
 
 
+class Device(NamedTuple):
+    """A device that is not there."""
+
+    id: int
+
+
+class Pieces(jax.sharding.Sharding):
+    """Four pieces of a matrix, each on a device of its own."""
+
+    def devices_indices_map(self, shape):
+        places = [(slice(*rows), slice(*columns)) for rows in ((0, 3), (3, 6)) for columns in ((0, 3), (3, 10))]
+        return {Device(number): place for number, place in enumerate(places)}
+
+
+def test_device_map_names_a_device_in_the_middle_of_its_box():
+    ax = device_map(SimpleNamespace(shape=(6, 10), sharding=Pieces()))
+    assert [text.get_text() for text in ax.texts] == list("0123")
+    assert [text.get_position() for text in ax.texts] == [tuple(box.get_center()) for box in ax.patches]
+
+
+@pytest.mark.parametrize(("times", "limits"), [(1.2, [1.2]), (2.0, [])])
+def test_memory_bars_show_what_a_device_can_hold_where_that_is_near(times, limits):
+    nothing = dict.fromkeys(("gradients", "moments", "gathered", "activations", "early_gradients"), 0)
+    found = plan(DecoderConfig(40, 16), {"data": 1}, "H100", batch_size=8)
+    machine = dataclasses.replace(found.hardware, memory=times * 10**9)
+    ax = memory_bars(dataclasses.replace(found, parameters=10**9, hardware=machine, **nothing))
+    assert [line.get_xdata()[0] for line in ax.lines if line.get_linestyle() == ":"] == limits
+    assert ax.get_xlabel() == "GB"
+    assert ax.get_xlim()[1] < 2  # the bar is longer than half of the picture
+
+
 def test_memory_bars_are_as_long_as_what_a_device_holds():
     config = DecoderConfig(40, 16, stack=StackConfig(d_model=16, num_layers=2, num_heads=2))
     found = {n: plan(config, {"data": n}, "H100", batch_size=8, sharding=FULLY_SHARDED) for n in (1, 8)}
@@ -389,3 +450,5 @@ def test_memory_bars_are_as_long_as_what_a_device_holds():
     assert len(alone.containers) == 4
     with pytest.raises(TypeError, match="plans is of type list; expected what"):
         memory_bars(list(found.values()))
+    with pytest.raises(TypeError, match="plans is of type Hardware; expected what"):
+        memory_bars(found[1].hardware)

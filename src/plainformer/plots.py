@@ -16,6 +16,7 @@ from plainformer.data.files import as_path, read_text
 from plainformer.data.lists import check_list, check_names, check_token_ids
 
 MEMORY = ("parameters", "gradients", "moments", "gathered", "activations")  # of a Plan
+MOST_CLASSES = 1000  # of a confusion matrix whose classes have no names: a number by mistake fills no memory
 DRAW_ONE = "Of several heads, draw one: weights[0]."
 
 
@@ -232,7 +233,7 @@ def confusion_matrix(targets, predictions, names: Sequence[str] | None = None, *
     r"""Draw how often a classifier took an example of one class, its row, for one of another class, its column.
 
     Args:
-        targets: the true class of each example, a whole number from 0, `(examples,)`.
+        targets: the true class of each example, a whole number from 0, `(examples,)`; without `names` below 1,000.
         predictions: the class that the model chose, `(examples,)`, or its logits, `(examples, classes)`, such as
             `EncoderClassifier` and `ViT` return.
         names: a label for each class; `None` for numbers.
@@ -460,10 +461,11 @@ def _weights(weights, hint: str, **axes: int | None) -> np.ndarray:
 def _classes(name: str, numbers, examples: int | None, num_classes: int | None) -> np.ndarray:
     """The class of each example."""
     _numbers(name, numbers, "One class for each example.", examples=examples)
-    array, end = _as_array(name, numbers), 2**31 if num_classes is None else num_classes
+    array, end = _as_array(name, numbers), MOST_CLASSES if num_classes is None else num_classes
     if array.dtype.kind not in "iu":
         raise TypeError(f"{name} holds {array.dtype}; expected whole numbers, the class of each example.")
-    expected = "whole numbers from 0." if num_classes is None else f"0 to {end - 1}, as there are {end} classes."
+    reason = "unless `names` says that there are more" if num_classes is None else f"as there are {end} classes"
+    expected = f"0 to {end - 1}, {reason}."
     return refuse(array, (array < 0) | (array >= end), name, expected)
 
 
