@@ -8,6 +8,7 @@ from scipy.optimize import minimize_scalar
 
 from plainformer.training.scaling_laws import (
     PowerLaw,
+    _Place,
     best_size,
     bootstrap_power_laws,
     fit_power_law,
@@ -58,6 +59,12 @@ def test_huber_by_hand():
 def test_fit_power_law_finds_the_law_that_made_the_losses(floor):
     found = fit_power_law(SIZES, TOKENS, power_law_loss(SIZES, TOKENS, LAW), floor=floor)
     np.testing.assert_allclose(dataclasses.astuple(found), dataclasses.astuple(LAW), rtol=1e-3)
+
+
+@pytest.mark.parametrize("floor", [None, 0.5])
+def test_the_numbers_by_which_a_search_moves_are_those_of_their_law(floor):
+    place = _Place.among(np.stack([SIZES, TOKENS, noisy()]), floor)
+    np.testing.assert_allclose(dataclasses.astuple(place.law(place.numbers(LAW))), dataclasses.astuple(LAW), rtol=1e-9)
 
 
 @pytest.mark.equation("eq-scaling-laws-fit")

@@ -96,6 +96,8 @@ def test_an_axis_of_the_mesh_serves_once_for_each_array():
     table = {"vocab": "data", "d_model": "data"}
     found = shardings(MODEL, MESH, table)
     assert found.embedding.weight.spec == jax.sharding.PartitionSpec("data", None)
+    with pytest.raises(ValueError, match=r"names an axis 'head'; expected some of .*heads"):
+        shardings(MODEL, MESH, {"head": "data"})
 
 
 def test_arrays_without_names_stay_whole():
