@@ -197,7 +197,8 @@ parity: $(PARITY_READY)  ## compare with PyTorch and Hugging Face (installs them
 	$(PARITY)/bin/pytest tests/parity $(WORKERS) --dist loadfile
 
 browser: book $(BROWSER_READY)  ## try the built site in headless Chromium
-	@$(call alone,book); $(BIN)/pytest tests/browser $(WORKERS) 9>&-
+	@# They wait for frames more than they compute: four workers on two cores, too.
+	@$(call alone,book); $(BIN)/pytest tests/browser $(WORKERS) --numprocesses 4 9>&-
 
 models: $(READY)  ## train the stored models anew, with their cards (ONLY=positions for one)
 	$(BIN)/python tools/models/train_models.py $(ONLY)
