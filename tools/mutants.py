@@ -36,7 +36,7 @@ def mutations(clone: Path, room: str, number: int, seed: int) -> list[MutationSp
     """Draw mutants of the modules of a room, without replacement."""
     place = clone / "src/plainformer" / room
     modules = sorted(place.rglob("*.py")) if place.is_dir() else [place.with_suffix(".py")]
-    with use_db(clone / "mutants.sqlite", WorkDB.Mode.create) as session:
+    with use_db(clone.with_name("mutants.sqlite"), WorkDB.Mode.create) as session:
         init(modules, session, {})
         found = [change for item in session.work_items for change in item.mutations]
     found = [each for each in found if not LEFT_ALONE.search(each.operator_name)]
@@ -58,7 +58,7 @@ def files_of(tests: Path, room: str) -> list[Path]:
 
 def lines_by_test(clone: Path, files: list[Path]) -> dict[Path, dict[int, list[str]]]:
     """Run the tests, which have to pass, and return by module and line those that execute it, the smallest first."""
-    settings, data = clone / "coverage.ini", CoverageData(str(clone / "coverage.db"))
+    settings, data = clone.with_name("coverage.ini"), CoverageData(str(clone.with_name("coverage.db")))
     settings.write_text("[run]\ndynamic_context = test_function\nsource_pkgs = plainformer\n")
     run = pytest(clone, "coverage", "run", "--rcfile", settings, "--data-file", data.data_filename(), "-m")
     subprocess.run([*run, *files], check=True)

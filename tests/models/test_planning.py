@@ -93,6 +93,8 @@ def test_plan_of_a_published_model_has_its_number_of_parameters_and_bounds_its_t
     # 2 trillion tokens took 1,720,320 hours of an A100 (Touvron et al., 2023, table 2): no step is faster than planned.
     at_least = 2e12 / found.num_tokens * found.step_seconds[0] * found.num_devices / 3600
     assert 0.5 < at_least / 1_720_320 < 0.55
+    anew = plan(config, mesh, "A100", batch_size=1024, sharding=table, precision="bfloat16", rematerialise="blocks")
+    assert anew.memory < 80e9  # what the device has
     assert "{:.3f} to {:.3f} ms, bound by arithmetic".format(*(1e3 * each for each in found.step_seconds)) in str(found)
 
 
