@@ -79,3 +79,14 @@ def sizes_of(inputs):
         (name, axis): size for name, value in inputs.items() for axis, size in enumerate(getattr(value, "shape", ()))
     }
     return axes | {(name, None): value for name, value in inputs.items() if isinstance(value, int | float)}
+
+
+def test_two_mistakes_in_different_steps_are_both_named():
+    exercise = load_exercise("shift")
+    one, other = (
+        next(mistake for mistake in exercise.mistakes if step in mistake.variants[0])
+        for step in ("frequencies", "block")
+    )
+    steps = one.variants[0] | other.variants[0]
+    said = complaint("shift", lambda offset, d_model: exercise.answer(int(offset), int(d_model), **steps))
+    assert f"{one.diagnosis}; and {other.diagnosis}" in said
