@@ -96,14 +96,14 @@ one test rooms words exercises devices mutants faults: export XLA_FLAGS := --xla
 one test rooms words exercises devices tools mutants faults: export EQX_ON_ERROR := off
 
 # Each worker takes whole files, so that the cells of a notebook stay in order, and takes them in the order that
-# tests/conftest.py gives them.
+# conftest.py gives them.
 RUN := $(WORKERS) --dist loadfile --no-loadscope-reorder --durations 15 --durations-min 2
 WORDS := tests/test_wrong_calls.py tests/test_explained.py tests/generation/test_refusals.py
 IN_OTHER_PARTS := $(addprefix --ignore ,tests/tools tests/exercises)
 
 # What the tests of the package ask about. While it is as it was when they passed, only the book's are asked again.
 OF_THE_BOOK := chapters tests/test_book.py tests/test_repository.py tests/test_notation.py
-PROVEN = build/proven-$(shell find src tests tools models $(LOCK) pyproject.toml Makefile -type f ! -name '*.pyc' -print0 \
+PROVEN = build/proven-$(shell find src tests tools lab $(LOCK) pyproject.toml Makefile -type f ! -name '*.pyc' -print0 \
   | LC_ALL=C sort -z | xargs -0 cksum | cksum | tr ' ' -)
 
 one: $(READY)  ## one file of tests, with what is compiled already (FILE=tests/attention/test_relations.py)
@@ -142,7 +142,7 @@ exercises: $(READY)  ## the exercises and the mistakes that they name
 	$(BIN)/pytest tests/exercises $(RUN)
 
 tools: $(READY)  ## what makes the book, and the stored models and records
-	$(BIN)/pytest tests/tools $(RUN)
+	$(BIN)/pytest tests/tools lab $(RUN)
 
 devices: $(READY)  ## eight devices that a process pretends to have
 	$(BIN)/pytest tests/devices $(WORKERS) --dist loadfile
@@ -201,7 +201,7 @@ browser: book $(BROWSER_READY)  ## try the built site in headless Chromium
 	@$(call alone,book); $(BIN)/pytest tests/browser $(WORKERS) --numprocesses 4 9>&-
 
 models: $(READY)  ## train the stored models anew, with their cards (ONLY=positions for one)
-	$(BIN)/python tools/models/train_models.py $(ONLY)
+	$(BIN)/python -m lab.run $(ONLY)
 
 bench: $(PARITY_READY)  ## time it against PyTorch and transformers, write benchmarks/RESULTS.md (TEXT=file MULTI30K=folder)
 	$(PARITY)/bin/python -m benchmarks.run --text "$(TEXT)" --multi30k "$(MULTI30K)" $(BENCH)

@@ -103,7 +103,7 @@ def staircase() -> Picture:
     the best that is possible, in nats per word, as it gets one part after the other, from counting words to four
     blocks with positions that are trained to the end.
     """
-    record = json.loads((Path(__file__).parents[1] / "models" / "staircase.json").read_text("utf-8"))
+    record = json.loads((Path(__file__).parents[1] / "lab/staircase/record.json").read_text("utf-8"))
     heights = {row: sum(each["above"] for each in found) / len(found) for row, found in record["rows"].items()}
     lines = [_step(name, heights[row], heights["words"]) for row, name in STEPS.items()]
     return column(*lines, gap=6, align=0)

@@ -8,6 +8,7 @@ import numpy as np
 from book import ROOT
 
 import plainformer as pf
+from lab.records import LAB
 from plainformer.data.parallel import ParallelSplits
 
 SEQ2SEQ = (ROOT / "chapters" / "10_seq2seq.md").read_text(encoding="utf-8")
@@ -47,11 +48,9 @@ def test_what_chapters_07_and_13_draw_of_10_grams_and_of_names_is_on_the_cards()
     chapter, relations = (
         (ROOT / "chapters" / f"{name}.md").read_text(encoding="utf-8") for name in ("07_decoder", "13_relations")
     )
-    card = (ROOT / "models" / "things_decoder.md").read_text(encoding="utf-8")
+    card = (LAB / "things_decoder" / "card.md").read_text(encoding="utf-8")
     for variable, name in (("by_decoder", "decoder, seed 0"), ("by_counting", "10-gram")):
         (row,) = re.findall(rf"^\| {name} \|(.*) \|$", card, flags=re.MULTILINE)
         assert f"{variable} = [{', '.join(row.replace('|', ' ').split())}]" in relations
-    (loss,) = re.findall(
-        r"modified Kneser–Ney\s+smoothing (\d\.\d+)", (ROOT / "models" / "decoder.md").read_text("utf-8")
-    )
+    (loss,) = re.findall(r"modified Kneser–Ney\s+smoothing (\d\.\d+)", (LAB / "decoder" / "card.md").read_text("utf-8"))
     assert f'"10-gram, modified": {loss},' in chapter

@@ -39,7 +39,7 @@ def test_a_mistake_is_made_in_a_cell_and_what_comes_of_it_is_asserted(subtests):
 def test_whatever_catches_a_mistake_exists():
     book = "\n".join(file.read_text("utf-8") for file in ROOT.glob("[ac][ph]*/*.md"))
     labels = {*re.findall(r"^\(([\w-]+)\)=$", book, re.M), *re.findall(r"^:label: (ex-[\w-]+)$", book, re.M)}
-    files = (ROOT / "tests").rglob("test_*.py")
+    files = [*(ROOT / "tests").rglob("test_*.py"), *(ROOT / "lab").rglob("test_*.py")]
     tests = {name for file in files for name in re.findall(r"^def (test_\w+)", file.read_text("utf-8"), re.M)}
     for label in MISTAKES:
         places, named = catchers(label)

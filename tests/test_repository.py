@@ -7,9 +7,9 @@ import subprocess
 import sys
 from pathlib import Path
 
-import checksums
 from book import ROOT, Book
 
+from lab.records import checksums
 from tools import draw_floors
 
 LONGEST_FUNCTION = 40
@@ -168,4 +168,4 @@ def test_lines_end_alike_in_every_clone():
 
 def test_the_package_knows_the_checksum_of_every_stored_file():
     known = json.loads((ROOT / "src/plainformer/data/stored.json").read_text(encoding="utf-8"))
-    assert checksums.checksums() == known, "run tools/models/checksums.py"
+    assert checksums() == known, "run lab.records.write_index"

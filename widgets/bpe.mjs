@@ -1,6 +1,6 @@
 // Byte-pair encoding of a text that the reader types (chapter 01): its merges one by one, learned from the text itself or
 // from the Python reference; other vocabularies beside it; and what other languages pay. `vocabularies.json` is what
-// tools/models/tokens_figure.py learned from the reference; SmolLM2's comes with the site, where there is one.
+// lab/figures/tokens.py learned from the reference; SmolLM2's comes with the site, where there is one.
 import { whole } from "./address.mjs";
 import {
   bar, bindTo, button, checkbox, choice, clamp, factList, format, frame, html, playButton, rowHead, slider, stored, table, textField, title,

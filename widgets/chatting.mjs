@@ -1,5 +1,5 @@
 // Answers of SmolLM2, a model that others have trained (chapter 23), and what its stream says of them after each block.
-// `chatting.json` holds them; tools/models/chatting_figure.py writes it.
+// `chatting.json` holds them; lab/figures/chatting.py writes it.
 import { format, frame, html, note, picker, slider, stored, tint, visible, wide } from "./common.mjs";
 
 /** One token of a row: the deeper the colour, the more the model is sure of it. */

@@ -1,5 +1,5 @@
 // A rigid body that turns, followed by the implicit midpoint rule and by a trained model, in three dimensions (chapter 14).
-// `dynamics.json` holds the weights of the book's own models; tools/models/dynamics_figure.py writes it.
+// `dynamics.json` holds the weights of the book's own models; lab/figures/dynamics.py writes it.
 import { number } from "./address.mjs";
 import {
   add, capital, choice, clamp, dot, format, frame, html, matmul, note, onArrows, onDrag, panel, rowHead, scaled, slider, stroke,

@@ -1,5 +1,5 @@
 // The block from 2017 to today (chapter 20), one change at a time: how it looks, what it costs, what it lost in training.
-// `modern.json` holds the machines of models/walk.json; tools/models/modern_figure.py writes it.
+// `modern.json` holds the machines of lab/walk/record.json; lab/figures/modern.py writes it.
 import { place, setting } from "./address.mjs";
 import { chart, ticksBetween } from "./chart.mjs";
 import { factList, format, frame, mean, note, panel, slider, stored, stroke, svg, words } from "./common.mjs";

@@ -1,5 +1,5 @@
 // One decoder trained by several recipes (chapter 22): the learning rate of every step, and the losses that were recorded.
-// `recipes.json` holds them (models/recipes_training.json); tools/models/recipes_figure.py writes it.
+// `recipes.json` holds them (lab/recipes_training/record.json); lab/figures/recipes.py writes it.
 import { chart, ticksBetween } from "./chart.mjs";
 import { choice, format, frame, mean, note, panel, slider, stored, times } from "./common.mjs";
 

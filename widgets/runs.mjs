@@ -1,5 +1,5 @@
 // Training runs of chapter 05, replayed: twelve blocks, pre- and post-norm, with and without warm-up. `runs.json` holds the
-// losses that were recorded (models/blocks.json); tools/models/runs_figure.py writes it.
+// losses that were recorded (lab/blocks/record.json); lab/figures/runs.py writes it.
 import { oneOf } from "./address.mjs";
 import { chart } from "./chart.mjs";
 import { button, checkbox, choice, format, frame, isCalm, mean, note, slider, stored, times, wide } from "./common.mjs";

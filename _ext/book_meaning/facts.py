@@ -5,8 +5,8 @@
     ```{facts} staircase.rows.head
     ```
 
-The record `models/<name>.json` has them as text under "facts", written by the script that made it. A name that is not
-there fails the build; a number that has changed changes the page, and the notebook that is made from it.
+The record `lab/<name>/record.json` has them as text under "facts", written by the script that made it. A name that
+is not there fails the build; a number that has changed changes the page, and the notebook that is made from it.
 """
 
 import difflib
@@ -28,9 +28,9 @@ def _facts(path: Path, changed: float) -> dict[str, str]:
 def fact(env: BuildEnvironment, place: str) -> str:
     """Return the text of a fact, such as `staircase.head.where.0`; raise `LookupError` where there is none."""
     record, _, name = place.partition(".")
-    path = Path(env.srcdir) / "models" / f"{record}.json"
+    path = Path(env.srcdir) / "lab" / record / "record.json"
     if not path.is_file():
-        raise LookupError(f"there is no record {record!r} in models/.")
+        raise LookupError(f"there is no record {record!r} in lab/.")
     env.note_dependency(str(path))
     facts = _facts(path, path.stat().st_mtime)
     if name not in facts:

@@ -95,7 +95,7 @@ class LiveFigure(SphinxDirective):
         for name in names:
             file = file_of_model(Path(self.env.srcdir), name)
             if not file.is_file():
-                raise self.error(f"live-figure: there is no models/{file.name}.")
+                raise self.error(f"live-figure: there is no {file.name} in lab/.")
             self.env.note_dependency(str(file.relative_to(self.env.srcdir)))
             sizes.append(str(file.stat().st_size))
             versions.append(hashlib.sha256(file.read_bytes()).hexdigest()[:8])
@@ -168,11 +168,13 @@ def copy_widgets(app: Sphinx) -> None:
     if app.builder.format != "html":
         return
     static, source = Path(app.outdir) / "_static", Path(app.srcdir)
-    for folder, unwanted in {"widgets": "*.png", "models": "*.[!s]*"}.items():  # of models, the .safetensors
+    for folder in ("widgets", "models"):
         shutil.rmtree(static / folder, ignore_errors=True)
-        if (source / folder).is_dir():
-            shutil.copytree(source / folder, static / folder, ignore=shutil.ignore_patterns(unwanted))
+    if (source / "widgets").is_dir():
+        shutil.copytree(source / "widgets", static / "widgets", ignore=shutil.ignore_patterns("*.png"))
     copy_packaged(source, static / "models")
+    for file in source.glob("lab/*/*.safetensors"):
+        shutil.copy(file, static / "models")
     (static / "widgets").mkdir(parents=True, exist_ok=True)
     shutil.copy(LOADER, static / "widgets")
 

@@ -18,7 +18,7 @@ PACKAGED = {"chemist.safetensors": "rxnmapper", "smollm2_tokens.safetensors": "l
 def file_of_model(source: Path, name: str) -> Path:
     """The file of a model of the book, or that of a package's model, which is written if there is none yet."""
     if (file := f"{name}.safetensors") not in PACKAGED:
-        return source / "models" / file
+        return next(source.glob(f"lab/*/{file}"), source / "lab" / file)
     path = source / "build" / "packaged" / file
     if not path.is_file():
         # In a process of its own: JAX has threads, and Sphinx forks.

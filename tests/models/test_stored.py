@@ -9,11 +9,11 @@ import pytest
 
 import plainformer as pf
 from plainformer.data import stored
-from plainformer.data.stored import SHA256, load_record, load_weights
+from plainformer.data.stored import RECORDS, SHA256, WEIGHTS, load_record, load_weights
 from plainformer.models.stored import load_pretrained
 
-MODELS = Path(__file__).resolve().parents[2] / "models"
-FILE = "vision.safetensors"  # the smallest
+ROOT = Path(__file__).resolve().parents[2]
+FILE = "lab/vision/vision.safetensors"  # the smallest
 
 
 @pytest.fixture
@@ -39,23 +39,23 @@ def test_load_pretrained_reads_the_repositorys_own_file(tmp_path, monkeypatch):
     model, tokenizer = load_pretrained("vision")
     assert isinstance(model, pf.ViT)
     assert tokenizer is None
-    assert {f"models/{name}" for name in SHA256} <= {f"models/{path.name}" for path in MODELS.iterdir()}
+    assert all((ROOT / file).is_file() for file in SHA256)
 
 
-@pytest.mark.parametrize("folder", ["models", "../models"])
+@pytest.mark.parametrize("folder", [".", ".."])
 def test_load_pretrained_reads_the_same_file_at_hand_and_no_other(installed, monkeypatch, folder):
-    monkeypatch.setattr(stored, "download", lambda url, sha256, name: MODELS / name)
-    Path(folder).mkdir()
-    (Path(folder) / FILE).write_bytes(b"a model of the reader's own, of the same name")
-    assert stored._path(FILE) == MODELS / FILE
-    shutil.copy(MODELS / FILE, folder)
-    assert stored._path(FILE) == Path(folder) / FILE
+    monkeypatch.setattr(stored, "download", lambda url, sha256, name: ROOT / FILE)
+    (own := Path(folder, FILE)).parent.mkdir(parents=True)
+    own.write_bytes(b"a model of the reader's own, of the same name")
+    assert stored._path(FILE) == ROOT / FILE
+    shutil.copy(ROOT / FILE, own)
+    assert stored._path(FILE) == own
 
 
 @pytest.mark.parametrize("origin", [{"dir_info": {}}, {"vcs_info": {"commit_id": "12ab"}}])
 def test_load_pretrained_reads_the_folder_that_pip_installed_from(installed, origin):
-    installed.origin = {"url": MODELS.parent.as_uri(), **origin}
-    assert stored._path(FILE) == MODELS / FILE
+    installed.origin = {"url": ROOT.as_uri(), **origin}
+    assert stored._path(FILE) == ROOT / FILE
 
 
 def test_load_pretrained_downloads_from_the_commit_of_the_package(installed, monkeypatch):
@@ -63,12 +63,12 @@ def test_load_pretrained_downloads_from_the_commit_of_the_package(installed, mon
 
     def download(*arguments):
         asked.append(arguments)
-        return str(MODELS / FILE)
+        return str(ROOT / FILE)
 
     monkeypatch.setattr(stored, "download", download)
     model, _ = load_pretrained("vision")
     assert isinstance(model, pf.ViT)
-    assert asked == [(f"https://example.org/book/raw/12ab/models/{FILE}", SHA256[FILE], FILE)]
+    assert asked == [(f"https://example.org/book/raw/12ab/{FILE}", SHA256[FILE], "lab_vision_vision.safetensors")]
 
 
 def test_load_pretrained_says_what_to_do_where_there_is_no_model(installed, monkeypatch):
@@ -76,24 +76,20 @@ def test_load_pretrained_says_what_to_do_where_there_is_no_model(installed, monk
         raise OSError(f"Cannot download {url}: no network.")
 
     monkeypatch.setattr(stored, "download", download)
-    with pytest.raises(
-        FileNotFoundError, match=rf"^models/{FILE} cannot be downloaded: .*no network\. Work in the fold"
-    ):
+    with pytest.raises(FileNotFoundError, match=rf"^{FILE} cannot be downloaded: .*no network\. Work in the fold"):
         load_pretrained("vision")
     installed.origin = {"url": "file:///somewhere", "dir_info": {}}
-    with pytest.raises(
-        FileNotFoundError, match=rf"^There is no models/{FILE} here, and no address to .* put {FILE} of t"
-    ):
+    with pytest.raises(FileNotFoundError, match=rf"^There is no {FILE} here, and no address to .* put that file"):
         load_pretrained("vision")
     with pytest.raises(ValueError, match=r"^name is 'gpt'"):
         load_pretrained("gpt")
 
 
 def test_every_stored_file_is_loaded_by_its_name():
-    for file in SHA256:
-        load = load_pretrained if file.endswith(".safetensors") else load_record
-        load = load_weights if file == "machines.safetensors" else load
-        assert load(Path(file).stem)
+    for name in RECORDS:
+        assert load_record(name)
+    for name in WEIGHTS.keys() - {"machines"}:
+        assert load_pretrained(name)
 
 
 def test_load_weights_gives_floats_of_32_bits():

@@ -3,9 +3,9 @@
 import json
 
 import jax
-import open_published
 
 import plainformer as pf
+from tools import open_published
 
 
 def test_every_model_is_measured_and_written_down(tmp_path, monkeypatch):

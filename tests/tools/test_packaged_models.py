@@ -23,7 +23,11 @@ def test_a_packages_model_is_written_with_its_licence(tmp_path):
 
 
 def test_the_books_own_models_are_where_they_are(tmp_path):
-    assert packaged_models.file_of_model(tmp_path, "decoder") == tmp_path / "models" / "decoder.safetensors"
+    (tmp_path / "lab" / "staircase").mkdir(parents=True)
+    file = tmp_path / "lab" / "staircase" / "stories.safetensors"
+    file.touch()
+    assert packaged_models.file_of_model(tmp_path, "stories") == file
+    assert not packaged_models.file_of_model(tmp_path, "decoder").exists()
 
 
 def test_a_package_without_a_licence_is_refused(monkeypatch):

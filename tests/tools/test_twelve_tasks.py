@@ -23,7 +23,7 @@ def rows() -> dict[int, list[str]]:
 
 def on_card(name: str, *values: str) -> list[float]:
     """Numbers, as they stand on a card."""
-    card = (ROOT / "models" / f"{name}.md").read_text(encoding="utf-8")
+    card = (ROOT / "lab" / name / "card.md").read_text(encoding="utf-8")
     assert all(value in card for value in values)
     return [float(value) for value in values]
 
@@ -49,7 +49,7 @@ def least(counted: dict) -> float:
 
 def tasks() -> dict[int, tuple]:
     """By row: seeds of the transformer, those of the opponent, how they are written, and whether more is better."""
-    plays, stories, drifts = record("shakespeare_losses"), record("story_labels")["accuracy"], record("drifts")
+    plays, stories, drifts = record("shakespeare"), record("story_labels")["accuracy"], record("drifts")
     crossing = record("crossing_opponents")["table"]["attention by the mean of the rows, with coordinates"]
     names, shapes = record("fine_tuning")["accuracy"], drifts["several shapes"]["dynamics_hidden"]
     staircase, captions = record("staircase"), record("translator")

@@ -20,7 +20,7 @@ from chapter_cells import read_cells
 from jupyter_cache import get_cache
 from nbformat import NotebookNode
 
-# The budget, in seconds of processor time. What takes longer is a recorded run: a script in tools/models, with a card.
+# The budget, in seconds of processor time. What takes longer is a recorded run: a folder in lab, with a card.
 CELL, CHAPTER = 8, 40
 
 INSTALL_CELLS = 1  # a notebook begins with a cell that installs the package, and its chapter does not

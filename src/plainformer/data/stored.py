@@ -1,4 +1,4 @@
-"""The files that the book has stored in its folder `models`, wherever the package was installed from."""
+"""What the book has stored in the folders of `lab`, its weights and records, wherever the package came from."""
 
 import hashlib
 import json
@@ -12,8 +12,10 @@ import numpy as np
 from plainformer.checks import checked
 from plainformer.data.files import download
 
-# The checksum of each stored file; tools/models/checksums.py writes them.
+# Each stored file, from the repository's own folder on, with its checksum; lab/records.py writes them.
 SHA256: dict[str, str] = json.loads(Path(__file__).with_suffix(".json").read_text(encoding="utf-8"))
+RECORDS = {Path(file).parent.name: file for file in SHA256 if file.endswith("/record.json")}
+WEIGHTS = {Path(file).stem: file for file in SHA256 if file.endswith(".safetensors")}
 
 
 @checked
@@ -21,18 +23,18 @@ def load_record(name: str) -> dict:
     r"""Load what a longer training left behind: losses, accuracies and settings, but no weights.
 
     It is found as `pf.load_pretrained` finds a model. The script that trained, and a card that says with which data and
-    seeds, stand in the repository's folders `tools/models` and `models`.
+    seeds, stand beside it in the repository, in `lab/<name>`.
 
     Raises as `pf.load_pretrained` does.
 
     Args:
-        name: such as `"blocks"` for `models/blocks.json`.
+        name: such as `"blocks"` for `lab/blocks/record.json`.
 
     Example:
         >>> pf.data.load_record("recurrent")["rates"]["text"]["lstm"]
         0.069
     """
-    return json.loads(stored_path(name, ".json").read_text(encoding="utf-8"))
+    return json.loads(stored_path(name, RECORDS).read_text(encoding="utf-8"))
 
 
 @checked
@@ -44,8 +46,8 @@ def load_weights(name: str) -> dict[str, np.ndarray]:
     Raises as `pf.load_pretrained` does.
 
     Args:
-        name: such as `"machines"` for `models/machines.safetensors`, the machines of chapters 02 to 06: `"head.0."`
-            begins the names of the one with a single head, trained with seed 0.
+        name: such as `"machines"`, the machines of chapters 02 to 06: `"head.0."` begins the names of the one with a
+            single head, trained with seed 0.
 
     Example:
         >>> weights = pf.data.load_weights("machines")
@@ -54,39 +56,40 @@ def load_weights(name: str) -> dict[str, np.ndarray]:
     """
     from safetensors.numpy import load_file
 
-    return {place: array.astype(np.float32) for place, array in load_file(stored_path(name, ".safetensors")).items()}
+    return {place: array.astype(np.float32) for place, array in load_file(stored_path(name, WEIGHTS)).items()}
 
 
-def stored_path(name: str, suffix: str) -> Path:
-    """Where the file of this name is; raise `ValueError` if the book has none, `FileNotFoundError` if it is nowhere."""
-    if name + suffix not in SHA256:
-        names = ", ".join(repr(Path(file).stem) for file in SHA256 if file.endswith(suffix))
-        raise ValueError(f"name is {name!r}; expected one of {names}.")
-    path = _path(name + suffix)
+def stored_path(name: str, files: dict[str, str]) -> Path:
+    """Where one of these files is; raise `ValueError` if none has this name, `FileNotFoundError` if it is nowhere."""
+    if name not in files:
+        raise ValueError(f"name is {name!r}; expected one of {', '.join(map(repr, files))}.")
+    path = _path(files[name])
     sys.audit("plainformer.stored", str(path.resolve()))  # what the safetensors library opens, Python does not tell
     return path
 
 
 def _path(file: str) -> Path:
-    own = Path(__file__).parents[3] / "models" / file
+    own = Path(__file__).parents[3] / file
     if own.is_file():
         return own
-    for path in (Path("../models", file), Path("models", file)):
-        if _is_stored(path):
-            return path
+    for folder in ("..", "."):
+        if _is_stored(folder, file):
+            return Path(folder, file)
     source = json.loads(distribution("plainformer").read_text("direct_url.json") or "{}")  # where pip got the package
     url, commit = source.get("url", ""), source.get("vcs_info", {}).get("commit_id")
-    path = Path(unquote(urlsplit(url).path), "models", file)
-    if url.startswith("file:") and _is_stored(path):
-        return path
-    hint = f"Work in the folder chapters of the repository, or put {file} of this version into a folder models."
+    folder = unquote(urlsplit(url).path)
+    if url.startswith("file:") and _is_stored(folder, file):
+        return Path(folder, file)
+    hint = f"Work in the folder chapters of the repository, or put that file of this version at {file}."
     if commit is None or not url.startswith("http"):
-        raise FileNotFoundError(f"There is no models/{file} here, and no address to get it from. {hint}")
+        raise FileNotFoundError(f"There is no {file} here, and no address to get it from. {hint}")
     try:
-        return Path(download(f"{url.removesuffix('.git')}/raw/{commit}/models/{file}", SHA256[file], file))
+        address = f"{url.removesuffix('.git')}/raw/{commit}/{file}"
+        return Path(download(address, SHA256[file], file.replace("/", "_")))
     except (OSError, ValueError) as error:
-        raise FileNotFoundError(f"models/{file} cannot be downloaded: {error} {hint}") from error
+        raise FileNotFoundError(f"{file} cannot be downloaded: {error} {hint}") from error
 
 
-def _is_stored(path: Path) -> bool:
-    return path.is_file() and hashlib.sha256(path.read_bytes()).hexdigest() == SHA256[path.name]
+def _is_stored(folder: str, file: str) -> bool:
+    path = Path(folder, file)
+    return path.is_file() and hashlib.sha256(path.read_bytes()).hexdigest() == SHA256[file]

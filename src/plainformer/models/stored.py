@@ -3,7 +3,7 @@
 from typing import Any
 
 from plainformer.checks import checked
-from plainformer.data.stored import stored_path
+from plainformer.data.stored import WEIGHTS, stored_path
 from plainformer.models.decoder import Decoder
 from plainformer.models.dynamics import TrajectoryModels
 from plainformer.models.pretraining import MaskedLanguageModel
@@ -18,7 +18,7 @@ CLASSES = {each.__name__: each for each in (Decoder, MaskedLanguageModel, Seq2Se
 def load_pretrained(name: str) -> tuple[Any, Any]:
     r"""Load a model that the book has trained.
 
-    It is read from the repository's folder `models`: that which the package is installed from, or else one at hand with
+    It is read from the repository's folder `lab`: that which the package is installed from, or else one at hand with
     the same file. Otherwise it is downloaded, once, from the very commit that pip took the package from.
 
     Args:
@@ -49,7 +49,7 @@ def load_pretrained(name: str) -> tuple[Any, Any]:
     """
     from safetensors import safe_open
 
-    path = stored_path(name, ".safetensors")
+    path = stored_path(name, WEIGHTS)
     with safe_open(path, "numpy") as file:
         of = (file.metadata() or {}).get("model")
     if of is None:

@@ -1,0 +1,49 @@
+"""The language model of documentation is as good as recorded, as its texts and sizes grow."""
+
+import numpy as np
+import pytest
+
+import plainformer as pf
+from lab import language_models
+from lab.docstrings import run as docstrings_run
+from plainformer.models.stored import load_pretrained
+
+record = pf.data.load_record
+
+
+def test_language_models_have_the_recorded_loss_on_the_lines_shown():
+    recorded, (model, tokenizer) = record("docstrings"), load_pretrained("docstrings")
+    assert len(tokenizer) == docstrings_run.VOCAB_SIZE
+    assert model.config == language_models.decoder_config(docstrings_run.SIZES["small"], len(tokenizer))
+    found = language_models.nats_per_character(model, tokenizer.encode(recorded["real"]), len(recorded["real"]))
+    assert found == pytest.approx(recorded["real loss"], abs=0.002)
+
+
+def test_larger_language_models_have_smaller_losses_and_so_have_longer_texts():
+    docs, plays = record("docstrings"), record("shakespeare")
+    losses = [one["loss"] for one in docs["sizes"].values()]
+    of_shares = [*(one["loss"] for one in docs["shares"].values()), docs["sizes"]["middle"]["loss"]]
+    counts = [docstrings_run.best_count(docs, n) for n in (*docstrings_run.SHARES, 1)]
+    of_plays = [one["curve"][-1][1] for one in plays["sizes"].values()]
+    for falling in (losses, of_shares, counts, of_plays):
+        assert falling == sorted(falling, reverse=True)
+    assert docs["stored loss"] == pytest.approx(docs["sizes"]["small"]["loss"], abs=0.002)
+    assert plays["stored loss"] == pytest.approx(of_plays[-1], abs=0.001)  # what eight bits cost
+    least = min(loss for losses in plays["counted"].values() for loss in losses.values())
+    assert least - 0.01 < of_plays[0] < least
+    assert np.mean(record("holes")["names"]["5-gram"]) < np.mean(record("holes")["names"]["encoder"]) - 0.3
+
+
+def test_a_share_of_a_text_comes_from_everywhere():
+    tokenizer = pf.BytePairEncoder.train("abc " * 20, 258)
+    first = "".join(f"{number:07}\n" for number in range(40_000))  # 320,000 characters
+    whole = language_models.Text(tokenizer, (first, "held out"), ([], [7]))
+    short = docstrings_run.share_of(whole, 3)
+    assert short.parts == (first[:50_000] + first[150_000:200_000] + first[300_000:], "held out")
+    assert tokenizer.decode(short.ids[0]) == short.parts[0]
+    assert short.ids[1] == [7]
+
+
+def test_bits_per_byte_are_nats_per_character_in_other_units():
+    found = {"characters": [9, 10], "bytes": [9, 20]}
+    assert docstrings_run.bits_per_byte(np.log(4), found) == pytest.approx(1.0)

@@ -1,0 +1,31 @@
+"""Fine-tuning reaches what was recorded, and so do the answers that were kept."""
+
+import jax
+import numpy as np
+import pytest
+
+import plainformer as pf
+from lab.fine_tuning import run as fine_tuning_run
+from plainformer.models.stored import load_pretrained
+
+record = pf.data.load_record
+
+
+def test_fine_tuning_reaches_what_was_recorded():
+    """One of the cases over again: the first draw of five labels."""
+    recorded, splits = record("fine_tuning"), pf.data.name_splits()
+    languages = recorded["languages"]
+    learning, test = (fine_tuning_run.Names(part, languages) for part in (splits.training, splits.test))
+    start = fine_tuning_run.classifier(load_pretrained("encoder")[0].encoder, len(languages), 0)
+    with jax.numpy_dtype_promotion("standard"):  # optax counts in integers
+        model = fine_tuning_run.fine_tuned(start, learning, 5, 0, fine_tuning_run.RATES["pre-trained"][5])
+    found = 100 * np.mean(fine_tuning_run.answers(model, test) == test.labels)
+    assert found == pytest.approx(recorded["accuracy"]["pre-trained"]["5"][0], abs=2)
+
+
+def test_answers_about_languages_have_the_recorded_accuracy():
+    recorded, test = record("fine_tuning"), pf.data.name_splits().test
+    if len(test) == recorded["num_test"]:  # the names depend on Babel's version
+        answers = [recorded["languages"][ord(letter) - ord("a")] for letter in recorded["answers"]]
+        right = [answer == name.language for answer, name in zip(answers, test, strict=True)]
+        assert 100 * np.mean(right) == pytest.approx(recorded["accuracy"]["pre-trained"]["100"][-1], abs=0.01)

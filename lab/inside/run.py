@@ -1,0 +1,521 @@
+"""Find which parts of the machines of stories follow the lamp, and write what was found with a card.
+
+Two stories differ in one word, who takes the lamp; both people leave, and the question is where it is. `make models`
+runs it; `record.json` holds the numbers. Blocks and heads count from 0 here.
+"""
+
+import itertools
+from collections.abc import Sequence
+from functools import partial
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+import plainformer as pf
+from lab.asked import PEOPLE, ROOMS
+from lab.records import BUILD, kept, percent, write_record
+from plainformer.models import control_labels, effect, heads_at, mean_run, patch, patch_path, probe_accuracy, silence
+
+KEPT = BUILD / "inside"
+MACHINES = {"seed 1": "decoder.1", "seed 0": "decoder.0", "seed 2": "decoder.2", "seed 1, a quarter": "positions.1"}
+# The tokens that matter in a story of two leavers, and in one where both carry something.
+TAKER, TAKES, THING, FIRST, SECOND, QUESTION = 20, 21, 23, 29, 35, 41
+LADEN = {"first takes": 28, "second takes": 33, "first": 41, "second": 47}
+# Which head marks a room, and which reads the marked room at the question; of the third machine none was found.
+MARKING = {
+    "seed 1": ((2, 4), (3, 6)),
+    "seed 0": ((1, 4), (2, 6)),
+    "seed 2": None,
+    "seed 1, a quarter": ((2, 4), (3, 6)),
+}
+HELD = {"paths": ("attention.heads", "feed_forward.output"), "paths through networks": ("attention.heads",)}
+CIRCUIT = [(0, 0), (0, 1), (1, 0), (2, 4), (3, 6)]
+LEARNED = 400  # of the 576 stories, by a probe
+SHOWN = range(TAKER, QUESTION + 1)
+
+
+def machine(name: str) -> tuple[pf.Decoder, pf.Vocabulary]:
+    """A stored machine, such as `"decoder.1"`, and its words."""
+    model, words = pf.load_pretrained("stories")
+    own = [(key, value) for key, value in pf.data.load_weights("machines").items() if key.startswith(f"{name}.")]
+    arrays = {key.removeprefix(f"{name}."): jnp.asarray(value, jnp.float32) for key, value in own}
+    return pf.training.with_arrays(model, arrays), words
+
+
+def pairs() -> list[tuple[str, str, str, str]]:
+    """Stories in which the one takes the thing, and the other; where the one goes, and the other."""
+    told = []
+    for (one, other), (start, aim, third), thing in itertools.product(
+        itertools.permutations(PEOPLE, 2), itertools.permutations(ROOMS, 3), ("lamp", "ball")
+    ):
+        here = " . ".join(f"{each} is in the {start}" for each in (one, other, f"the {thing}"))
+        leave = f"{one} goes to the {aim} . {other} goes to the {third} . where is the {thing} ?"
+        ours, theirs = (f". {here} . {who} takes the {thing} . {leave}" for who in (one, other))
+        told.append((ours, theirs, aim, third))
+    return told
+
+
+def laden(whose: int = 0) -> list[tuple[str, str, str]]:
+    """Stories in which the other takes something, too, and the one's thing (0) or the other's (1) is asked for.
+
+    Beside each story where the one goes, and the other.
+    """
+    told = []
+    for (one, other), (start, aim, third), things in itertools.product(
+        itertools.permutations(PEOPLE, 2), itertools.permutations(ROOMS, 3), itertools.permutations(("lamp", "ball"))
+    ):
+        here = " . ".join(f"{each} is in the {start}" for each in (one, other, *(f"the {thing}" for thing in things)))
+        take = f"{one} takes the {things[0]} . {other} takes the {things[1]}"
+        leave = f"{one} goes to the {aim} . {other} goes to the {third} . where is the {things[whose]} ?"
+        told.append((f". {here} . {take} . {leave}", aim, third))
+    return told
+
+
+def is_heads(name: str) -> bool:
+    """Whether an array holds what heads put out."""
+    return name.endswith("attention.heads")
+
+
+@eqx.filter_jit
+def patched_row(model: pf.Decoder, ids, source: dict, at):
+    """Logits with the stream at one token as it is in another run."""
+    return patch(model, ids, places=dict.fromkeys(source, np.s_[:, at]), source=source)
+
+
+@eqx.filter_jit
+def patched_head(model: pf.Decoder, ids, source: dict, head):
+    """Logits with what one head puts out as it is in another run."""
+    return patch(model, ids, places=dict.fromkeys(source, np.s_[:, head]), source=source)
+
+
+class Study:
+    """Pairs of stories, read by one machine, as far as it answers both."""
+
+    def __init__(self, name: str, stride: int = 1):
+        self.model, self.words = machine(name)
+        told = pairs()[::stride]
+        self.ours, self.theirs = (jnp.asarray([self.words.encode(pair[n]) for pair in told]) for n in (0, 1))
+        self.rooms = np.array([self.words.encode(f"{aim} {third}") for _, _, aim, third in told])
+        self.seen, self.source = self.look(self.ours), self.look(self.theirs)
+        self.before, self.after = self.margin(self.model(self.ours)), self.margin(self.model(self.theirs))
+        self.is_right = [np.asarray(self.before > 0), np.asarray(self.after < 0)]
+
+    def look(self, ids) -> dict:
+        """What is seen in the run on these stories."""
+        return eqx.filter_jit(pf.look)(self.model, ids)[1]
+
+    def keep(self, chosen: np.ndarray) -> None:
+        """Go on with these pairs alone."""
+        self.ours, self.theirs, self.rooms = self.ours[chosen], self.theirs[chosen], self.rooms[chosen]
+        self.before, self.after = self.before[chosen], self.after[chosen]
+        self.seen, self.source = ({key: x[chosen] for key, x in seen.items()} for seen in (self.seen, self.source))
+
+    def margin(self, logits) -> jax.Array:
+        """The logit of the first room minus that of the second, at the question."""
+        each = np.arange(len(logits))
+        return logits[each, -1, self.rooms[:, 0]] - logits[each, -1, self.rooms[:, 1]]
+
+    def effect(self, logits, *, back: bool = False) -> np.ndarray:
+        """How far each answer was moved to that of the other story."""
+        ends = (self.after, self.before) if back else (self.before, self.after)
+        return np.asarray(effect(self.margin(logits), *ends))
+
+    def of_stream(self, depth: int) -> list[list[float]]:
+        """What patching the stream at each token does, before the first block or after a block."""
+        name = "stack.input" if depth == 0 else f"stack.blocks.{depth - 1}.output"
+        source = {name: self.source[name]}
+        return [summary(self.effect(patched_row(self.model, self.ours, source, jnp.asarray(at)))) for at in SHOWN]
+
+    def average(self) -> dict:
+        """What heads put out on average over both stories of all pairs, at each token."""
+        both = {name: jnp.concatenate([x, self.source[name]]) for name, x in self.seen.items() if is_heads(name)}
+        return mean_run(both)
+
+    def of_heads(self) -> dict[str, list]:
+        """What each head does: patched there and back, and silent, by zeros and by the mean."""
+        average = self.average()
+        found: dict[str, list] = {"patched": [], "back": [], "zero": [], "mean": []}
+        for name in filter(is_heads, self.seen):
+            ours, theirs, mean = ({name: run[name]} for run in (self.seen, self.source, average))
+            zeros = {name: jnp.zeros_like(self.seen[name])}
+            runs = {"patched": (self.ours, theirs), "back": (self.theirs, ours)}
+            runs |= {"zero": (self.ours, zeros), "mean": (self.ours, mean)}
+            for kind, (ids, source) in runs.items():
+                said = [patched_head(self.model, ids, source, jnp.asarray(head)) for head in range(8)]
+                if kind in ("zero", "mean"):
+                    found[kind].append([share(self.margin(each) > 0) for each in said])
+                else:
+                    found[kind].append([summary(self.effect(each, back=kind == "back")) for each in said])
+        return found
+
+    def of_paths(self, hold: Sequence[str]) -> dict[str, list]:
+        """What each earlier head tells two heads of the circuit, by queries, keys and values, and the output."""
+        parts = itertools.product(CIRCUIT[-2:], ("queries", "keys", "values"))
+        receivers = {f"{head[0]}.{head[1]} {part}": heads_at(self.seen, [head], part) for head, part in parts}
+        receivers["output"] = {"stack.output": np.s_[:, -1:]}
+        found = {}
+        for name, receiver in receivers.items():
+            senders = itertools.product(range(4 if name == "output" else int(name[0])), range(8))
+            path = partial(patch_path, self.model, self.ours, receiver=receiver, source=self.source, hold=hold)
+            told = [self.effect(path(sender=heads_at(self.seen, [sender]))) for sender in senders]
+            found[name] = np.array([summary(each) for each in told]).reshape(-1, 8, 4).tolist()
+        return found
+
+    def of_circuit(self) -> dict:
+        """How often the answer is right with few heads, or turned by few."""
+        instead = self.average()
+        others = [head for head in itertools.product(range(4), range(8)) if head not in CIRCUIT]
+        found: dict = {}
+        for name, heads in {"the five silent": CIRCUIT, "all others silent": others}.items():
+            places = heads_at(self.seen, heads)
+            for story, ids, sign in (("", self.ours, 1), (", the other story", self.theirs, -1)):
+                said = silence(self.model, ids, places=places, instead=instead)
+                found[name + story] = share(sign * self.margin(said) > 0)
+        turned = patch(self.model, self.ours, places=heads_at(self.seen, CIRCUIT), source=self.source)
+        found["the five patched"] = summary(self.effect(turned))
+        return found
+
+
+def share(is_so) -> float:
+    """How often it is so."""
+    return round(float(np.mean(np.asarray(is_so))), 4)
+
+
+def summary(numbers: np.ndarray) -> list[float]:
+    """Median, first and last tenth, and mean."""
+    return [*np.quantile(numbers, [0.5, 0.1, 0.9]).round(3).tolist(), round(float(numbers.mean()), 3)]
+
+
+def of_laden(stored: str, heads: tuple | None) -> dict:
+    """Which rooms are named when both carry something: by the whole machine, and without the mark at a room."""
+    model, words = machine(stored)
+    found: dict = {"stories": len(laden())}
+    for whose, thing in enumerate(("the first one's", "the other's")):
+        told = laden(whose)
+        ids = jnp.asarray([words.encode(story) for story, _, _ in told])
+        rooms = np.array([words.encode(f"{aim} {third}") for _, aim, third in told])
+        logits, seen = pf.look(model, ids)
+        found[thing] = {"whole": rooms_named(logits, rooms)}
+        if heads is None:
+            continue
+        (block, mark), (last, reader) = heads
+        marks, reads = (seen[f"stack.blocks.{each}.attention.weights"] for each in (block, last))
+        for room in ("first", "second"):
+            at = LADEN[room]
+            silent = silence(model, ids, places={f"stack.blocks.{block}.attention.heads": np.s_[:, mark, at]})
+            found[thing] |= {
+                f"without the mark at the {room} room": rooms_named(silent, rooms),
+                f"{room} room reads its taker": round(float(marks[:, mark, at, LADEN[f"{room} takes"]].mean()), 3),
+                f"question reads {room} room": round(float(reads[:, reader, -1, at].mean()), 3),
+            }
+    return found
+
+
+def rooms_named(logits, rooms: np.ndarray) -> list[float]:
+    """How often the likeliest answer is the room of the first one, and how often that of the other."""
+    said = np.asarray(logits[:, -1].argmax(axis=-1))
+    return [share(said == rooms[:, 0]), share(said == rooms[:, 1])]
+
+
+def of_probes() -> list[dict]:
+    """What a linear probe can tell of who took the thing, and of labels drawn for people and first room, by place."""
+    study = Study("decoder.1")
+    ids = jnp.concatenate([study.ours, study.theirs])
+    order = np.random.default_rng(0).permutation(len(ids))
+    taken = jnp.asarray(np.repeat([0, 1], len(study.ours))[order])
+    _, kinds = np.unique(np.asarray(ids)[:, [1, 5, 7]], axis=0, return_inverse=True)
+    found = []
+    for at, depth in ((TAKES, 2), (FIRST, 2), (TAKES, 3), (FIRST, 3), (QUESTION, 3)):
+        name = f"stack.blocks.{depth - 1}.output"
+        rows = jnp.concatenate([study.seen[name], study.source[name]])[order, at]
+        controls = [control_labels(jnp.asarray(kinds[order]), 2, seed=seed) for seed in range(5)]
+        by_heart = np.mean([probe_accuracy(rows, labels, LEARNED) for labels in controls])
+        accuracy = {"accuracy": probe_accuracy(rows, taken, LEARNED), "control": float(by_heart)}
+        found.append({"at": at, "depth": depth} | {key: round(each, 3) for key, each in accuracy.items()})
+    return found
+
+
+# Reactions in which @ is the atom of the product that {} becomes.
+REACTIONS = (
+    "CC(C)S.CN(C)C=O.Fc1cccnc1{}.O=C([O-])[O-].[K+].[K+]>>CC(C)Sc1cccnc1@",
+    "OB(O)c1ccccc1.Brc1ccc({})cc1>>c1ccc(-c2ccc(@)cc2)cc1",
+    "CCN.O=C(Cl)c1ccc({})cc1>>CCNC(=O)c1ccc(@)cc1",
+    "CC(=O)Cl.Nc1ccc({})cc1>>CC(=O)Nc1ccc(@)cc1",
+    "CO.Cc1ccc({})cc1C(=O)O>>COC(=O)c1cc(@)ccc1C",
+    "CCO.O=C(O)Cc1ccc({})cc1>>CCOC(=O)Cc1ccc(@)cc1",
+    "C1CCNCC1.O=Cc1ccc({})cc1>>c1cc(@)ccc1CN1CCCCC1",
+)
+
+
+class Chemist:
+    """Pairs of reactions that differ in one atom, which is hidden in the product, read by the chemist's model."""
+
+    def __init__(self):
+        folder = pf.pretrained.packaged_folder("rxnmapper")
+        self.model, _ = pf.open_model(folder)
+        self.tokenizer = pf.pretrained.SmilesTokenizer.in_folder(folder)
+        cases = list(itertools.product(REACTIONS, itertools.permutations(("F", "Cl", "Br"), 2)))
+        texts = [[text.format(atom).replace("@", "[MASK]") for atom in atoms] for text, atoms in cases]
+        self.ours, self.theirs = (self.padded([pair[n] for pair in texts]) for n in (0, 1))
+        self.hidden = np.asarray(self.ours == self.tokenizer.special["[MASK]"]).argmax(axis=1)
+        self.atoms = np.array([[self.tokenizer.encode(atom)[1] for atom in atoms] for _, atoms in cases])
+
+    def padded(self, texts: list[str]):
+        """Reactions as ids, padded to the longest."""
+        rows, pad = [self.tokenizer.encode(text) for text in texts], self.tokenizer.special["[PAD]"]
+        longest = max(map(len, rows))
+        return jnp.asarray([row + (longest - len(row)) * [pad] for row in rows])
+
+    def read(self, ids, function=pf.look, **options):
+        """What a function such as `patch` makes of the model on these reactions."""
+        return function(self.model, ids, ids != self.tokenizer.special["[PAD]"], jnp.zeros_like(ids), **options)
+
+    def margin(self, logits):
+        """The logit of our atom minus that of the other, where it is hidden."""
+        each = np.arange(len(logits))
+        return logits[each, self.hidden, self.atoms[:, 0]] - logits[each, self.hidden, self.atoms[:, 1]]
+
+    def measured(self) -> dict:
+        """The effect of each head, of each in all blocks at once, and how often the atom is named without it."""
+        (said, seen), (other, source) = self.read(self.ours), self.read(self.theirs)
+        before, after = self.margin(said), self.margin(other)
+
+        def patched(blocks, head):
+            places = heads_at(seen, [(block, head) for block in blocks])
+            logits = self.read(self.ours, patch, places=places, source=source)
+            return np.asarray(effect(self.margin(logits), before, after))
+
+        def named(head):
+            places = heads_at(seen, [(block, head) for block in range(12)])
+            logits = self.read(self.ours, silence, places=places)
+            return share(logits[np.arange(len(logits)), self.hidden].argmax(axis=-1) == self.atoms[:, 0])
+
+        alone = [[summary(patched([block], head))[0] for head in range(8)] for block in range(12)]
+        together = [summary(patched(range(12), head)) for head in range(8)]
+        right = [share(before > 0), share(after < 0)]
+        silent = [named(head) for head in range(8)]
+        return {"pairs": len(said), "right": right, "heads": alone, "together": together, "silent": silent}
+
+
+def of_machine(name: str) -> dict:
+    """Shares and maps of one machine; no map where it answers too few pairs."""
+    study = Study(name)
+    both = study.is_right[0] & study.is_right[1]
+    found = {"right": [share(each) for each in study.is_right], "pairs": int(both.sum())}
+    if both.sum() < 100:
+        return found
+    study.keep(np.flatnonzero(both))
+    found["margins"] = [summary(np.asarray(each)) for each in (study.before, study.after)]
+    found["stream"] = [study.of_stream(depth) for depth in range(5)]
+    return found | study.of_heads()
+
+
+def of_paths(hold: Sequence[str]) -> dict[str, list]:
+    """The paths of the second machine, on every sixth pair."""
+    return Study("decoder.1", stride=6).of_paths(hold)
+
+
+def records() -> dict:
+    """All that is recorded; what was found is kept under `build`, so that a run that was stopped goes on."""
+    found: dict = {"pairs": len(pairs()), "words": list(SHOWN), "machines": {}}
+    for name, stored in MACHINES.items():
+        found["machines"][name] = kept(KEPT / f"{stored}.json", partial(of_machine, stored))
+    for name, hold in HELD.items():
+        found[name] = kept(KEPT / f"{name}.json", partial(of_paths, hold))
+    found["probes"] = kept(KEPT / "probes.json", of_probes)
+    found["chemist"] = kept(KEPT / "chemist.json", lambda: Chemist().measured())
+    found["circuit"] = kept(KEPT / "circuit.json", lambda: Study("decoder.1").of_circuit())
+    found["laden"] = {
+        name: kept(KEPT / f"two-things-{stored}.json", partial(of_laden, stored, MARKING[name]))
+        for name, stored in MACHINES.items()
+    }
+    return found
+
+
+def lines_of_heads(found: dict) -> list[str]:
+    """A line of the card for each head that turns an answer, or is needed."""
+    lines = []
+    for block, head in itertools.product(range(4), range(8)):
+        (middle, low, high, _), back = found["patched"][block][head], found["back"][block][head][0]
+        zero, mean = found["zero"][block][head], found["mean"][block][head]
+        if abs(middle) > 0.2 or min(zero, mean) < 0.98:
+            effect = f"{middle:.2f} ({low:.2f} to {high:.2f}) | {back:.2f}"
+            lines.append(f"| {block}.{head} | {effect} | {zero:.0%} | {mean:.0%} |")
+    return lines
+
+
+def lines_of_paths(direct: dict, through: dict) -> list[str]:
+    """A line for each path that turns an answer by a tenth, or more, directly or through networks."""
+    lines = []
+    for receiver in direct:
+        both = [np.array(found[receiver]) for found in (direct, through)]
+        for block, head in np.argwhere(np.abs(both).max(axis=0)[..., 0] >= 0.1):
+            cells = [
+                f"{found[block, head, 0]:.2f} ({found[block, head, 1]:.2f} to {found[block, head, 2]:.2f})"
+                for found in both
+            ]
+            lines.append(f"| {block}.{head} | {receiver} | {' | '.join(cells)} |")
+    return lines
+
+
+def lines_of_laden(found: dict) -> list[str]:
+    """A line of the card for each machine and question: right answers, marks, and right answers without them."""
+    lines = []
+    for (name, one), (whose, thing) in itertools.product(found.items(), enumerate(("the first one's", "the other's"))):
+        asked, heads = one[thing], MARKING[name]
+        right = [asked["whole"], *(asked[without] for without in WITHOUT if without in asked)]
+        whole, *without = (f"{each[whose]:.0%}" for each in right)
+        marks = ", ".join(f"{asked[mark]:.2f}" for mark in MARKS if mark in asked)
+        head = f"{heads[0][0]}.{heads[0][1]}" if heads else "not known"
+        lines.append(f"| {name} | {thing} | {whole} | {head} | {marks or '–'} | {', '.join(without) or '–'} |")
+    return lines
+
+
+PLACES = {TAKES: "takes", FIRST: "first room", QUESTION: "?"}
+
+
+def lines_of_probes(found: dict) -> list[str]:
+    """A line of the card for each place of a probe, with the effect of patching it."""
+    lines = []
+    for each in found["probes"]:
+        patched = found["machines"]["seed 1"]["stream"][each["depth"]][each["at"] - TAKER][0]
+        gained = each["accuracy"] - each["control"]
+        lines.append(
+            f"| {PLACES[each['at']]} | {each['depth']} | {each['accuracy']:.0%} | {each['control']:.0%} | "
+            f"{100 * gained:.0f} points | {patched:.2f} |"
+        )
+    return lines
+
+
+def chemist_words(found: dict) -> dict:
+    """What the card says of the chemist's model."""
+    block, head = np.unravel_index(np.argmax(found["heads"]), (12, 8))
+    lines = [
+        f"| {number} | {middle:.2f} ({low:.2f} to {high:.2f}) | {found['silent'][number]:.0%} |"
+        for number, (middle, low, high, _) in enumerate(found["together"])
+    ]
+    alone = found["heads"][block][head]
+    return {"reactions": found["pairs"], "best": f"{block}.{head}", "alone": alone, "chemist": "\n".join(lines)}
+
+
+def paths_said(found: dict) -> dict[str, str]:
+    """The median effect of each path of 0.2 and more, as a fact, with networks held and free."""
+    texts, (held, free) = {}, (found[name] for name in HELD)
+    for receiver in free:
+        for block, head in np.argwhere(np.array(free[receiver])[..., 0] >= 0.2):
+            name = f"paths.{block}.{head}.to.{receiver.replace(' ', '.')}"
+            for way, senders in (("held", held), ("free", free)):
+                texts[f"{name}.{way}"] = f"{senders[receiver][block][head][0]:.2f}"
+    return texts
+
+
+def facts(found: dict) -> dict[str, str]:
+    """Numbers of pairs; of the second machine effects of heads and paths, and right answers with heads silent."""
+    second, laden = found["machines"]["seed 1"], found["laden"]["seed 1"]
+    texts = {"pairs": str(found["pairs"]), "laden.stories": str(laden["stories"])}
+    texts["chemist.pairs"] = str(found["chemist"]["pairs"])
+    for (block, head), way in itertools.product(CIRCUIT, ("patched", "back")):
+        texts[f"heads.{block}.{head}.{way}"] = f"{second[way][block][head][0]:.2f}"
+    texts["circuit.all_others_silent"] = percent(found["circuit"]["all others silent"])
+    for whose, asked in enumerate(("the first one's", "the other's")):
+        for name, how in (("whole", "whole"), ("unmarked", WITHOUT[1])):
+            texts[f"laden.{('first', 'other')[whose]}.{name}"] = percent(laden[asked][how][whose])
+    (probe,) = (each for each in found["probes"] if each["at"] == QUESTION)
+    return texts | {"probes.question": percent(probe["accuracy"])} | paths_said(found)
+
+
+def card(found: dict) -> str:
+    """What was done, and what came out."""
+    tables = []
+    for name, one in found["machines"].items():
+        shares = " and ".join(f"{each:.0%}" for each in one["right"])
+        head = f"**{name[0].upper()}{name[1:]}.** Right in {shares} of the stories, in both of {one['pairs']} pairs."
+        tables.append(head)
+        if "patched" in one:
+            tables.append("\n".join([HEADS, *lines_of_heads(one)]))
+    circuit, laden = found["circuit"], found["laden"]
+    rest = ", ".join(f"{name} {share:.0%}" for name, share in circuit.items() if isinstance(share, float))
+    return TEXT.format(
+        pairs=found["pairs"],
+        tables="\n\n".join(tables),
+        paths="\n".join(lines_of_paths(*(found[name] for name in HELD))),
+        rest=rest,
+        five=circuit["the five patched"][0],
+        learned=LEARNED,
+        probes="\n".join(lines_of_probes(found)),
+        **chemist_words(found["chemist"]),
+        stories=laden["seed 1"]["stories"],
+        told="\n".join(lines_of_laden(laden)),
+    )
+
+
+HEADS = """| head | patched: median (tenths) | the other way | right, silent by zeros | right, by the mean |
+|---|---|---|---|---|"""
+MARKS = [f"{room} room reads its taker" for room in ("first", "second")]
+WITHOUT = [f"without the mark at the {room} room" for room in ("first", "second")]
+TEXT = """# Which heads follow the lamp
+
+Of the three machines of `lab/staircase` that were trained to the end, and of the second of them after a quarter of the
+steps (its row "and positions"), by `lab/inside/run.py`, which `make models` runs. The numbers stand in
+`record.json`. Blocks and heads count from 0.
+
+- **Stories.** {pairs} pairs that differ in one word, who takes a thing: all pairs of people, rooms to begin with and to
+  go to, lamp and ball; both people leave, the first of the two first. The answer is measured by the logit of the first
+  one's room minus that of the other's. Effects are given as median and first and last tenth over the pairs of which
+  the machine answers both stories right.
+- **Heads.** Each is patched at all tokens, from the other story into this one and back, and silenced by zeros and by
+  its mean over both stories of all pairs, token by token. Heads with an effect above 0.2, or without which fewer
+  than 98 % of the answers are right:
+
+{tables}
+
+- **Paths.** In the second machine, on every sixth pair, what each head tells queries, keys and values of heads 2.4 and
+  3.6, and the output at the question; all other heads are held, and all networks, or no network. Those of 0.1 and more:
+
+| from | to | networks held | networks free |
+|---|---|---|---|
+{paths}
+
+- **The circuit.** Heads 0.0, 0.1, 1.0, 2.4 and 3.6 of the second machine: {rest}. Silent means the mean, as above.
+  With all five patched the median effect is {five:.2f}.
+- **Two things.** In {stories} stories the other one takes something, too, and either the thing of the first one is
+  asked for or the other's. Right answers; how strongly the first and the second room look, in the head that marks, at
+  the verb by which their own people took something; and right answers with what this head puts out at the first room,
+  and at the second, set to zeros. The head of the third machine is not known, since it was not searched.
+
+| machine | asked for | right | head | looks | right without the mark at the first, at the second room |
+|---|---|---|---|---|---|
+{told}
+
+- **Probes.** What logistic regression on the stream of the second machine tells of who took the thing, learned from
+  {learned} of the 576 stories; the control task has a label drawn for each two people and first room; five draws.
+  Beside them the median effect of patching the same row.
+
+| token | blocks passed | right | control | selectivity | patched |
+|---|---|---|---|---|---|
+{probes}
+
+- **The chemist's model.** The ALBERT of the package rxnmapper 0.4.3 (Schwaller et al., 2021), on {reactions} pairs of
+  reactions: seven, in each of which one halogen of an educt is fluorine, chlorine or bromine, hidden in the product.
+  Measured by the logit of the one less that of the other at the hidden atom. All are answered right. The head with the
+  largest median effect alone is {best}, {alone:.2f}. The twelve blocks have the same numbers; a head in all of them:
+
+| head, in all blocks | patched: median (tenths) | right, silent by zeros |
+|---|---|---|
+{chemist}
+
+- **Limits.** One form of story; three seeds of one configuration; seven reactions.
+- **Licence.** The numbers are under Apache-2.0, as the code.
+"""
+
+
+def write() -> None:
+    """Write the numbers with a card."""
+    found = records()
+    write_record("inside", found, card(found), facts(found))
+
+
+if __name__ == "__main__":
+    write()

@@ -1,0 +1,65 @@
+"""The stories of the record are what it says, and a part of it comes out again."""
+
+import itertools
+
+import numpy as np
+import pytest
+
+import plainformer as pf
+from lab.inside.run import QUESTION, TAKER, TAKES, Study, laden, pairs
+from plainformer.models import patch
+
+
+@pytest.fixture(scope="module")
+def record():
+    return pf.data.load_record("inside")
+
+
+@pytest.fixture(scope="module")
+def study():
+    return Study("decoder.1", stride=36)
+
+
+def test_stories_are_possible_and_differ_in_who_takes(study):
+    assert len(set(pairs())) == len(pairs()) == 288
+    differ = np.asarray(study.ours != study.theirs)
+    assert differ[:, TAKER].all()
+    assert differ.sum(axis=1).max() == 1
+    for told, answer in [(pairs()[5][0], pairs()[5][2]), (pairs()[5][1], pairs()[5][3]), laden()[7][:2]]:
+        whole = f"{told} {answer} ."
+        assert all(possible for _, possible in pf.data.possible_sentences(whole))
+    words = study.words.decode(study.ours[0]).split()
+    assert [words[n] for n in (TAKES, QUESTION)] == ["takes", "?"]
+
+
+def test_heads_of_the_record_turn_the_answer_again(record, study):
+    assert all(each.all() for each in study.is_right)
+    stored = np.array(record["machines"]["seed 1"]["patched"])
+    for block, head in [(2, 4), (3, 6), (2, 0)]:
+        name = f"stack.blocks.{block}.attention.heads"
+        said = patch(study.model, study.ours, places={name: np.s_[:, head]}, source=study.source)
+        assert abs(np.median(study.effect(said)) - stored[block, head, 0]) < 0.05
+
+
+def test_stories_of_two_things_ask_for_either():
+    for (one, *rooms), (other, *same) in zip(laden(0), laden(1), strict=True):
+        assert rooms == same
+        assert one.split()[:-2] == other.split()[:-2]
+        assert {one.split()[-2], other.split()[-2]} == {"lamp", "ball"}
+        taker, _, _, thing = one.split(" . ")[4].split()
+        assert thing == one.split()[-2]
+        assert f"{taker} goes to the {rooms[0]}" in one
+
+
+def test_marks_taken_away_move_the_answer_whatever_is_asked_for(record):
+    """The control: the silence that brings one answer back takes the other, so that nothing is repaired."""
+    laden = record["laden"]
+    first, other = (laden["seed 1"][thing] for thing in ("the first one's", "the other's"))
+    first_silent, second_silent = (f"without the mark at the {room} room" for room in ("first", "second"))
+    assert first["whole"][0] < 0.2 < 0.9 < first[second_silent][0]
+    assert other[second_silent][1] < 0.1 < 0.8 < other["whole"][1]
+    assert first[first_silent][0] < first["whole"][0]
+    for name, thing in itertools.product(("seed 0", "seed 1, a quarter"), ("the first one's", "the other's")):
+        before, after = (laden[name][thing][how] for how in ("whole", second_silent))
+        assert after[0] > before[0] + 0.1
+        assert after[1] < before[1] - 0.1

@@ -1,0 +1,16 @@
+"""The language model of plays is as good on the lines shown as recorded."""
+
+import pytest
+
+import plainformer as pf
+from lab import language_models
+from lab.shakespeare import run as shakespeare_run
+from plainformer.models.stored import load_pretrained
+
+
+def test_language_models_have_the_recorded_loss_on_the_lines_shown():
+    recorded, (model, tokenizer) = pf.data.load_record("shakespeare"), load_pretrained("shakespeare")
+    assert len(tokenizer) == shakespeare_run.VOCAB_SIZE
+    assert model.config == language_models.decoder_config(shakespeare_run.SIZES["large"], len(tokenizer))
+    found = language_models.nats_per_character(model, tokenizer.encode(recorded["real"]), len(recorded["real"]))
+    assert found == pytest.approx(recorded["real loss"], abs=0.002)
