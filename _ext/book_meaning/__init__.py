@@ -7,7 +7,16 @@ from importlib import import_module
 
 from sphinx.application import Sphinx
 
-PARTS: tuple[str, ...] = ("addresses", "chapter_map", "citations", "drawing", "equation_index", "facts", "figure_links")
+PARTS: tuple[str, ...] = (
+    "addresses",
+    "chapter_map",
+    "citations",
+    "claims",
+    "drawing",
+    "equation_index",
+    "facts",
+    "figure_links",
+)
 PARTS += ("glossary_links", "listing", "live_figure", "numbered", "outputs", "registers", "shared_picture")
 PARTS += ("translations",)
 

@@ -12,6 +12,7 @@ is not there fails the build; a number that has changed changes the page, and th
 import difflib
 import functools
 import json
+from collections.abc import Iterable
 from pathlib import Path
 
 from docutils import nodes
@@ -34,9 +35,13 @@ def fact(env: BuildEnvironment, place: str) -> str:
     env.note_dependency(str(path))
     facts = _facts(path, path.stat().st_mtime)
     if name not in facts:
-        near = difflib.get_close_matches(name, facts, n=3) or sorted(facts)[:3]
-        raise LookupError(f"the record {record!r} has no fact {name!r}; it has {', '.join(near) or 'none'}.")
+        raise LookupError(f"the record {record!r} has no fact {name!r}; it has {nearest(name, facts)}.")
     return facts[name]
+
+
+def nearest(name: str, known: Iterable[str]) -> str:
+    """Of known names those that are most alike, or the first."""
+    return ", ".join(difflib.get_close_matches(name, known, n=3) or sorted(known)[:3]) or "none"
 
 
 class Fact(SphinxRole):
