@@ -13,20 +13,41 @@ LAB, BUILD = ROOT / "lab", ROOT / "build" / "models"
 INDEX = ROOT / "src" / "plainformer" / "data" / "stored.json"
 
 
-def write_record(name: str, numbers: dict, card: str, facts: dict[str, str] | None = None) -> None:
+def write_record(name: str, numbers: dict, run: Any, made: dict | None = None) -> None:
     """Write `lab/<name>/record.json`, which `pf.data.load_record` reads, and the card beside it.
 
-    Its `facts` are texts and tables as chapters say them by the role `fact` and the directive `facts`.
+    To what was measured the record adds `facts`, texts and tables as chapters say them by the role `fact` and the
+    directive `facts`; `made`, how long it took and with which versions, or what the record said of that before; and
+    `weights`, the checksums of what is stored beside it.
     """
-    found = numbers if facts is None else numbers | {"facts": named(facts)}
-    (LAB / name / "record.json").write_text(json.dumps(found, ensure_ascii=False) + "\n", encoding="utf-8")
-    (LAB / name / "card.md").write_text(card, encoding="utf-8")
+    file, found = LAB / name / "record.json", json.loads(json.dumps(numbers))  # as it will be read
+    record = dict(found)
+    if hasattr(run, "facts"):
+        record["facts"] = named(run.facts(found))
+    if made is None and file.exists():
+        made = json.loads(file.read_text(encoding="utf-8")).get("made")
+    if made is not None:
+        record["made"] = made
+    if weights := {each.name: checksum(each) for each in sorted(file.parent.glob("*.safetensors"))}:
+        record["weights"] = weights
+    file.write_text(json.dumps(record, ensure_ascii=False) + "\n", encoding="utf-8")
+    (LAB / name / "card.md").write_text(run.card(found), encoding="utf-8")
+
+
+def measured(record: dict) -> dict:
+    """What a run found, without what its record adds to it."""
+    return {name: each for name, each in record.items() if name not in ("facts", "made", "weights")}
+
+
+def checksum(file: Path) -> str:
+    """The SHA-256 of a file."""
+    return hashlib.sha256(file.read_bytes()).hexdigest()
 
 
 def checksums(folder: Path = LAB) -> dict[str, str]:
     """The SHA-256 of each record and of each file of weights, by its place in the repository."""
     files = sorted([*folder.glob("*/record.json"), *folder.glob("*/*.safetensors")])
-    return {file.relative_to(folder.parent).as_posix(): hashlib.sha256(file.read_bytes()).hexdigest() for file in files}
+    return {file.relative_to(folder.parent).as_posix(): checksum(file) for file in files}
 
 
 def write_index() -> None:

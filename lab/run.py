@@ -1,29 +1,33 @@
 """Train the small models that chapters and live figures use, measure them, and write what is made from them.
 
-`make models` runs it: every `lab/<name>/run.py` that trains, two at a time, then every one that measures what others
-have trained, then every script in `lab/figures`, which writes what a live figure shows of them into `widgets/`. `make
-models ONLY=positions` runs only those whose names contain that word. Training is checkpointed under
-`build/models`, so that a run that was stopped goes on; what is finished there is not trained again.
+`make models` runs it: every `lab/<name>/run.py`, two at a time, each after those that its `NEEDS` name, then every
+script in `lab/figures`, which writes what a live figure shows of them into `widgets/`. `make models ONLY=positions`
+makes only those whose names contain that word. What `results()` of a run returns goes into its record, with what its
+`facts` and its `card` say of that. Training is checkpointed under `build/models`, so that a run that was stopped goes
+on; what is finished there is not trained again.
 
     python -m lab.run staircase --facts      says its record anew, in card and facts, without training
 """
 
 import json
 import multiprocessing
+import platform
 import sys
 import time
-from concurrent.futures import ProcessPoolExecutor
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import FIRST_COMPLETED, Executor, Future, ProcessPoolExecutor, wait
+from graphlib import TopologicalSorter
 from importlib import import_module
+from importlib.metadata import version
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
-from lab.records import LAB, write_index, write_record
-
-MINUTES = Path(__file__).with_name("minutes.json")  # what each training took when it was last done from the start
+from lab.records import LAB, measured, write_index, write_record
 
 
 def runs(only: str = "") -> dict[str, ModuleType]:
-    """The recorded runs whose names contain a word: some `train`, and the others `write` what they measure."""
+    """The recorded runs whose names contain a word."""
     names = [path.parent.name for path in sorted(LAB.glob("*/run.py"))]
     return {name: import_module(f"lab.{name}.run") for name in names if only in name}
 
@@ -34,46 +38,76 @@ def figures(only: str = "") -> list[ModuleType]:
     return [import_module(f"lab.figures.{name}") for name in names if only in name]
 
 
-def train(name: str) -> float:
-    """Train one, in a process of its own; return the minutes that it took."""
-    begin = time.monotonic()
-    import_module(f"lab.{name}.run").train()
-    return round((time.monotonic() - begin) / 60, 1)
+def recorded(names: Iterable[str]) -> dict[str, dict]:
+    """The records of those runs that have one."""
+    files: dict[str, Path] = {name: LAB / name / "record.json" for name in names}
+    return {name: json.loads(file.read_text(encoding="utf-8")) for name, file in files.items() if file.exists()}
+
+
+def minutes(names: Iterable[str]) -> dict[str, float]:
+    """What each run took when it was last made from the start, as far as its record says so."""
+    return {name: each["made"]["minutes"] for name, each in recorded(names).items() if "made" in each}
+
+
+def record(name: str) -> float:
+    """Make one, in a process of its own, and write its record; return the minutes that it took."""
+    run, begin = import_module(f"lab.{name}.run"), time.monotonic()
+    found = run.results()
+    taken = round((time.monotonic() - begin) / 60, 1)
+    versions = {"python": platform.python_version()} | {each: version(each) for each in ("jax", "equinox", "optax")}
+    if found:  # without its texts a run finds nothing, and its record stays
+        from_the_start = max(taken, minutes([name]).get(name, 0))  # what was trained before is only read
+        write_record(name, found, run, {"minutes": from_the_start, "versions": versions})
+    return taken
 
 
 def plan(names: list[str], minutes: dict[str, float]) -> str:
-    """What will be trained, and how long that took on two processors."""
+    """What will be made, and how long that took on two processors."""
     lines = [f"  {name}: {f'{minutes[name]:g} min' if name in minutes else 'not timed yet'}" for name in names]
     known = sum(minutes.get(name, 0) for name in names)
-    return "\n".join([f"To train, two at a time, {known / 120:.1f} h or more from the start:", *lines])
+    return "\n".join([f"To make, two at a time, {known / 120:.1f} h or more from the start:", *lines])
+
+
+def in_order(needs: dict[str, tuple[str, ...]], pool: Executor, work: Callable[[str], Any]) -> Iterator[tuple]:
+    """Work on each as soon as all that it needs are done; give each with what came of it, as it ends.
+
+    A need that is not there counts as done. One that is given counts as done when the next is asked for.
+    """
+    order = TopologicalSorter({name: [each for each in of if each in needs] for name, of in needs.items()})
+    order.prepare()
+    running: dict[Future, str] = {}
+    try:
+        while order.is_active():
+            running |= {pool.submit(work, name): name for name in order.get_ready()}
+            for future in wait(running, return_when=FIRST_COMPLETED).done:
+                name = running.pop(future)
+                yield name, future.result()
+                order.done(name)
+    finally:
+        for future in running:
+            future.cancel()
 
 
 def say_again(only: str) -> None:
     """Write facts and cards of records anew, from the numbers that stand in them."""
-    for name, run in runs(only).items():
-        if hasattr(run, "facts"):
-            found = json.loads((LAB / name / "record.json").read_text(encoding="utf-8"))
-            found.pop("facts", None)
-            write_record(name, found, run.card(found), run.facts(found))
+    chosen = runs(only)
+    for name, found in recorded(chosen).items():
+        write_record(name, measured(found), chosen[name])
     write_index()
 
 
 def make(only: str) -> None:
     """Train, measure, and write what figures show."""
     chosen = runs(only)
-    names = [name for name, run in chosen.items() if hasattr(run, "train")][::-1]  # one of the last takes longest
-    minutes = json.loads(MINUTES.read_text(encoding="utf-8"))
-    print(plan(names, minutes), flush=True)
-    with ProcessPoolExecutor(2, multiprocessing.get_context("spawn")) as pool:
-        for name, taken in zip(names, pool.map(train, names), strict=True):
+    known = minutes(chosen)
+    names = sorted(chosen, key=lambda name: -known.get(name, 0))  # the longest first
+    print(plan(names, known), flush=True)
+    needs = {name: getattr(chosen[name], "NEEDS", ()) for name in names}
+    # A new process for each, which reads the index as it is by then.
+    with ProcessPoolExecutor(2, multiprocessing.get_context("spawn"), max_tasks_per_child=1) as pool:
+        for name, taken in in_order(needs, pool, record):
             print(f"{name}: done in {taken:g} min", flush=True)
-            minutes[name] = max(taken, minutes.get(name, 0))
-            MINUTES.write_text(json.dumps(dict(sorted(minutes.items())), indent=2) + "\n", encoding="utf-8")
-    write_index()  # what measures the models asks for them by their checksums
-    for run in chosen.values():
-        if not hasattr(run, "train"):
-            run.write()
-    write_index()
+            write_index()  # before those begin that ask for what it made by checksum
     for figure in figures(only):
         figure.write()
 

@@ -4,10 +4,13 @@ import dataclasses
 import itertools
 import json
 import re
+from concurrent.futures import ThreadPoolExecutor
+from graphlib import TopologicalSorter
+from types import SimpleNamespace
 
 import equinox as eqx
 import jax
-import numpy as np
+import pytest
 
 import plainformer as pf
 from lab import records, run as lab_run
@@ -41,24 +44,80 @@ def card_of(name: str) -> str:
 def test_the_loop_finds_every_run_and_says_what_it_will_take():
     found = lab_run.runs()
     assert found.keys() == {path.parent.name for path in LAB.glob("*/run.py")}
-    assert all(callable(getattr(run, "train", None) or run.write) for run in found.values())
+    assert all(callable(run.results) and callable(run.card) for run in found.values())
     assert all(figure.NUMBERS.is_file() and callable(figure.write) for figure in lab_run.figures())
     assert lab_run.runs("vision_").keys() == {"vision_crossing"}
-    assert set(json.loads(lab_run.MINUTES.read_text("utf-8"))) <= found.keys()
+    assert lab_run.minutes(["docstrings", "of no folder"]) == {"docstrings": record("docstrings")["made"]["minutes"]}
     said = lab_run.plan(["a", "b"], {"a": 90, "c": 5}).splitlines()
     assert said[1:] == ["  a: 90 min", "  b: not timed yet"]
 
 
-OF_THEIR_OWN = {"vision_crossing", "dynamics"}  # cards that are made of other things, too
+def test_the_loop_makes_first_what_others_need():
+    done: list[str] = []
+
+    def work(name: str) -> tuple[str, ...]:
+        return tuple(done)
+
+    with ThreadPoolExecutor(2) as pool:
+        needs: dict[str, tuple[str, ...]] = {
+            "reading": ("writing", "of no folder"),
+            "apart": (),
+            "writing": (),
+            "last": ("reading", "apart"),
+        }
+        before = {}
+        for name, was_done in lab_run.in_order(needs, pool, work):
+            before[name] = was_done
+            done.append(name)
+    assert before.keys() == needs.keys()
+    assert "writing" in before["reading"]
+    assert {"reading", "apart"} <= set(before["last"])
+    with ThreadPoolExecutor(2) as pool, pytest.raises(ZeroDivisionError):
+        list(lab_run.in_order(needs, pool, lambda name: 1 / 0))
+
+
+def test_runs_need_those_whose_models_and_records_they_load():
+    found, folders = lab_run.runs(), {path.stem: path.parent.name for path in LAB.glob("*/*.safetensors")}
+    needs = {name: set(getattr(run, "NEEDS", ())) for name, run in found.items()}
+    assert all(each <= found.keys() for each in needs.values())
+    TopologicalSorter(needs).prepare()  # no run needs itself
+    for name in found:
+        files = [path for path in LAB.glob(f"{name}/*.py") if not path.stem.startswith("test_")]
+        text = "".join(path.read_text(encoding="utf-8") for path in files)
+        loaded = re.findall(r"load_(?:pretrained|weights|record)\(\"(\w+)\"\)", text)
+        assert {folders.get(each, each) for each in loaded} <= needs[name], name
+
+
+def test_a_record_keeps_how_it_was_made_until_it_is_made_anew(tmp_path, monkeypatch):
+    monkeypatch.setattr(records, "LAB", tmp_path)
+    (tmp_path / "page").mkdir()
+    (tmp_path / "page" / "page.safetensors").write_bytes(b"")
+    run = SimpleNamespace(facts=lambda found: {"A b": found["loss"]}, card=lambda found: f"# {found}\n")
+
+    def written(*rest) -> dict:
+        records.write_record("page", {"loss": "1"}, run, *rest)
+        return json.loads((tmp_path / "page" / "record.json").read_text(encoding="utf-8"))
+
+    assert written({"minutes": 2.0})["made"] == {"minutes": 2.0}
+    assert (found := written())["made"] == {"minutes": 2.0}
+    assert found["facts"] == {"a_b": "1"}
+    assert found["weights"].keys() == {"page.safetensors"}
+    assert records.measured(found) == {"loss": "1"}
+    assert (tmp_path / "page" / "card.md").read_text(encoding="utf-8") == "# {'loss': '1'}\n"
+
+
+def test_records_are_of_the_weights_beside_them():
+    known = records.checksums()
+    for name in lab_run.runs():
+        weights = {f"lab/{name}/{file}": checksum for file, checksum in record(name).get("weights", {}).items()}
+        stored = {file for file in known if file.startswith(f"lab/{name}/") and file.endswith(".safetensors")}
+        assert weights == {file: known[file] for file in stored}, name
 
 
 def test_cards_say_what_was_recorded():
-    names = [name for name, run in lab_run.runs().items() if hasattr(run, "card") and name not in OF_THEIR_OWN]
-    assert len(names) > 35
-    for name in names:
-        run = lab_run.runs()[name]
-        found = record(name)
-        facts = found.pop("facts", None)
+    for name, run in lab_run.runs().items():
+        recorded = record(name)
+        found, facts = records.measured(recorded), recorded.get("facts")
         assert run.card(found) == card_of(name), name
         if facts or hasattr(run, "facts"):
             assert records.named(run.facts(found)) == facts, f"make it anew: python -m lab.run {name} --facts"
@@ -160,7 +219,6 @@ def test_rates_are_the_best_that_were_tried():
         assert min(tried, key=tried.get) == each["rate"], name
         assert min(tried) < each["rate"] < max(tried), name
         assert tried[each["rate"]] == each["above"][0], name
-    for kind, words in dynamics_run.WORDS.items():
-        line = re.search(rf"^\| {words} \| (.*) \|$", card_of("dynamics"), re.MULTILINE)[1].split(" | ")
-        errors = [float(error) for error in line[3:-1]]
-        assert float(line[-1]) == dynamics_run.RATES[int(np.argmin(errors))], kind
+    for kind, each in record("dynamics")["kinds"].items():
+        assert list(map(float, each["errors"])) == list(dynamics_run.RATES)
+        assert each["rate"] == float(min(each["errors"], key=each["errors"].get)), kind

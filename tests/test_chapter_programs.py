@@ -8,7 +8,6 @@ import numpy as np
 from book import ROOT
 
 import plainformer as pf
-from lab.records import LAB
 from plainformer.data.parallel import ParallelSplits
 
 SEQ2SEQ = (ROOT / "chapters" / "10_seq2seq.md").read_text(encoding="utf-8")
@@ -44,13 +43,11 @@ def test_what_the_chapter_says_of_the_short_training_on_captions_was_recorded():
     assert abs(ours - theirs) < 1
 
 
-def test_what_chapters_07_and_13_draw_of_10_grams_and_of_names_is_on_the_cards():
+def test_what_chapters_07_and_13_draw_of_10_grams_and_of_names_was_recorded():
     chapter, relations = (
         (ROOT / "chapters" / f"{name}.md").read_text(encoding="utf-8") for name in ("07_decoder", "13_relations")
     )
-    card = (LAB / "things_decoder" / "card.md").read_text(encoding="utf-8")
+    names, counted = pf.data.load_record("things_decoder")["names"], pf.data.load_record("decoder")["counted"]
     for variable, name in (("by_decoder", "decoder, seed 0"), ("by_counting", "10-gram")):
-        (row,) = re.findall(rf"^\| {name} \|(.*) \|$", card, flags=re.MULTILINE)
-        assert f"{variable} = [{', '.join(row.replace('|', ' ').split())}]" in relations
-    (loss,) = re.findall(r"modified Kneser–Ney\s+smoothing (\d\.\d+)", (LAB / "decoder" / "card.md").read_text("utf-8"))
-    assert f'"10-gram, modified": {loss},' in chapter
+        assert f"{variable} = [{', '.join(f'{nats:.2f}' for nats in names[name])}]" in relations
+    assert f'"10-gram, modified": {counted["10-gram"]:.3f},' in chapter

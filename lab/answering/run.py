@@ -9,10 +9,11 @@ import jax
 import numpy as np
 
 import plainformer as pf
-from lab.records import BUILD, kept, write_record
+from lab.records import BUILD, kept
 from lab.verbs_last.run import above
 from plainformer.data.little_world import WORLD_WORDS
 
+NEEDS = ("staircase",)
 KEPT = BUILD / "answering"
 FORM = pf.Vocabulary(WORLD_WORDS, special=["<question>", "<answer>", "<end>"], separator=" ")
 NUM_WORDS, NUM_DIALOGUES, NUM_KEPT_BACK, BATCH_SIZE, NUM_STEPS, SEEDS = 48, 400, 400, 16, 150, (0, 1, 2)
@@ -161,13 +162,3 @@ question, its answer. No weights are kept: the numbers stand in `record.json`. S
   Stories are short, so that most questions ask where something lies or who has it, and few need two steps.
 - **Licence.** The numbers are under Apache-2.0, as the code.
 """
-
-
-def train() -> None:
-    """Train all, and write what came out with a card."""
-    found = results()
-    write_record("answering", found, card(found), facts(found))
-
-
-if __name__ == "__main__":
-    train()

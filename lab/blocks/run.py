@@ -16,7 +16,7 @@ import numpy as np
 import optax
 
 import plainformer as pf
-from lab.records import BUILD, ends, write_record
+from lab.records import BUILD, ends
 
 STACK = pf.StackConfig(d_model=32, num_heads=4, activation="relu")
 DEPTH, VOCAB_SIZE = 12, 256
@@ -154,13 +154,13 @@ def results_of(setting: Setting, training: np.ndarray, validation: np.ndarray) -
     if not kept.exists():
         models, curves = trained(setting, training)
         of_seeds = validation_loss(models, pf.data.consecutive_windows(validation, SEQ_LEN))
-        results = setting._asdict() | {
+        found = setting._asdict() | {
             "validation": [round(float(loss), 4) for loss in of_seeds],
             "curves": [[round(float(loss), 4) for loss in curve] for curve in curves],
         }
         kept.parent.mkdir(parents=True, exist_ok=True)
-        kept.write_text(json.dumps(results), encoding="utf-8")
-        print(name, results["validation"], flush=True)
+        kept.write_text(json.dumps(found), encoding="utf-8")
+        print(name, found["validation"], flush=True)
     return json.loads(kept.read_text(encoding="utf-8"))
 
 
@@ -194,24 +194,24 @@ def table(runs: list[dict]) -> str:
     return "\n".join(lines)
 
 
-def facts(results: dict) -> dict[str, str]:
+def facts(found: dict) -> dict[str, str]:
     """What the chapter says: sizes of the texts, losses by counting, least and largest losses of pre- and post-norm."""
-    texts = {name: f"{results[name]:,}" for name in ("training_bytes", "validation_bytes")}
-    texts |= {f"counted.{order}": f"{loss:.2f}" for order, loss in results["counted"].items()}
+    texts = {name: f"{found[name]:,}" for name in ("training_bytes", "validation_bytes")}
+    texts |= {f"counted.{order}": f"{loss:.2f}" for order, loss in found["counted"].items()}
     for placement in PLACEMENTS:
-        runs = [run for run in results["runs"] if run["placement"] == placement and not run["is_small"]]
+        runs = [run for run in found["runs"] if run["placement"] == placement and not run["is_small"]]
         texts |= ends(f"{placement}.validation", [loss for run in runs for loss in run["validation"]])
     return texts
 
 
-def card(results: dict) -> str:
+def card(found: dict) -> str:
     """What was done, and what came out."""
-    python, training, validation = (results[name] for name in ("python", "training_bytes", "validation_bytes"))
+    python, training, validation = (found[name] for name in ("python", "training_bytes", "validation_bytes"))
     parameters = pf.count_parameters(eqx.filter_eval_shape(NextByte, SETTINGS[-1], jax.random.key(0)))
-    counts = ", ".join(f"{loss:.2f} with n = {order}" for order, loss in results["counted"].items())
+    counts = ", ".join(f"{loss:.2f} with n = {order}" for order, loss in found["counted"].items())
     fewer = "seeds 0, 1, 2:\n  " + "; ".join(
         f"{number} blocks {', '.join(f'{np.mean(curve[-2:]):.2f}' for curve in curves)}"
-        for number, curves in results["fewer_blocks"].items()
+        for number, curves in found["fewer_blocks"].items()
     )
     return f"""# The twelve blocks of chapter 05
 
@@ -230,7 +230,7 @@ mean of {PER_POINT} steps.
   straight line. All settings stand in `lab/blocks/run.py`; `make models` trains them again.
 - **Result.** Validation loss after the last step, in nats per byte, mean and standard deviation of three seeds:
 
-{table(results["runs"])}
+{table(found["runs"])}
 
 - **Fewer blocks.** Post-norm at a rate of 0.003 without warm-up, mean loss of the steps 81 to {FEWER_STEPS}, {fewer}.
 - **Opponents.** Smoothed n-gram models, counted on the same text, have on the same bytes
@@ -241,15 +241,15 @@ mean of {PER_POINT} steps.
 """
 
 
-def train() -> None:
-    """Train all settings, and write their losses with a card."""
+def results() -> dict:
+    """Train all settings and return their losses."""
     training, validation = as_bytes()
     runs = [results_of(setting, training, validation) for setting in SETTINGS]
     counted = {
         str(order): round(pf.training.NgramModel(training.tolist(), order, VOCAB_SIZE).loss(validation.tolist()), 4)
         for order in ORDERS
     }
-    results = {
+    return {
         "python": f"{sys.version_info.major}.{sys.version_info.minor}",
         "training_bytes": len(training),
         "validation_bytes": len(validation),
@@ -257,8 +257,3 @@ def train() -> None:
         "counted": counted,
         "fewer_blocks": fewer_blocks(training),
     }
-    write_record("blocks", results, card(results), facts(results))
-
-
-if __name__ == "__main__":
-    train()

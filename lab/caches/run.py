@@ -15,10 +15,11 @@ import numpy as np
 from jaxtyping import Array, Bool, Float
 
 import plainformer as pf
-from lab.records import BUILD, at_most, ends, kept, percent, write_record
+from lab.records import BUILD, at_most, ends, kept, percent
 from plainformer.attention.self_attention import scaled_scores, softmax
 from plainformer.positions.positions import bias_of, near_keys
 
+NEEDS = ("staircase", "shakespeare", "docstrings")
 KEPT = BUILD / "caches"
 LENGTH, NUM_TEXTS = 128, 48
 WAYS = [  # bits, size of a group, by what keys and values are grouped, whether the newest is exact in any case
@@ -272,7 +273,7 @@ def serving(kind: str, rounds: int = 3) -> dict:
     return found
 
 
-def measured() -> dict:
+def results() -> dict:
     """All that is recorded; what was found already is not measured again."""
     found: dict = {"losses": {}, "large": {}, "ranges": {}, "seconds": {}}
     for name in ("stories", "shakespeare", "docstrings"):
@@ -438,13 +439,3 @@ By `lab/caches/run.py`, which `make models` runs. The numbers stand in `record.j
   of one processor that did other work, too.
 - **Licence.** The numbers are under Apache-2.0, as the code.
 """
-
-
-def write() -> None:
-    """Write the numbers with a card."""
-    found = measured()
-    write_record("caches", found, card(found), facts(found))
-
-
-if __name__ == "__main__":
-    write()

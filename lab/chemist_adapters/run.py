@@ -12,7 +12,7 @@ import numpy as np
 
 import plainformer as pf
 from lab import chemist
-from lab.records import BUILD, ends, kept, write_record
+from lab.records import BUILD, ends, kept
 from lab.smiles_graph import reaction_rewritten
 
 KEPT = BUILD / "chemist_adapters"
@@ -141,13 +141,3 @@ the numbers stand in `record.json`. `make models ONLY=chemist_adapters` trains a
   are also those by which the rate was chosen.
 - **Licence.** The numbers are under Apache-2.0, as the code.
 """
-
-
-def train() -> None:
-    """Train all, and write what came out with a card."""
-    found = results()
-    write_record("chemist_adapters", found, card(found), facts(found))
-
-
-if __name__ == "__main__":
-    train()

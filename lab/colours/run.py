@@ -14,7 +14,7 @@ import numpy as np
 import optax
 
 import plainformer as pf
-from lab.records import BUILD, ends, write_record
+from lab.records import BUILD, ends
 
 KEPT = BUILD / "colours"
 WIDTH = 24
@@ -200,17 +200,12 @@ result, and stand in `record.json`.
 """
 
 
-def train() -> None:
-    """Train all layers, and write their errors with a card."""
+def results() -> dict:
+    """Train all layers and return their errors."""
     runs = [
         {"name": run.name, **dataclasses.asdict(run), "layers": [result_of(run, seed) for seed in seeds]}
         for run, seeds in RUNS.items()
     ]
     longer = next(run for run in runs if run["name"] == LONGER.name)
     length = float(np.mean([layer["colour_length"] for layer in longer["layers"]]))
-    found = {"runs": runs, "colour_length": round(length, 2)}
-    write_record("colours", found, card(found), facts(found))
-
-
-if __name__ == "__main__":
-    train()
+    return {"runs": runs, "colour_length": round(length, 2)}

@@ -13,7 +13,7 @@ import numpy as np
 
 import plainformer as pf
 from lab.convolution import PatchConvolution
-from lab.records import BUILD, ends, percent, write_record
+from lab.records import BUILD, ends, percent
 from lab.vision_crossing.run import TRAINING, crossing_accuracy, crossing_batches, pictures_of
 
 KEPT = BUILD / "crossing_opponents"
@@ -156,13 +156,3 @@ stand in `record.json`.
   of the others; patches of another size; a kernel on pixels, other than in the plain network of `lab/vision_crossing`.
 - **Licence.** The numbers are under Apache-2.0, as the code; the images are of the UCI repository.
 """
-
-
-def train() -> None:
-    """Train all of them, and write the record with its card."""
-    found = results()
-    write_record("crossing_opponents", found, card(found), facts(found))
-
-
-if __name__ == "__main__":
-    train()

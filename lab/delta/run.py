@@ -16,7 +16,7 @@ from lab import growing
 from lab.clock import seconds_in_turn
 from lab.delta import runs as delta_runs
 from lab.delta.runs import BATCH_SIZE, KEPT, NAMES, RATES, RULES, SEEDS, SYMBOLS, Kind, Task
-from lab.records import ends, kept, percent, write_record
+from lab.records import ends, kept, percent
 from plainformer.models.accounting import cache_bytes
 
 RECALL, COPY = Task("recall"), Task("copy", 40, 10, 600, 12)
@@ -254,13 +254,3 @@ def facts(found: dict) -> dict[str, str]:
         texts |= {f"{name}.step.{length}": f"{step:.0f}" for length, step in steps}
     plain, hybrid = (found["stories"][name]["parameters"] for name in PATTERNS)
     return texts | {"hybrid.parameters.more": percent(hybrid / plain - 1)}
-
-
-def train() -> None:
-    """Train all, and write what came out with a card."""
-    found = results()
-    write_record("delta", found, card(found), facts(found))
-
-
-if __name__ == "__main__":
-    train()

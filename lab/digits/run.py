@@ -14,7 +14,7 @@ import numpy as np
 
 import plainformer as pf
 from lab.digits import choose_vision
-from lab.records import percent, write_record
+from lab.records import percent
 from lab.vision.run import bright
 from plainformer.data.digits import Digits
 
@@ -169,13 +169,3 @@ weights are kept: the answers are the result, and stand in `record.json`, one si
   training, too; sizes and numbers of steps were settled with test images in sight.
 - **Licence.** The answers are under Apache-2.0, as the code; the images are of the UCI repository.
 """
-
-
-def train() -> None:
-    """Train all networks, and write their answers with a card."""
-    found = results()
-    write_record("digits", found, card(found), facts(found))
-
-
-if __name__ == "__main__":
-    train()

@@ -10,7 +10,7 @@ from functools import cache
 
 import plainformer as pf
 from lab.language_models import BATCH_SIZE, LENGTH, Size, Text, counted, nats_per_character, trained, written
-from lab.records import BUILD, LAB, kept, write_record
+from lab.records import BUILD, LAB, kept
 
 KEPT = BUILD / "docstrings"
 VOCAB_SIZE, SHOWN, PROMPT = 1024, 600, "Return the "
@@ -161,13 +161,3 @@ the text; the small size is stored in `docstrings.safetensors`, in 8 bits.
 
 - **Licence.** The weights are Apache-2.0, as the code; these packages have licences of the BSD and Apache kind.
 """
-
-
-def train() -> None:
-    """Train all, and write the small size with a record and a card."""
-    found = results()
-    write_record("docstrings", found, card(found), facts(found))
-
-
-if __name__ == "__main__":
-    train()

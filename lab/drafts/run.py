@@ -9,10 +9,11 @@ import jax
 import numpy as np
 
 import plainformer as pf
-from lab.records import ends, write_record
+from lab.records import ends
 from plainformer.generation import speculative_generate
 from plainformer.models.low_precision import in_few_bytes
 
+NEEDS = ("decoder",)
 STACK = pf.StackConfig(d_model=32, num_layers=1, num_heads=2)
 STEPS, SEEDS = (120, 500, 2000), (0, 1, 2)
 SEQ_LEN, BATCH_SIZE, LEARNING_RATE = 128, 16, 1e-2
@@ -134,13 +135,3 @@ kept: the numbers are the result, and stand in `record.json`.
   drawn depends on the last digits of the logits; on other versions of Python the text differs a little.
 - **Licence.** The numbers are under Apache-2.0, as the code; the text is part of CPython and has its licence.
 """
-
-
-def train() -> None:
-    """Train the drafts, let them guess, and write what was counted with a card."""
-    found = results()
-    write_record("drafts", found, card(found), facts(found))
-
-
-if __name__ == "__main__":
-    train()

@@ -15,6 +15,7 @@ from lab.dynamics.run import KINDS, RUNS, WINDOW, WORDS, Run, windows_of
 from plainformer.data.rigid_body import Trajectories, energy, implicit_midpoint
 from plainformer.models.dynamics import log_volume_change, rollout, window_loss
 
+NEEDS = ("dynamics",)
 POINTS, FAR, PER_POINT = 1000, 10_000, 20  # of a rollout, of a long one; between two of a stored curve
 LOST = 1.0  # a change that says "lost"
 SHOWN, SHOWN_POINTS = (10, 76), 300  # the test trajectories of the figure, and how far they are followed
@@ -302,13 +303,3 @@ def facts(found: dict) -> dict[str, str]:
     texts |= records.ends("standard.window", standard, ".3f")
     texts["ends.residual"] = f"{np.mean(found['ends']['residual']):.2f}"
     return texts | {"still.distance": f"{found['opponents']['dynamics']['nothing moves']['distance']:.2f}"}
-
-
-def write() -> None:
-    """Measure, and write the numbers with a card."""
-    found = results()
-    records.write_record("drifts", found, card(found), facts(found))
-
-
-if __name__ == "__main__":
-    write()

@@ -1,4 +1,4 @@
-"""Train the models of chapter 14 on trajectories of rigid bodies; write them with their card.
+"""Train the models of chapter 14 on trajectories of rigid bodies.
 
 One body on one sphere, as in the source, and bodies of several angular momenta, each with a short training and a long
 one; bodies that differ by their shape, which the models are not told; and the same with the shape as a fourth number of
@@ -172,14 +172,35 @@ def count_of(kind: str, run: Run) -> int:
     return pf.count_parameters(eqx.filter_eval_shape(lambda: KINDS[kind](run.config, key=jax.random.key(0))))
 
 
-def card() -> str:
+def results() -> dict:
+    """Train all runs, and return the sizes of their models, and what was tried to find their rates."""
+    for name, run in RUNS.items():
+        pf.save_model(LAB / "dynamics" / f"{name}.safetensors", trained(name, run))
+    kinds = {
+        kind: {
+            "parameters": {
+                name: count_of(kind, RUNS[name]) for name in ("dynamics", "dynamics_hidden", "dynamics_told")
+            },
+            "errors": dict(zip(map(str, RATES), errors_by_rate(kind), strict=True)),
+            "rate": rate_of(kind, RUNS["dynamics_short"]),
+        }
+        for kind in WORDS
+    }
+    return {"kinds": kinds}
+
+
+def facts(found: dict) -> dict[str, str]:
+    """What the chapter says: the parameters of a model for one body."""
+    return {f"{kind}.parameters": f"{each['parameters']['dynamics']:,}" for kind, each in found["kinds"].items()}
+
+
+def card(found: dict) -> str:
     """What was done."""
     rows = []
-    for kind, words in WORDS.items():
-        counts = [f"{count_of(kind, RUNS[name]):,}" for name in ("dynamics", "dynamics_hidden", "dynamics_told")]
-        errors = [f"{error:.2g}" for error in errors_by_rate(kind)]
-        taken = f"{rate_of(kind, RUNS['dynamics_short']):g}"
-        rows.append(f"| {' | '.join([words, *counts, *errors, taken])} |")
+    for kind, each in found["kinds"].items():
+        counts = [f"{count:,}" for count in each["parameters"].values()]
+        errors = [f"{error:.2g}" for error in each["errors"].values()]
+        rows.append(f"| {' | '.join([WORDS[kind], *counts, *errors, format(each['rate'], 'g')])} |")
     return f"""# The models of chapter 14
 
 They predict how a rigid body turns: from three points, the three that follow. Each file holds several models of seven
@@ -209,14 +230,3 @@ kinds, which differ by their first weights and batches. What they do stands in `
 
 - **Licence.** The weights are Apache-2.0, as the code.
 """
-
-
-def train() -> None:
-    """Train all runs, and write their models with one card."""
-    for name, run in RUNS.items():
-        pf.save_model(LAB / "dynamics" / f"{name}.safetensors", trained(name, run))
-    (LAB / "dynamics" / "card.md").write_text(card(), encoding="utf-8")
-
-
-if __name__ == "__main__":
-    train()

@@ -1,4 +1,4 @@
-"""Train the encoder of chapter 09 by masking, on names without their languages, and write it with its card."""
+"""Train the encoder of chapter 09 by masking, on names without their languages, and let it find slips."""
 
 import math
 from functools import partial
@@ -9,7 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 
 import plainformer as pf
-from lab.records import BUILD, LAB
+from lab.records import BUILD, LAB, percent
 from lab.slips import Question, slips_found, with_slips
 from plainformer.data.names import LabelledName, NameSplits
 
@@ -112,21 +112,18 @@ def surprise_by_counting(names: list[LabelledName], asked: list[Question]) -> np
     return np.array(found)
 
 
-def slips_line(model: pf.MaskedLanguageModel, splits: NameSplits) -> str:
-    """What the card says of wrong letters, found by the encoder and by counting."""
+def slips_by(model: pf.MaskedLanguageModel, splits: NameSplits) -> dict:
+    """In how many names the wrong letter is found by the encoder, by guessing and, in every sixth, by counting."""
     texts, slips = [name.text for name in splits.training], one_slip_each(splits.test, splits.training)
-    some, chance = slips[::6], np.mean([1 / len(line[0]) for line, *_ in slips])
+    some, guessed = slips[::6], np.mean([1 / len(line[0]) for line, *_ in slips])
     found, of_some = (slips_found(partial(surprise_by_encoder, model), each, texts) for each in (slips, some))
     counted = slips_found(partial(surprise_by_counting, splits.training), some, texts)
-    return f"""\
-- **Slips.** In {len(slips):,} of them one letter was replaced by a wrong one, drawn as often as letters occur. Bayes'
-  rule, from each letter's probability given all others and from how often it occurs, finds it in {found:.1%}; a blind
-  guess finds it in {chance:.1%}. In every sixth of these names it is so in {of_some:.1%}; by a 5-gram model of whole
-  names, counted on the same text, in {counted:.1%}."""
+    shares = {"found": found, "guessed": guessed, "found in some": of_some, "counted in some": counted}
+    return {"names": len(slips)} | {name: round(float(share), 4) for name, share in shares.items()}
 
 
-def train() -> None:
-    """Train the masked language model, and write it with its card."""
+def results() -> dict:
+    """Train the masked language model, and return how well it guesses hidden letters and finds wrong ones."""
     splits = pf.data.name_splits()
     model, metrics = pf.fit(
         pf.MaskedLanguageModel(ENCODER, key=jax.random.key(0)),
@@ -137,9 +134,39 @@ def train() -> None:
     )
     pf.save_model(LAB / "encoder" / "encoder.safetensors", model, VOCABULARY)
     loss, share = masked_results(model, splits.test)
-    training_loss = float(np.mean([step["loss"] for step in metrics[-100:]]))
-    languages = len({name.language for name in splits.training})
-    card = f"""# The encoder of chapter 09
+    return {
+        "languages": len({name.language for name in splits.training}),
+        "names": [len(splits.training), len(splits.test)],
+        "parameters": pf.count_parameters(model),
+        "training loss": round(float(np.mean([step["loss"] for step in metrics[-100:]])), 4),
+        "loss": round(loss, 4),
+        "right": round(share, 4),
+        "slips": slips_by(model, splits),
+    }
+
+
+def facts(found: dict) -> dict[str, str]:
+    """What the chapter says: how many names there are, and per cent of the slips that are found."""
+    learning, held_out = found["names"]
+    texts = {"names": f"{learning:,}", "names.held_out": f"{held_out:,}"}
+    return texts | {f"slips.{name}": percent(share) for name, share in found["slips"].items() if name != "names"}
+
+
+def slips_line(slips: dict) -> str:
+    """What the card says of wrong letters."""
+    number, found, guessed, of_some, counted = slips.values()
+    return f"""\
+- **Slips.** In {number:,} of them one letter was replaced by a wrong one, drawn as often as letters occur. Bayes'
+  rule, from each letter's probability given all others and from how often it occurs, finds it in {found:.1%}; a blind
+  guess finds it in {guessed:.1%}. In every sixth of these names it is so in {of_some:.1%}; by a 5-gram model of whole
+  names, counted on the same text, in {counted:.1%}."""
+
+
+def card(found: dict) -> str:
+    """What was done, and what came out."""
+    (learning, held_out), languages = found["names"], found["languages"]
+    training_loss, loss = found["training loss"], found["loss"]
+    return f"""# The encoder of chapter 09
 
 A character-level masked language model of names in {languages} languages. It guesses hidden letters of names; its
 encoder is what the chapter tunes to tell languages with a few labels, and what its live figure shows. It knows names of
@@ -147,22 +174,17 @@ countries, languages, months and weekdays, and nothing else. To tell languages, 
 one, counting does better, as the chapter shows: use it to study how an encoder learns.
 
 - **Data.** The training part of `plainformer.data.name_splits()`, which is from CLDR through Babel:
-  {len(splits.training):,} names, without their languages. A text is a name, cut after {ENCODER.context_len} characters.
-  The names of the things held out, {len(splits.test):,}, are not among them. One token per character: the vocabulary is
+  {learning:,} names, without their languages. A text is a name, cut after {ENCODER.context_len} characters.
+  The names of the things held out, {held_out:,}, are not among them. One token per character: the vocabulary is
   in the file, too.
-- **Model.** `encoder.json`, {pf.count_parameters(model):,} parameters.
+- **Model.** `encoder.json`, {found["parameters"]:,} parameters.
 - **Training.** {TRAINING.num_steps:,} steps of {BATCH_SIZE} names, {FRACTION:.0%} of the characters selected,
   of these 80 % hidden, 10 % replaced and 10 % left alone, anew in each step; seed 0 for weights, batches and
   dropout; AdamW, learning rate up to {TRAINING.learning_rate:g}. All settings stand in
   `lab/encoder/run.py`; `make models` trains it again.
 - **Result.** In the last hundred steps a loss of {training_loss:.3f} nats per selected character. On the held-out
   names, each by itself, of 20 characters at most, with as many selected: loss {loss:.3f} nats per selected character,
-  {share:.3f} of them guessed right. Other versions of Babel have a few other names.
-{slips_line(model, splits)}
+  {found["right"]:.3f} of them guessed right. Other versions of Babel have a few other names.
+{slips_line(found["slips"])}
 - **Licence.** The weights are Apache-2.0, as the code; the names are CLDR's, under the Unicode License.
 """
-    (LAB / "encoder" / "card.md").write_text(card, encoding="utf-8")
-
-
-if __name__ == "__main__":
-    train()

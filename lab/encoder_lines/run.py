@@ -11,10 +11,8 @@ from sklearn.linear_model import LogisticRegression
 import plainformer as pf
 from lab.encoder import run as encoder_run
 from lab.encoder.run import encode
-from lab.records import BUILD, LAB
+from lab.records import BUILD, percent
 from plainformer.data.names import LabelledName, NameSplits
-
-CARD = LAB / "encoder_lines" / "card.md"
 
 ENCODER = dataclasses.replace(encoder_run.ENCODER, context_len=40)
 BATCH_SIZE = 48
@@ -102,46 +100,68 @@ def recognised(known: np.ndarray, asked: np.ndarray, splits: NameSplits, num_lab
     return fitted.score(asked, [name.language for name in splits.test])
 
 
-def results(kind: str, splits: NameSplits) -> list[str]:
-    """A row of the table for each seed: surprise at one hidden letter, and languages recognised."""
-    rows = []
+def results_of(kind: str, splits: NameSplits) -> list[dict]:
+    """For each seed the surprise at one hidden letter, and the share of languages recognised, by number of labels."""
+    found = []
     for seed in SEEDS:
         model = train_on(kind, splits.training, seed)
         nats = encoder_run.surprise_by_encoder(model, one_letter_of_each(splits.test)).mean()
         known, asked = mean_vectors(model.encoder, splits.training), mean_vectors(model.encoder, splits.test)
-        draws = [[recognised(known, asked, splits, number, draw) for draw in range(NUM_DRAWS)] for number in NUM_LABELS]
-        rows.append(f"| {kind}, seed {seed} | {nats:.2f} | {' | '.join(f'{np.mean(each):.1%}' for each in draws)} |")
-    return rows
+        draws = {n: [recognised(known, asked, splits, n, draw) for draw in range(NUM_DRAWS)] for n in NUM_LABELS}
+        shares = {str(number): round(float(np.mean(each)), 4) for number, each in draws.items()}
+        found.append({"nats": round(float(nats), 3), "recognised": shares})
+    return found
 
 
-def train() -> None:
-    """Train on each kind of text with each seed, and write the card."""
+def results() -> dict:
+    """Train on each kind of text with each seed, and return what came of it, beside counting."""
     splits = pf.data.name_splits()
-    rows = [row for kind in KINDS for row in results(kind, splits)]
     some = one_letter_of_each(splits.test)[::8]
-    counted = encoder_run.surprise_by_counting(splits.training, some).mean()
-    card = f"""# The encoder of chapter 09 after other texts
+    return {
+        "names": len(splits.test),
+        "kinds": {kind: results_of(kind, splits) for kind in KINDS},
+        "counted": round(float(encoder_run.surprise_by_counting(splits.training, some).mean()), 3),
+    }
+
+
+def table(found: dict) -> str:
+    """A row for each kind of text and seed."""
+    lines = [f"| | hidden letter | {' | '.join(f'{number} labels' for number in NUM_LABELS)} |", "|---|---|---|---|"]
+    for kind, seeds in found["kinds"].items():
+        for seed, each in enumerate(seeds):
+            shares = " | ".join(f"{share:.1%}" for share in each["recognised"].values())
+            lines.append(f"| {kind}, seed {seed} | {each['nats']:.2f} | {shares} |")
+    return "\n".join(lines)
+
+
+def facts(found: dict) -> dict[str, str]:
+    """What the chapter says: in how many names the language is recognised, mean of the seeds, in per cent."""
+    return {
+        f"{kind}.{number}": percent(float(np.mean([each["recognised"][str(number)] for each in seeds])), 1)
+        for kind, seeds in found["kinds"].items()
+        for number in NUM_LABELS
+    }
+
+
+def card(found: dict) -> str:
+    """What was done, and what came out."""
+    few, many = NUM_LABELS
+    return f"""# The encoder of chapter 09 after other texts
 
 No weights are kept: what a model as that of `lab/encoder/encoder.json` learns from texts that are made in another way.
 
 - **Data.** The names of `lab/encoder`. Either lines of 40 characters, filled with names of one language; or such lines
   with names drawn from all languages together; or names by themselves, cut after 20 letters, {NAMES_PER_LINE} for each
   line.
-- **Training.** {SHORTER.num_steps:,} steps of {BATCH_SIZE} lines, else as in `lab/encoder`; seeds {SEEDS[0]} to
-  {SEEDS[-1]} for weights, batches and dropout. All settings stand in `lab/encoder_lines/run.py`.
-- **Result.** The mean surprise, in nats, at one hidden letter of each of {len(splits.test):,} names of things held
+- **Training.** {SHORTER.num_steps:,} steps of {BATCH_SIZE} lines, else as in `lab/encoder`; seeds 0 to 2 for weights,
+  batches and dropout. All settings stand in `lab/encoder_lines/run.py`.
+- **Result.** The mean surprise, in nats, at one hidden letter of each of {found["names"]:,} names of things held
   out, each by itself; and in how many of them a logistic regression of the mean of its vectors recognises the language,
-  after {NUM_LABELS[0]} and {NUM_LABELS[1]} labels per language, mean of {NUM_DRAWS} draws of them. The encoder itself
-  is not trained further. A 5-gram model of whole names has {counted:.2f} nats at every eighth of these letters.
+  after {few} and {many} labels per language, mean of {NUM_DRAWS} draws of them. The encoder itself is \
+not trained further. A 5-gram
+  model of whole names has {found["counted"]:.2f} nats at every eighth of these letters.
 
-| | hidden letter | {NUM_LABELS[0]} labels | {NUM_LABELS[1]} labels |
-|---|---|---|---|
-{chr(10).join(rows)}
+{table(found)}
 
 - **Limits.** A third of the steps of the stored encoder, which reads single names, since they came out best here.
 """
-    CARD.write_text(card, encoding="utf-8")
-
-
-if __name__ == "__main__":
-    train()

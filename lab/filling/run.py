@@ -13,7 +13,7 @@ import jax.numpy as jnp
 import numpy as np
 
 import plainformer as pf
-from lab.records import BUILD, write_record
+from lab.records import BUILD
 from lab.vision.run import bright, fold_of
 from plainformer.data.digits import Digits
 from plainformer.models.encoder import RowEncoder
@@ -239,13 +239,3 @@ weights are kept: the mean squared error of the hidden pixels, which lie from 0 
   up. Whether the encoder is a good start for naming digits was not measured.
 - **Licence.** The numbers are under Apache-2.0, as the code; the images are of the UCI repository.
 """
-
-
-def train() -> None:
-    """Train all of them, and write the record with its card."""
-    found = results()
-    write_record("filling", found, card(found), facts(found))
-
-
-if __name__ == "__main__":
-    train()

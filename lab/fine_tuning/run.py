@@ -17,9 +17,10 @@ from sklearn.pipeline import make_pipeline
 
 import plainformer as pf
 from lab.encoder.run import ENCODER, encode
-from lab.records import ends, write_record
+from lab.records import ends
 from plainformer.data.names import LabelledName
 
+NEEDS = ("encoder",)
 LENGTH, BATCH_SIZE, SEEDS, LONGER = 20, 40, (0, 1, 2), 5
 NUM_STEPS = {5: 300, 20: 400, 100: 1000}  # by the number of labelled names of each language
 RATES = {"pre-trained": {5: 1e-3, 20: 3e-3, 100: 3e-3}, "from scratch": {5: 1e-2, 20: 1e-3, 100: 1e-2}}
@@ -197,13 +198,3 @@ models of seed 2 with 100 labels of each language.
 - **Limits.** One encoder, small and of one seed; three draws of the labels. Other versions of Babel have other names.
 - **Licence.** The numbers are under Apache-2.0, as the code; the names are of the CLDR, through Babel.
 """
-
-
-def train() -> None:
-    """Fine-tune all models, and write what they reached with a card."""
-    found = results()
-    write_record("fine_tuning", found, card(found), facts(found))
-
-
-if __name__ == "__main__":
-    train()

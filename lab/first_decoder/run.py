@@ -10,7 +10,6 @@ import jax
 
 import plainformer as pf
 from lab.decoder.run import VOCABULARY
-from lab.records import write_record
 
 PROMPT = "The "
 SMALL = pf.DecoderConfig(
@@ -68,24 +67,24 @@ def small(training: list[int], validation: list[int]) -> dict:
     return {"losses": losses_of(metrics), "validation": held_out, "samples": samples}
 
 
-def facts(results: dict) -> dict[str, str]:
+def facts(found: dict) -> dict[str, str]:
     """What the chapter says: the loss on what is held out, after the last step."""
-    return {"validation": f"{results['validation'][-1]:.2f}"}
+    return {"validation": f"{found['validation'][-1]:.2f}"}
 
 
-def card(results: dict) -> str:
+def card(found: dict) -> str:
     """What was done, and what came out."""
     parameters = pf.count_parameters(pf.Decoder(SMALL, key=jax.random.key(0)))
     steps = range(0, TRAINING.num_steps + 1, TRAINING.evaluate_every or 1)
-    evaluated = zip(steps, results["validation"], strict=True)
+    evaluated = zip(steps, found["validation"], strict=True)
     rows = "\n".join(f"| {step} | {loss:.2f} |" for step, loss in evaluated)
     return f"""# The first decoder of letters in chapter 07
 
 A small decoder of Python's reference. No weights are kept: losses and samples are the result, and stand in
 `record.json`.
 
-- **Data.** `plainformer.data.python_reference_splits()` of Python {results["python"]}, one token per character:
-  {results["training characters"]:,} to train on, {results["validation characters"]:,} held out.
+- **Data.** `plainformer.data.python_reference_splits()` of Python {found["python"]}, one token per character:
+  {found["training characters"]:,} to train on, {found["validation characters"]:,} held out.
 - **Model.** 3 blocks of width 96 with 4 heads, inner width 256, SwiGLU, tied, {parameters:,} parameters, with RMS norm
   and rotary positions, without biases.
 - **Training.** {TRAINING.num_steps} steps of {BATCH_SIZE} windows of {SEQ_LEN}, AdamW, learning rate up to
@@ -104,17 +103,12 @@ A small decoder of Python's reference. No weights are kept: losses and samples a
 """
 
 
-def train() -> None:
-    """Train it, and write losses and samples with a card."""
+def results() -> dict:
+    """Train it and return losses and samples."""
     training, validation = (VOCABULARY.encode(text) for text in pf.data.python_reference_splits())
-    results = {
+    return {
         "python": f"{sys.version_info.major}.{sys.version_info.minor}",
         "training characters": len(training),
         "validation characters": len(validation),
         **small(training, validation),
     }
-    write_record("first_decoder", results, card(results), facts(results))
-
-
-if __name__ == "__main__":
-    train()

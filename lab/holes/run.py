@@ -9,9 +9,9 @@ import numpy as np
 import plainformer as pf
 from lab.encoder import run as encoder_run
 from lab.encoder_lines.run import one_letter_of_each
-from lab.records import write_record
 from lab.things_lines import LENGTH, as_text, questions
 
+NEEDS = ("encoder", "things_encoder")
 EVERY, NUM_LINES = 4, 1000  # of the names every fourth; lines of names of one thing
 
 Lines = list[tuple[str, int]]
@@ -96,11 +96,6 @@ runs; the numbers stand in `record.json`.
 """
 
 
-def write() -> None:
-    """Write the numbers with a card."""
-    found = {"names": of_names(pf.data.name_splits()), "things": of_things(pf.data.thing_splits())}
-    write_record("holes", found, card(found), facts(found))
-
-
-if __name__ == "__main__":
-    write()
+def results() -> dict:
+    """What the encoders of names and of things make of a hidden letter."""
+    return {"names": of_names(pf.data.name_splits()), "things": of_things(pf.data.thing_splits())}

@@ -15,9 +15,10 @@ import numpy as np
 
 import plainformer as pf
 from lab.asked import PEOPLE, ROOMS
-from lab.records import BUILD, kept, percent, write_record
+from lab.records import BUILD, kept, percent
 from plainformer.models import control_labels, effect, heads_at, mean_run, patch, patch_path, probe_accuracy, silence
 
+NEEDS = ("staircase",)
 KEPT = BUILD / "inside"
 MACHINES = {"seed 1": "decoder.1", "seed 0": "decoder.0", "seed 2": "decoder.2", "seed 1, a quarter": "positions.1"}
 # The tokens that matter in a story of two leavers, and in one where both carry something.
@@ -317,7 +318,7 @@ def of_paths(hold: Sequence[str]) -> dict[str, list]:
     return Study("decoder.1", stride=6).of_paths(hold)
 
 
-def records() -> dict:
+def results() -> dict:
     """All that is recorded; what was found is kept under `build`, so that a run that was stopped goes on."""
     found: dict = {"pairs": len(pairs()), "words": list(SHOWN), "machines": {}}
     for name, stored in MACHINES.items():
@@ -509,13 +510,3 @@ steps (its row "and positions"), by `lab/inside/run.py`, which `make models` run
 - **Limits.** One form of story; three seeds of one configuration; seven reactions.
 - **Licence.** The numbers are under Apache-2.0, as the code.
 """
-
-
-def write() -> None:
-    """Write the numbers with a card."""
-    found = records()
-    write_record("inside", found, card(found), facts(found))
-
-
-if __name__ == "__main__":
-    write()

@@ -16,7 +16,7 @@ import numpy as np
 
 import plainformer as pf
 from lab.growing import LENGTH, WORDS, expected_by, kept_back, stories_of
-from lab.records import BUILD, kept, write_record
+from lab.records import BUILD, kept
 from plainformer.attention import LatentAttention, LatentConfig, latent_keys, latent_values
 from plainformer.models.accounting import cache_bytes
 from plainformer.positions.positions import NO_POSITIONS
@@ -280,20 +280,15 @@ def facts(found: dict) -> dict[str, str]:
     return texts
 
 
-def train() -> None:
-    """Train all, and write what came out with a card."""
+def results() -> dict:
+    """Train all and return losses, sizes and seconds."""
     runs = [run.found for run in grid()]
     sizes = [run["parameters"] for run in runs]
     writing = {kind: kept(KEPT / f"writing-{kind}.json", partial(seconds_of, kind)) for kind in KINDS}
-    found = {
+    return {
         "floor": round(float(kept_back().least.mean()), 5),
         "norms": max(sizes) - min(sizes),
         "runs": runs,
         "knobs": {name: [run.found for run in turned] for name, turned in knobs().items()},
         "writing": writing,
     }
-    write_record("latent", found, card(found), facts(found))
-
-
-if __name__ == "__main__":
-    train()

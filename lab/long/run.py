@@ -15,11 +15,12 @@ import numpy as np
 import plainformer as pf
 from lab import growing
 from lab.positions import run as looking
-from lab.records import BUILD, at_most, ends, kept, percent, write_record
+from lab.records import BUILD, at_most, ends, kept, percent
 from plainformer.data.little_world import CLOTHES, PEOPLE, after, sentences
 from plainformer.positions.rotary import turn_pairs
 from plainformer.positions.window import Window
 
+NEEDS = ("staircase",)
 KEPT = BUILD / "long"
 BASE, FACTORS, FURTHER = 10_000.0, (4.0, 8.0), 100
 SHORT, LONG, NUM_LONG, STEPS = growing.LENGTH, 512, 24, 500
@@ -252,11 +253,11 @@ AFTER_MORE = ["as it is", *list(ways(SHORT))[:4]]  # these cost half a minute ea
 AGAIN = ["as it is", "by parts, 4"]  # and with a second one
 
 
-def found() -> dict:
+def results() -> dict:
     """All that is recorded: of each model a list with what each seed gave; found where it is missing."""
-    results: dict = {"look": {}, "stories": {"at once": {}, "further": {}}}
+    found: dict = {"look": {}, "stories": {"at once": {}, "further": {}}}
     for heads in looking.HEADS:
-        of_width = results["look"].setdefault(str(64 // heads), {})
+        of_width = found["look"].setdefault(str(64 // heads), {})
         for name in ["slowed", *OTHERS]:
             for seed in growing.SEEDS:
                 one = kept(KEPT / f"look-{name}-{heads}-{seed}.json", partial(look, name, heads, seed))
@@ -271,9 +272,9 @@ def found() -> dict:
     for name, when, seed in pieces:
         file = KEPT / f"stories-{name}-{when}-{seed}.json"
         one = kept(file, partial(told, name, when == "further", seed))
-        results["stories"][when].setdefault(name, []).append(one)
+        found["stories"][when].setdefault(name, []).append(one)
         print(when, name, seed, one, flush=True)
-    return results
+    return found
 
 
 def cells(of_seeds: list[list[float]], digits: int, scale: float = 1.0) -> str:
@@ -289,16 +290,16 @@ def table(heads: list[str], rows: dict[str, str]) -> str:
     return "\n".join([*lines, *(f"| {name} | {row} |" for name, row in rows.items())])
 
 
-def tables(results: dict) -> tuple[str, str, str]:
+def tables(found: dict) -> tuple[str, str, str]:
     """The letter three places before; the nats of stories; the needles."""
     looked_at = {}
-    for width, names in results["look"].items():
+    for width, names in found["look"].items():
         for name, seeds in names.items():
             for when, answers in enumerate(zip(*seeds, strict=True)):
                 more = f", {FURTHER} more steps" if when else ""
                 looked_at[f"heads of {width}: {name}{more}"] = cells(list(answers), 0, 100)
     above, right = {}, {}
-    for when, names in results["stories"].items():
+    for when, names in found["stories"].items():
         more = f", {FURTHER} more steps" if when == "further" else ""
         for name, seeds in names.items():
             above[name + more] = cells([one["above"] for one in seeds], 3)
@@ -310,9 +311,9 @@ def tables(results: dict) -> tuple[str, str, str]:
     )
 
 
-def facts(results: dict) -> dict[str, str]:
+def facts(found: dict) -> dict[str, str]:
     """What the chapter says: nats of the first words, per cent of needles found, and shares of right letters."""
-    texts, at_once = {}, results["stories"]["at once"]
+    texts, at_once = {}, found["stories"]["at once"]
     above = {name: float(np.mean([one["above"][0] for one in seeds])) for name, seeds in at_once.items()}
     needles = {name: np.mean([one["needle"] for one in seeds], axis=0) for name, seeds in at_once.items()}
     for name in at_once:
@@ -321,7 +322,7 @@ def facts(results: dict) -> dict[str, str]:
         texts[f"{name}.above.more"] = f"{above[name] - above['as it is']:.2f}"
         texts |= {f"{name}.needle.{distance}": percent(share) for distance, share in shares}
     texts |= ends(f"slower.needle.{DISTANCES[-1]}", [100 * needles[name][-1] for name in ways(SHORT)], ".0f")
-    return texts | after_more(results["stories"]["further"]) | letters(results["look"])
+    return texts | after_more(found["stories"]["further"]) | letters(found["look"])
 
 
 def after_more(further: dict) -> dict[str, str]:
@@ -345,10 +346,10 @@ def letters(look: dict) -> dict[str, str]:
     return texts
 
 
-def card(results: dict) -> str:
+def card(found: dict) -> str:
     """What was done, and what came out."""
-    letters, above, right = tables(results)
-    numbers = "; ".join(f"{name}: {len(seeds)}" for name, seeds in results["stories"]["further"].items())
+    letters, above, right = tables(found)
+    numbers = "; ".join(f"{name}: {len(seeds)}" for name, seeds in found["stories"]["further"].items())
     return f"""# Rotary positions made slower
 
 Trained models whose rotary positions are made slower, asked on texts longer than those of their training: at once, and
@@ -383,13 +384,3 @@ after more steps on long texts. No weights are kept: the answers are the result,
   20 turns of the fastest pair, and a fifth of a turn of the third. The decoders of stories learned half as long as the
   machine with ALiBi, and only one learning rate was tried for the more steps.
 """
-
-
-def train() -> None:
-    """Find all that is missing, and write it with a card."""
-    results = found()
-    write_record("long", results, card(results), facts(results))
-
-
-if __name__ == "__main__":
-    train()

@@ -1,4 +1,4 @@
-"""Train encoder–decoders to put German numbers into English (chapter 10), and write one with its card.
+"""Train encoder–decoders to put German numbers into English (chapter 10), beside a translator that counts.
 
 With 1,000 pairs there is something to hold out and nothing left to wish; with 200 models are often wrong, and one sees
 what a beam and label smoothing are worth.
@@ -12,15 +12,28 @@ import sacrebleu
 
 import plainformer as pf
 from lab.numbers.numbers_by_counting import CountingTranslator
-from lab.records import BUILD, LAB
-from lab.seq2seq.run import BATCH_SIZE, DROPOUT_RATE, match, pair_batches, pair_vocabulary, seq2seq_config, shares
+from lab.records import BUILD, LAB, percent
+from lab.seq2seq.run import (
+    BATCH_SIZE,
+    DROPOUT_RATE,
+    in_words,
+    match,
+    pair_batches,
+    pair_vocabulary,
+    seq2seq_config,
+    spread,
+)
 
 TRAINING = pf.TrainingConfig(num_steps=1000, learning_rate=4e-3, warmup_steps=100, min_lr_ratio=0.02, weight_decay=0.1)
 FEW = dataclasses.replace(TRAINING, num_steps=500)  # of 200 pairs: by then each was seen 160 times
 LENGTH = 96  # letters of a source and of a target, at most
 SEEDS = (0, 1, 2)
-SMOOTHING = 0.1
-BEAMS = (1, 4, 16)
+SMOOTHINGS = {"plain": 0.0, "smoothed": 0.1}
+SEARCHES: dict[str, dict] = {
+    "greedy": {},
+    "beam of 4": {"beam_width": 4, "batch_size": 50},
+    "beam of 16": {"beam_width": 16, "batch_size": 50},
+}
 
 
 def number_model(splits, how: pf.TrainingConfig, seed: int, label_smoothing: float = 0.0):
@@ -38,55 +51,88 @@ def number_model(splits, how: pf.TrainingConfig, seed: int, label_smoothing: flo
     return model, vocabulary
 
 
-def by_counting(splits) -> dict[str, tuple[float, float]]:
-    """Exact match and BLEU of the counting translator, by part."""
-    counting, found = CountingTranslator(splits.training), {}
-    for name in splits._fields[1:]:
-        part = getattr(splits, name)
-        texts, wanted = [counting.translate(pair.source) for pair in part], [pair.target for pair in part]
-        found[name] = pf.generation.exact_match(texts, wanted), sacrebleu.corpus_bleu(texts, [wanted]).score
+def with_few_pairs() -> dict[str, dict]:
+    """200 pairs, with and without label smoothing, greedy and by beams: the shares of new combinations."""
+    splits, found = pf.data.number_splits(200), dict[str, dict]()
+    for name, smoothing in SMOOTHINGS.items():
+        trained, found[name] = [number_model(splits, FEW, seed, smoothing) for seed in SEEDS], {}
+        for search, how in SEARCHES.items():
+            right = [match(model, letters, splits.new_combination[:200], **how) for model, letters in trained]
+            found[name][search] = spread(right)
     return found
 
 
-def with_few_pairs() -> list[str]:
-    """Lines of a table: 200 pairs, with and without label smoothing, greedy and by beams; on new combinations."""
-    splits, lines = pf.data.number_splits(200), []
-    for smoothing in (0.0, SMOOTHING):
-        trained = [number_model(splits, FEW, seed, smoothing) for seed in SEEDS]
-        for width in BEAMS:
-            how = {} if width == 1 else {"beam_width": width, "batch_size": 50}
-            found = [match(model, letters, splits.new_combination[:200], **how) for model, letters in trained]
-            lines.append(f"| {smoothing:g} | {'greedy' if width == 1 else f'beam of {width}'} | {shares(found)} |")
-    return lines
+def with_all_pairs(splits, trained) -> dict[str, dict]:
+    """Each part, translated by the models and by counting: exact match, and the BLEU of counting."""
+    counting, found = CountingTranslator(splits.training), {}
+    for name in splits._fields[1:]:
+        part = getattr(splits, name)
+        right = [match(each, letters, part) for each, letters in trained]
+        texts, wanted = [counting.translate(pair.source) for pair in part], [pair.target for pair in part]
+        found[name] = {"stored": round(right[0], 4)} | spread(right)
+        found[name]["counted"] = round(pf.generation.exact_match(texts, wanted), 4)
+        found[name]["BLEU of counting"] = round(sacrebleu.corpus_bleu(texts, [wanted]).score, 2)
+    return found
 
 
-def with_all_pairs(splits, trained) -> list[str]:
-    """Lines of a table: each part, translated by the models and by counting."""
-    parts = {name: getattr(splits, name) for name in splits._fields[1:]}
-    found = {name: [match(each, letters, part) for each, letters in trained] for name, part in parts.items()}
-    counted = by_counting(splits)
-    return [
-        f"| {name.replace('_', ' ')} | {found[name][0]:.1%} | {shares(found[name])} | {exact:.1%} | {bleu:.1f} |"
-        for name, (exact, bleu) in counted.items()
-    ]
-
-
-def train() -> None:
-    """Train the models, and write that of seed 0 with the card of all."""
+def results() -> dict:
+    """Train the models, store that of seed 0, and return how well they and counting translate."""
     splits = pf.data.number_splits()
     trained = [number_model(splits, TRAINING, seed) for seed in SEEDS]
     model, vocabulary = trained[0]
     pf.save_model(LAB / "numbers" / "numbers.safetensors", model, vocabulary)
-    card = f"""# The encoder–decoder of numbers of chapter 10
+    return {
+        "pairs": {part: len(pairs) for part, pairs in splits._asdict().items()},
+        "parameters": pf.count_parameters(model),
+        "all pairs": with_all_pairs(splits, trained),
+        "few pairs": with_few_pairs(),
+    }
+
+
+def facts(found: dict) -> dict[str, str]:
+    """What chapters say: per cent of exact matches of the models and of counting, and of single seeds."""
+    texts: dict[str, str] = {}
+    for part, each in found["all pairs"].items():
+        texts |= {f"{part}.{name}": percent(each[name], 1) for name in ("mean", "least", "most", "counted")}
+        texts[f"{part}.counted.bleu"] = f"{each['BLEU of counting']:.1f}"
+    rows = {"new_combination": found["all pairs"]["new_combination"]}
+    rows |= {f"few.{name}": searches["greedy"] for name, searches in found["few pairs"].items()}
+    for name, row in rows.items():
+        texts |= {f"{name}.{seed}": percent(share, 1) for seed, share in enumerate(row["seeds"])}
+    return texts
+
+
+def all_table(found: dict) -> str:
+    """A row of the card for each part."""
+    return "\n".join(
+        f"| {part.replace('_', ' ')} | {each['stored']:.1%} | {in_words(each)} | {each['counted']:.1%} "
+        f"| {each['BLEU of counting']:.1f} |"
+        for part, each in found.items()
+    )
+
+
+def few_table(found: dict) -> str:
+    """A row of the card for each way to learn and to search."""
+    return "\n".join(
+        f"| {SMOOTHINGS[name]:g} | {search} | {in_words(each)} |"
+        for name, searches in found.items()
+        for search, each in searches.items()
+    )
+
+
+def card(found: dict) -> str:
+    """What was done, and what came out."""
+    training, validation, new_combination, longer = found["pairs"].values()
+    return f"""# The encoder–decoder of numbers of chapter 10
 
 It puts German numbers from 1,000 to 99,999 into English, letter by letter: *vierunddreißigtausendzwölf* becomes
 *thirty-four thousand and twelve*. It can do nothing else, and neither longer numbers nor most of the short ones.
 
-- **Data.** `plainformer.data.number_splits()`: {len(splits.training):,} numbers to train on, in words by num2words;
-  {len(splits.validation)} more of the same kind for validation; settings were chosen beforehand; to test on,
-  {len(splits.new_combination)} with tens and units that never stand together in training (they add up to 9), and
-  {len(splits.longer)} of six digits. One token per character: the vocabulary is in the file, too.
-- **Model.** `numbers.json`, {pf.count_parameters(model):,} parameters.
+- **Data.** `plainformer.data.number_splits()`: {training:,} numbers to train on, in words by num2words;
+  {validation} more of the same kind for validation; settings were chosen beforehand; to test on,
+  {new_combination} with tens and units that never stand together in training (they add up to 9), and
+  {longer} of six digits. One token per character: the vocabulary is in the file, too.
+- **Model.** `numbers.json`, {found["parameters"]:,} parameters.
 - **Training.** {TRAINING.num_steps:,} steps of {BATCH_SIZE} pairs, seeds 0 to 2 for weights, batches and dropout;
   AdamW, learning rate up to {TRAINING.learning_rate:g}, weight decay {TRAINING.weight_decay:g}, dropout
   {DROPOUT_RATE:g}. All settings stand in `lab/numbers/run.py`; `make models` trains them again.
@@ -96,22 +142,17 @@ It puts German numbers from 1,000 to 99,999 into English, letter by letter: *vie
 
 | part | stored, seed 0 | three seeds: mean (from, to) | counting | its BLEU |
 |---|---|---|---|---|
-{chr(10).join(with_all_pairs(splits, trained))}
+{all_table(found["all pairs"])}
 
 - **With 200 pairs.** {FEW.num_steps} steps, with and without label smoothing; exact match on the first 200 new
   combinations, three seeds.
 
 | label smoothing | search | mean (from, to) |
 |---|---|---|
-{chr(10).join(with_few_pairs())}
+{few_table(found["few pairs"])}
 
 - **Limits.** Six digits need places that no training text had. Of 1,000 training numbers nine are below a thousand: to
   such numbers the model likes to add thousands. A grammar of a few lines, told
   the rule, is always right.
 - **Licence.** The weights are Apache-2.0, as the code.
 """
-    (LAB / "numbers" / "card.md").write_text(card, encoding="utf-8")
-
-
-if __name__ == "__main__":
-    train()

@@ -18,7 +18,7 @@ import numpy as np
 import optax
 
 import plainformer as pf
-from lab.records import BUILD, ends, write_record
+from lab.records import BUILD, ends
 from plainformer.blocks.blocks import Wiring
 from plainformer.positions.sinusoidal import clock_angles
 
@@ -269,23 +269,23 @@ def table(lines: list[str]) -> str:
     return "\n".join([head, "|---" * 5 + "|", *lines])
 
 
-def grouped(results: dict) -> tuple[dict[str, list], ...]:
+def grouped(found: dict) -> tuple[dict[str, list], ...]:
     """What the seeds found, by name: of the trainings of the chapter, the knobs that were turned, the longer texts."""
     groups: dict[str, list] = {}
-    for run in results["runs"]:
+    for run in found["runs"]:
         name = f"{run['text']}, {run['steps']:,} steps, heads of {run['width'] // run['heads']}: {run['scheme']}"
         groups.setdefault(name, []).append(quarters(run["right"]))
     longer: dict[str, list] = {}
-    for run in results["longer"]:
+    for run in found["longer"]:
         for each in run["found"]:
             name = f"heads of {run['width'] // run['heads']}: {each['how']}, {each['steps']} more steps"
             longer.setdefault(name, []).append(each["shares"])
-    return groups, results["knobs"], longer
+    return groups, found["knobs"], longer
 
 
-def tables(results: dict) -> tuple[str, ...]:
+def tables(found: dict) -> tuple[str, ...]:
     """The trainings of the chapter, the knobs that were turned, and the longer texts."""
-    return tuple(table([line(*item) for item in of.items()]) for of in grouped(results))
+    return tuple(table([line(*item) for item in of.items()]) for of in grouped(found))
 
 
 def stretched_table(longer: dict[str, list]) -> str:
@@ -299,9 +299,9 @@ def stretched_table(longer: dict[str, list]) -> str:
     return "\n".join(lines)
 
 
-def facts(results: dict) -> dict[str, str]:
+def facts(found: dict) -> dict[str, str]:
     """What the chapter says: shares of right answers as near as in training, and at the last places; and a table."""
-    groups = grouped(results)
+    groups = grouped(found)
     texts = {"stretched": stretched_table(groups[-1])}
     for name, of_seeds in itertools.chain(*(group.items() for group in groups)):
         place = re.sub(r"[:,] ", ".", name).replace(",", "")
@@ -311,27 +311,27 @@ def facts(results: dict) -> dict[str, str]:
     return texts
 
 
-def card(results: dict) -> str:
+def card(found: dict) -> str:
     """What was done, and what came out."""
-    runs, turned, longer = tables(results)
+    runs, turned, longer = tables(found)
     return f"""# The one-block models of chapter 06
 
 Six models that differ in how they are told where a token stands, trained on short texts and tested on longer ones. No
 weights are kept: the answers are the result, and stand in `record.json`.
 
-- **Data.** `plainformer.data.python_reference()` of Python {results["python"]}, as bytes: nine tenths,
-  {results["to_learn"]:,}, to learn from in windows of {SHORT}; of the rest {NUM_TEXTS} windows of {LONG} to test on. Or
+- **Data.** `plainformer.data.python_reference()` of Python {found["python"]}, as bytes: nine tenths,
+  {found["to_learn"]:,}, to learn from in windows of {SHORT}; of the rest {NUM_TEXTS} windows of {LONG} to test on. Or
   `random`: 400,000 of the 26 small letters, drawn at random, so that nothing can be guessed from the letters around.
 - **Task.** At each place, the letter {BACK} places before.
 - **Model.** One pre-norm block, 64 wide, inner width 128, RMS norm, relu, no biases, a causal mask;
-  {results["parameters"]:,} parameters, and those of the scheme. Eight heads of 8 columns or two of 32, with as many
+  {found["parameters"]:,} parameters, and those of the scheme. Eight heads of 8 columns or two of 32, with as many
   parameters. The learned table has {LONG} rows; there are 16 relative buckets, and the last begins within {SHORT}
   places.
 - **Training.** 200 or 2,000 steps of {BATCH} windows, seeds 0 to 2 for weights and windows; Adam, learning rate
   {RATE:g} falling to 0 along a cosine. All settings stand in `lab/positions/run.py`; `make models` trains
   them again.
 - **Result.** Right answers in per cent, mean of three seeds (least to largest). In the reference the commonest letter
-  would be right in {100 * results["commonest"]:.0f} %, of random letters in 4 %.
+  would be right in {100 * found["commonest"]:.0f} %, of random letters in 4 %.
 
 {runs}
 
@@ -351,15 +351,15 @@ weights are kept: the answers are the result, and stand in `record.json`.
 """
 
 
-def train() -> None:
-    """Train all models, and write what they answer with a card."""
+def results() -> dict:
+    """Train all models and return what they answer."""
     test = np.asarray(texts(Run("none")))
     answers = {
         name: [quarters(kept(run.name, partial(outcome, run))["right"]) for run in runs]
         for name, runs in knobs().items()
     }
     rotary = [Run("rotary", heads, seed=seed) for heads in HEADS for seed in SEEDS]
-    results = {
+    return {
         "python": f"{sys.version_info.major}.{sys.version_info.minor}",
         "to_learn": len(parts()[0]),
         "parameters": pf.count_parameters(eqx.filter_eval_shape(LookBack, Run("none"))),
@@ -368,8 +368,3 @@ def train() -> None:
         "knobs": answers,
         "longer": [kept(f"longer-{run.name}", partial(longer, run)) for run in rotary],
     }
-    write_record("positions", results, card(results), facts(results))
-
-
-if __name__ == "__main__":
-    train()

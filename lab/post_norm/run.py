@@ -15,7 +15,7 @@ import plainformer as pf
 from lab.blocks import run as blocks_run
 from lab.blocks.run import BATCH_SIZE, SEQ_LEN, steps_of_adam
 from lab.post_norm.runs import KINDS, MASK_ID, RUNS, SAID, STARTS, Run, bert
-from lab.records import BUILD, ends, write_record
+from lab.records import BUILD, ends
 from plainformer.tokens.tokens import normal
 
 KEPT = BUILD / "post_norm"
@@ -238,17 +238,12 @@ weights are kept: the losses are the result, and stand in `record.json`.
 """
 
 
-def train() -> None:
-    """Train all runs, and write their losses with a card."""
+def results() -> dict:
+    """Train all runs and return their losses."""
     training, validation = blocks_run.as_bytes()
     runs = [
         {**dataclasses.asdict(run), "described": described(run)}
         | {"models": [result_of(run, seed, training, validation) for seed in seeds]}
         for run, seeds in RUNS.items()
     ]
-    found = {"training_bytes": len(training), "runs": runs}
-    write_record("post_norm", found, card(found), facts(found))
-
-
-if __name__ == "__main__":
-    train()
+    return {"training_bytes": len(training), "runs": runs}

@@ -12,8 +12,9 @@ import numpy as np
 
 import plainformer as pf
 from lab.growing import VOCABULARY
-from lab.records import BUILD, ends, kept, percent, write_record
+from lab.records import BUILD, ends, kept, percent
 
+NEEDS = ("staircase",)
 KEPT = BUILD / "preferring"
 BETAS, NUM_STEPS, BATCH_SIZE, SEEDS = (0.01, 0.03, 0.1, 0.3, 1.0, 3.0), 150, 8, (0, 1, 2)
 NUM_PROMPTS, NUM_KEPT_BACK, PROMPT, NUM_WRITTEN, RATES = 600, 400, 14, 24, (0.0001, 0.0003, 0.001)
@@ -240,13 +241,3 @@ often her name stands in the {NUM_WRITTEN} words that the teller writes. No weig
   judge, which no judge of real texts can be.
 - **Licence.** The numbers are under Apache-2.0, as the code.
 """
-
-
-def train() -> None:
-    """Train all, and write what came out with a card."""
-    found = results()
-    write_record("preferring", found, card(found), facts(found))
-
-
-if __name__ == "__main__":
-    train()

@@ -7,7 +7,6 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from lab.records import write_record
 from lab.recurrent.runs import COPY, KINDS, SEEDS, SYMBOLS, new_model, reach
 
 LENGTH, SHOWN = 96, (1, 10, 40, 90)  # symbols that are read; steps back on the card
@@ -27,13 +26,13 @@ def powers_of(kind, seed: int) -> list[float]:
 
 def results() -> dict:
     """The numbers of all kinds and seeds."""
-    return {kind: [powers_of(kind, seed) for seed in SEEDS] for kind in KINDS}
+    return {"powers": {kind: [powers_of(kind, seed) for seed in SEEDS] for kind in KINDS}}
 
 
 def card(found: dict) -> str:
     """What was done, and what came out."""
     lines = [f"| model | {' | '.join(f'{back} back' for back in SHOWN)} |", "|---" * (1 + len(SHOWN)) + "|"]
-    for kind, powers in found.items():
+    for kind, powers in found["powers"].items():
         mean = np.mean(powers, axis=0)
         lines.append(f"| {kind} | {' | '.join(f'{round(mean[back], 1) + 0:.1f}' for back in SHOWN)} |")
     table = "\n".join(lines)
@@ -54,13 +53,3 @@ start. Nothing was trained. All numbers stand in `record.json`.
   settings stand in `lab/reaches/run.py`; `make models` measures anew.
 - **Licence.** The numbers are under Apache-2.0, as the code.
 """
-
-
-def write() -> None:
-    """Measure, and write the numbers with a card."""
-    found = results()
-    write_record("reaches", found, card(found))
-
-
-if __name__ == "__main__":
-    write()

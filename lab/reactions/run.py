@@ -14,7 +14,7 @@ import numpy as np
 
 import plainformer as pf
 from lab import chemist
-from lab.records import BUILD, ends, kept, percent, write_record
+from lab.records import BUILD, ends, kept, percent
 from lab.smiles_graph import reaction_rewritten
 
 KEPT = BUILD / "reactions"
@@ -261,13 +261,3 @@ Nothing was trained. The numbers stand in `record.json`; `make models ONLY=react
 - **Limits.** The reactions were chosen by us, are short, and are written with what leaves or stays in a natural order.
 - **Licence.** The numbers are under Apache-2.0, as the code; the model is MIT, and nothing of it is stored here.
 """
-
-
-def train() -> None:
-    """Measure all, and write what came out with a card."""
-    found = results()
-    write_record("reactions", found, card(found), facts(found))
-
-
-if __name__ == "__main__":
-    train()

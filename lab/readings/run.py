@@ -12,8 +12,8 @@ import jax.numpy as jnp
 import numpy as np
 
 import plainformer as pf
-from lab.records import write_record
 
+NEEDS = ("decoder", "things_decoder")
 STRIDE, PASSAGE, NUM_WORDS, WORD = 32, 60, 100, 10
 # In the line "word, word": letters 1 to 9 of the second word, each of which wants the one after it in the first.
 READING = np.arange(WORD + 3, 2 * WORD + 2)
@@ -95,7 +95,7 @@ class Copying:
         }
 
 
-def readings() -> dict:
+def results() -> dict:
     """All numbers of the card."""
     (model, vocabulary), (copier, alphabet) = pf.load_pretrained("decoder"), pf.load_pretrained("things_decoder")
     validation = vocabulary.encode(pf.data.python_reference_splits()[1])
@@ -145,13 +145,3 @@ runs; the numbers stand in `record.json`.
 - **Limits.** One seed of each model, one draw of words. On other versions of Python the text differs a little.
 - **Licence.** The numbers are under Apache-2.0, as the code.
 """
-
-
-def write() -> None:
-    """Write the numbers with a card."""
-    found = readings()
-    write_record("readings", found, card(found), facts(found))
-
-
-if __name__ == "__main__":
-    write()

@@ -18,7 +18,7 @@ import numpy as np
 
 import plainformer as pf
 from lab.growing import KEPT as STAIRCASE, VOCABULARY
-from lab.records import kept, percent, write_record
+from lab.records import kept, percent
 from lab.walk.run import after_training
 
 KEPT = STAIRCASE.with_name("recipes_data")
@@ -620,13 +620,3 @@ def card(found: dict) -> str:
   tried, nor copies that differ a little.
 - **Licence.** The numbers are under Apache-2.0, as the code.
 """
-
-
-def train() -> None:
-    """Train all, and write what came out with a card."""
-    found = results()
-    write_record("recipes_data", found, card(found), facts(found))
-
-
-if __name__ == "__main__":
-    train()

@@ -5,7 +5,6 @@ losses stand in `record.json`.
 """
 
 import dataclasses
-import sys
 import time
 from collections.abc import Callable
 from functools import cache, partial
@@ -19,7 +18,7 @@ import optax
 
 import plainformer as pf
 from lab.growing import KEPT as STAIRCASE, WORDS, kept_back, log_probabilities, stories_of
-from lab.records import ends, kept, write_record
+from lab.records import ends, kept
 
 KEPT = STAIRCASE.with_name("recipes_training")
 SEEDS, STEPS, LONG, WIDTH, NARROW, WIDE = (0, 1, 2), 400, 2000, 64, 32, 128
@@ -524,16 +523,3 @@ ONLY=recipes_training` trains all again.
 {limits()}
 - **Licence.** The numbers are under Apache-2.0, as the code.
 """
-
-
-def train() -> None:
-    """Train all, and write what came out with a card."""
-    found = results()
-    write_record("recipes_training", found, card(found), facts(found))
-
-
-if __name__ == "__main__":
-    for job in sys.argv[1:]:
-        JOBS[job]()
-    if not sys.argv[1:]:
-        train()

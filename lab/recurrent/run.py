@@ -13,8 +13,7 @@ import jax.numpy as jnp
 
 import plainformer as pf
 from lab.clock import seconds_in_turn
-from lab.records import write_record
-from lab.recurrent.card import LENGTHS, TOKENS_PER_STEP, card, facts
+from lab.recurrent.card import LENGTHS, TOKENS_PER_STEP, card as card, facts as facts
 from lab.recurrent.runs import (
     CHOOSING_SEED,
     COPY,
@@ -212,6 +211,7 @@ def results() -> dict:
         "steps": equal,
         "seconds": timed,
         "costs": kept("costs", costs),
+        "python": f"{sys.version_info.major}.{sys.version_info.minor}",
     }
 
 
@@ -222,13 +222,3 @@ def tried_rates(kind: Kind) -> list[list[float]]:
         if place_of(name := f"text-{kind}-{CHOOSING_SEED}-{rate:g}-{STEPS}").exists():
             found.append([rate, kept(name, dict)["choose"]])
     return found
-
-
-def train() -> None:
-    """Train all models, and write what they reached with a card."""
-    found = results() | {"python": f"{sys.version_info.major}.{sys.version_info.minor}"}
-    write_record("recurrent", found, card(found), facts(found))
-
-
-if __name__ == "__main__":
-    train()

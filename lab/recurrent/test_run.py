@@ -94,7 +94,7 @@ def test_recurrent_networks_compare_as_chapter_13_says():
     far = {run["kind"]: run["reach"][48] for run in recorded["runs"]["text"] if "reach" in run and run["seed"] == 0}
     assert max(far["classic"], far["modern"]) < 0.0305
     assert max(far[kind] for kind in KINDS[2:]) < 0.004
-    reaches = {kind: np.mean(powers, axis=0) for kind, powers in record("reaches").items()}
+    reaches = {kind: np.mean(powers, axis=0) for kind, powers in record("reaches")["powers"].items()}
     assert reaches["rnn"][40] > max(reaches["modern"][40], reaches["classic"][40])
     assert min(reaches[kind][1:].min() for kind in ("classic", "modern")) > -2
     assert reaches["gru"][90] < reaches["lstm"][90] < min(reaches["rnn"][90], reaches["gated"][90])

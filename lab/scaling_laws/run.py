@@ -21,9 +21,10 @@ import optax
 import plainformer as pf
 from lab.growing import LENGTH, WORDS, kept_back, stories_of
 from lab.language_models import BATCH_SIZE
-from lab.records import BUILD, ends, kept, write_record
+from lab.records import BUILD, ends, kept
 from plainformer.training.optimiser import make_optimiser
 
+NEEDS = ("docstrings",)
 KEPT = BUILD / "scaling_laws"
 FALL, WARMUP = 0.2, 25  # the share of a length over which the rate falls; the steps over which it rises
 NUM_LAYERS, HEAD = 4, 16  # blocks of every model, and columns of each head
@@ -341,13 +342,3 @@ it was trained. No weights are kept: the numbers stand in `record.json`. Setting
   trainings.
 - **Licence.** The numbers are under Apache-2.0, as the code.
 """
-
-
-def train() -> None:
-    """Train all, and write what came out with a card."""
-    found = results()
-    write_record("scaling_laws", found, card(found), facts(found))
-
-
-if __name__ == "__main__":
-    train()

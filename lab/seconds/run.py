@@ -15,11 +15,12 @@ import numpy as np
 import plainformer as pf
 from lab.clock import seconds_in_turn
 from lab.language_models import LENGTH, nats_per_character
-from lab.records import BUILD, kept, write_record
+from lab.records import BUILD, kept
 from plainformer.attention.kernels import Softmax
 from plainformer.generation import speculative_generate
 from plainformer.models.accounting import cache_bytes
 
+NEEDS = ("shakespeare",)
 KEPT = BUILD / "seconds"
 DRAFT = pf.StackConfig(
     d_model=96, num_layers=2, num_heads=3, d_ff=256, norm="rms", activation="swiglu", position_scheme="rotary",
@@ -321,13 +322,3 @@ What makes writing faster on a processor, by the clock. No weights are kept: the
   ONLY=seconds` measures again.
 - **Licence.** The numbers are under Apache-2.0, as the code.
 """
-
-
-def train() -> None:
-    """Measure, and write the times with a card."""
-    found = results()
-    write_record("seconds", found, card(found), facts(found))
-
-
-if __name__ == "__main__":
-    train()

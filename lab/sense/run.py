@@ -7,8 +7,9 @@ import jax
 import numpy as np
 
 import plainformer as pf
-from lab.records import ends, percent, write_record
+from lab.records import ends, percent
 
+NEEDS = ("staircase",)
 BEGUN, WRITTEN, NUM_STORIES, KEYS = 33, 96, 100, (0, 1, 2)
 WAYS: dict[str, dict] = {
     "greedy": {"temperature": 0.0},
@@ -77,7 +78,7 @@ def halves_of(model, tokenizer, *which: int) -> dict[str, list[float]]:
     return found
 
 
-def measured() -> dict:
+def results() -> dict:
     """What each way writes, judged once for each key, and the first story of three ways."""
     (model, tokenizer), begun = pf.load_pretrained("stories"), beginnings()
     ways = {}
@@ -154,13 +155,3 @@ three of the stories, stand in `record.json`.
 - **Limits.** One model, trained with one seed. A sentence is judged as if impossible ones before it had not been said.
 - **Licence.** The numbers and texts are under Apache-2.0, as the code.
 """
-
-
-def write() -> None:
-    """Write the numbers with a card."""
-    found = measured()
-    write_record("sense", found, card(found), facts(found))
-
-
-if __name__ == "__main__":
-    write()

@@ -1,4 +1,4 @@
-"""Train the encoder–decoders of chapter 10, three that differ by their seed, and write them with one card."""
+"""Train the encoder–decoders of chapter 10, three that differ by their seed."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -76,18 +76,24 @@ def pair_batches(
     return batch_at
 
 
-def shares(results) -> str:
-    """The mean of several shares, and the smallest and largest, in per cent."""
-    mean, low, high = (100 * each(results) for each in (np.mean, np.min, np.max))
-    return f"{mean:.1f} % ({low:.1f} to {high:.1f})"
+def spread(seeds: Sequence[float]) -> dict:
+    """The shares of several seeds, rounded, with their mean, the smallest and the largest."""
+    mean, least, most, *each = (round(share, 4) for share in (float(np.mean(seeds)), min(seeds), max(seeds), *seeds))
+    return {"mean": mean, "least": least, "most": most, "seeds": each}
 
 
-def train() -> None:
-    """Train the encoder–decoder three times, and write all with one card."""
+def in_words(found: dict) -> str:
+    """The mean of a spread, the smallest and the largest, in per cent."""
+    mean, least, most = (100 * found[name] for name in ("mean", "least", "most"))
+    return f"{mean:.1f} % ({least:.1f} to {most:.1f})"
+
+
+def results() -> dict:
+    """Train the encoder–decoder three times, and return what shares each has right."""
     splits = pf.data.date_splits()
     vocabulary = pair_vocabulary(splits.training)
     config = seq2seq_config(vocabulary)
-    lines, matches = [], []
+    found: dict[str, dict] = {}
     for seed, name in enumerate(NAMES):
         model, _ = pf.fit(
             pf.Seq2Seq(config, key=jax.random.key(seed)),
@@ -97,24 +103,42 @@ def train() -> None:
             directory=BUILD / name,
         )
         pf.save_model(LAB / "seq2seq" / f"{name}.safetensors", model, vocabulary)
-        years, languages = (match(model, vocabulary, part) for part in splits[1:])
-        matches.append(years)
-        lines.append(f"| {seed} | `{name}.safetensors` | {years:.2%} | {languages:.2%} |")
-    card = f"""# The encoder–decoders of chapter 10
+        found[name] = {part: round(match(model, vocabulary, getattr(splits, part)), 4) for part in splits._fields[1:]}
+    return {
+        "pairs": {part: len(pairs) for part, pairs in splits._asdict().items()},
+        "parameters": pf.count_parameters(model),
+        "models": found,
+    }
+
+
+def facts(found: dict) -> dict[str, str]:
+    """What the chapter says of the models; `lab/translations` says the rest."""
+    return {"parameters": f"{found['parameters']:,}"}
+
+
+def card(found: dict) -> str:
+    """What was done, and what came out."""
+    training, years, languages = found["pairs"].values()
+    shares = [list(each.values()) for each in found["models"].values()]
+    lines = [
+        f"| {seed} | `{name}.safetensors` | {year:.2%} | {language:.2%} |"
+        for seed, (name, (year, language)) in enumerate(zip(NAMES, shares, strict=True))
+    ]
+    return f"""# The encoder–decoders of chapter 10
 
 They translate dates, written out in one of {len(DATE_LANGUAGES)} languages, into ISO 8601, character by character.
 There are three, which differ by their seed only, so that the spread can be seen. A dictionary and a regular expression
 do it better: use them to study encoder–decoders.
 
-- **Data.** `plainformer.data.date_splits()`: {len(splits.training):,} pairs to train on,
-  {len(splits.held_out_years):,} of years held out, and {len(splits.held_out_language):,} of these years
+- **Data.** `plainformer.data.date_splits()`: {training:,} pairs to train on,
+  {years:,} of years held out, and {languages:,} of these years
   in languages held out, {" and ".join(HELD_OUT_LANGUAGES)}. The texts are from the Unicode CLDR, by Babel.
   One token per character of the training texts, one for all others: the vocabulary is in each file, too.
-- **Model.** `seq2seq.json`, {pf.count_parameters(model):,} parameters.
+- **Model.** `seq2seq.json`, {found["parameters"]:,} parameters.
 - **Training.** {TRAINING["num_steps"]:,} steps of {BATCH_SIZE} pairs, seeds 0 to 2 for weights, batches and dropout;
   AdamW, learning rate up to {TRAINING["learning_rate"]:g}, weight decay {TRAINING["weight_decay"]:g}, dropout
   {DROPOUT_RATE:g}. All settings stand in `lab/seq2seq/run.py`; `make models` trains them again.
-- **Result.** Exact match of greedy search, on held-out years {np.mean(matches):.2%} in the mean:
+- **Result.** Exact match of greedy search, on held-out years {np.mean([year for year, _ in shares]):.2%} in the mean:
 
 | seed | weights | held-out years | held-out languages |
 |---|---|---|---|
@@ -122,8 +146,3 @@ do it better: use them to study encoder–decoders.
 
 - **Licence.** The weights are Apache-2.0, as the code; the texts are under the Unicode licence.
 """
-    (LAB / "seq2seq" / "card.md").write_text(card, encoding="utf-8")
-
-
-if __name__ == "__main__":
-    train()

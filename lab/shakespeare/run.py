@@ -8,7 +8,7 @@ from functools import cache
 
 import plainformer as pf
 from lab.language_models import BATCH_SIZE, LENGTH, Size, Text, counted, nats_per_character, trained, written
-from lab.records import BUILD, LAB, write_record
+from lab.records import BUILD, LAB
 
 KEPT = BUILD / "shakespeare"
 VOCAB_SIZE, SHOWN, PROMPT = 512, 600, "ROMEO:\n"
@@ -124,13 +124,3 @@ Language models of Tiny Shakespeare, of several sizes; the largest is stored in 
 - **Limits.** One text, one seed of each size. It imitates the manner of these plays and says nothing.
 - **Licence.** The weights are Apache-2.0, as the code; Shakespeare is in the public domain.
 """
-
-
-def train() -> None:
-    """Train all sizes, and write the largest with a record and a card."""
-    found = results()
-    write_record("shakespeare", found, card(found), facts(found))
-
-
-if __name__ == "__main__":
-    train()

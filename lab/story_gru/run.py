@@ -3,7 +3,7 @@
 No weights are kept: `record.json` holds what came out, judged as the rows of the staircase are.
 """
 
-from functools import cache, partial
+from functools import partial
 
 import jax
 import numpy as np
@@ -11,7 +11,7 @@ import numpy as np
 import plainformer as pf
 from lab import growing
 from lab.growing import SEEDS, WORDS
-from lab.records import BUILD, kept, write_record
+from lab.records import BUILD, kept
 from plainformer.models.recurrent import RecurrentConfig, RecurrentModel
 
 KEPT = BUILD / "story_gru"
@@ -43,7 +43,6 @@ def judged_after(rate: float, seed: int) -> dict:
     return growing.judged(growing.expected_by(model))
 
 
-@cache
 def results() -> dict:
     """All rates with the first seed, and the better one with the others."""
     found = {f"{rate:g}": [result(rate, 0)] for rate in RATES}
@@ -82,12 +81,3 @@ stories to be judged on. No weights are kept; the numbers stand in `record.json`
 
 - **Licence.** The numbers are under Apache-2.0, as the code.
 """
-
-
-def train() -> None:
-    """Train all, and write what came out with a card."""
-    write_record("story_gru", results(), card(results()), facts(results()))
-
-
-if __name__ == "__main__":
-    train()

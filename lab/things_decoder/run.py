@@ -1,4 +1,4 @@
-"""Train the decoder of chapter 07 that goes on with the names of one thing, and write it with its card."""
+"""Train the decoder of chapter 07 that goes on with the names of one thing, and see whether it copies."""
 
 import dataclasses
 
@@ -96,31 +96,44 @@ def counted_surprise(things: dict[str, list[str]], lines: list[str], order: int 
     ]
 
 
-def train() -> None:
-    """Train with three seeds, write the first and the card."""
+def results() -> dict:
+    """Train with three seeds, store the first, and return the surprise at each name of a line and at words again."""
     things = pf.data.thing_splits()
     models = [train_decoder(things.training, seed) for seed in SEEDS]
     lines = lines_to_judge(things.test)
     texts, few = [", ".join(line) for line in lines], range(0, len(lines), 5)
-    rows = [(f"decoder, seed {seed}", by_name(surprise_by_letter(models[seed], texts), lines)) for seed in SEEDS]
+    rows = {f"decoder, seed {seed}": by_name(surprise_by_letter(models[seed], texts), lines) for seed in SEEDS}
     counted = counted_surprise(things.training, [texts[n] for n in few])
-    rows.append(("10-gram", by_name(counted, [lines[n] for n in few])))
+    rows["10-gram"] = by_name(counted, [lines[n] for n in few])
     again = [first_and_again(model, invented_words(200)) for model in models]
     pf.save_model(LAB / "things_decoder" / "things_decoder.safetensors", models[0], VOCABULARY)
-    table = [f"| {name} | {' | '.join(f'{nats:.2f}' for nats in each)} |" for name, each in rows]
-    card = f"""# The decoder of one thing in many languages, of chapter 07
+    return {
+        "things": [len(things.training), len(things.test)],
+        "parameters": pf.count_parameters(models[0]),
+        "lines": len(lines),
+        "names": {name: [round(nats, 3) for nats in each] for name, each in rows.items()},
+        "words": [{"first": round(first, 3), "again": round(second, 3)} for first, second in again],
+    }
+
+
+def card(found: dict) -> str:
+    """What was done, and what came out."""
+    learning, held_out = found["things"]
+    table = [f"| {name} | {' | '.join(f'{nats:.2f}' for nats in each)} |" for name, each in found["names"].items()]
+    first, again = (", ".join(f"{each[when]:.2f}" for each in found["words"]) for when in ("first", "again"))
+    return f"""# The decoder of one thing in many languages, of chapter 07
 
 A character-level language model. A line holds what several languages call one thing, and the model learns to copy from
 the names it has read into the next.
 
-- **Data.** `plainformer.data.thing_splits()`, from CLDR through Babel: {len(things.training):,} things to learn from,
-  {len(things.test)} held out, none of whose names, from four letters on, is part of one to learn from. A text has as
+- **Data.** `plainformer.data.thing_splits()`, from CLDR through Babel: {learning:,} things to learn from,
+  {held_out} held out, none of whose names, from four letters on, is part of one to learn from. A text has as
   many names of one thing as fit into {LENGTH} characters, in random order.
-- **Model.** `things_decoder.json`, {pf.count_parameters(models[0]):,} parameters.
+- **Model.** `things_decoder.json`, {found["parameters"]:,} parameters.
 - **Training.** {SHORTER.num_steps:,} steps of {BATCH_SIZE} lines; seeds 0, 1 and 2, of which 0 is stored; AdamW,
   learning rate up to {SHORTER.learning_rate:g}. All settings stand in `lab/things_decoder/run.py`;
   `make models` trains it again.
-- **Result.** On {len(lines):,} lines of things held out, the mean surprise at a letter of the first name, of the
+- **Result.** On {found["lines"]:,} lines of things held out, the mean surprise at a letter of the first name, of the
   second and so on, in nats; beside it a 10-gram model with modified Kneser–Ney smoothing, on a fifth of these lines,
   which has counted three lines of each thing.
 
@@ -129,13 +142,8 @@ the names it has read into the next.
 {chr(10).join(table)}
 
 - **Copying.** Of a word of ten letters drawn at random, but for the first of them, a letter costs
-  {", ".join(f"{first:.2f}" for first, _ in again)} nats; when the word comes again after a comma,
-  {", ".join(f"{second:.2f}" for _, second in again)} nats.
+  {first} nats; when the word comes again after a comma,
+  {again} nats.
 - **Limits.** The corpus is small, and made so that copying pays. Languages with the Latin alphabet only.
 - **Licence.** The weights are Apache-2.0, as the code; the names are CLDR's, under the Unicode License.
 """
-    (LAB / "things_decoder" / "card.md").write_text(card, encoding="utf-8")
-
-
-if __name__ == "__main__":
-    train()

@@ -1,4 +1,4 @@
-"""Train the encoder of chapter 09 that reads the names of one thing in many languages, and write it with its card."""
+"""Train the encoder of chapter 09 that reads the names of one thing in many languages, beside two that count."""
 
 from collections.abc import Callable
 from functools import partial
@@ -9,7 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 
 import plainformer as pf
-from lab.records import BUILD, LAB
+from lab.records import BUILD, LAB, ends, percent
 from lab.slips import slips_found, with_slips
 from lab.things_encoder import things_by_counting as counting
 from lab.things_lines import BATCH_SIZE, BLOCKS, LENGTH, SEEDS, TRAINING, VOCABULARY, as_text, lines_at, questions
@@ -58,10 +58,10 @@ def surprises(model: pf.MaskedLanguageModel, asked, alone: bool = False) -> tupl
     return -log_probs[rows, right], log_probs.argmax(axis=1) == right
 
 
-def shown(found) -> str:
+def means(found) -> dict[str, float]:
     """Mean surprise and share guessed of one way of guessing."""
     nats, is_right = found
-    return f"{np.mean(nats):.3f} | {np.mean(is_right):.1%}"
+    return {"nats": round(float(np.mean(nats)), 4), "right": round(float(np.mean(is_right)), 4)}
 
 
 def surprise_of(guess: Callable, places) -> np.ndarray:
@@ -69,7 +69,7 @@ def surprise_of(guess: Callable, places) -> np.ndarray:
     return guess(places)[0]
 
 
-def results(models, things, asked) -> list[str]:
+def compared(models, things, asked) -> dict[str, dict]:
     """Rows of the table: the encoders, and what counting finds, on the same lines."""
     texts = [name for names in things.training.values() for name in names]
     wrong = with_slips(asked[:NUM_SLIPS], texts)
@@ -85,28 +85,63 @@ def results(models, things, asked) -> list[str]:
         f"encoder, seed {seed}": partial(surprises, model) for seed, model in zip(SEEDS, models, strict=True)
     }
     guesses |= {f"{counting.ORDER}-gram, the name alone": by_the_name_alone, "the same with votes": by_votes}
-    rows = [
-        f"| {name} | {shown(guess(asked))} | {slips_found(partial(surprise_of, guess), wrong, texts):.1%} |"
+    rows = {
+        name: means(guess(asked)) | {"slips": round(slips_found(partial(surprise_of, guess), wrong, texts), 4)}
         for name, guess in guesses.items()
-    ]
-    return [*rows, f"| encoder, seed {SEEDS[0]}, the name alone | {shown(surprises(models[0], asked, alone=True))} | |"]
+    }
+    return rows | {f"encoder, seed {SEEDS[0]}, the name alone": means(surprises(models[0], asked, alone=True))}
 
 
-def train() -> None:
-    """Train with three seeds, write the first and the card."""
+def results() -> dict:
+    """Train with three seeds, store the first, and return how well all ways guess and find slips."""
     things = pf.data.thing_splits()
     models = [train_encoder(things.training, seed) for seed in SEEDS]
     pf.save_model(LAB / "things_encoder" / "things_encoder.safetensors", models[0], VOCABULARY, stored_in="int8")
-    rows = results(models, things, questions(things.test, NUM_QUESTIONS))
-    card = f"""# The encoder of one thing in many languages, of chapter 09
+    return {
+        "things": [len(things.training), len(things.test)],
+        "parameters": pf.count_parameters(models[0]),
+        "rows": compared(models, things, questions(things.test, NUM_QUESTIONS)),
+    }
+
+
+def facts(found: dict) -> dict[str, str]:
+    """What chapters say: surprise and per cent guessed right, and how far the seeds lie apart."""
+    *encoders, grams, votes, alone = found["rows"].values()
+    nats = [row["nats"] for row in encoders]
+    texts = {
+        "things": f"{found['things'][0]:,}",
+        "encoder.nats.each": ", ".join(f"{each:.3f}" for each in nats),
+        "encoder.right.each": ", ".join(percent(row["right"], 1) for row in encoders),
+        "encoder.nats": f"{np.mean(nats):.3f}",
+        "encoder.nats.about": f"{np.mean(nats):.2f}",
+        "encoder.nats.apart": f"{max(nats) - min(nats):.2f}",
+    } | ends("encoder.nats", nats, ".3f")
+    for name, row in {"grams": grams, "votes": votes, "alone": alone}.items():
+        texts |= {f"{name}.nats": f"{row['nats']:.3f}", f"{name}.right": percent(row["right"], 1)}
+    return texts
+
+
+def table(found: dict) -> str:
+    """A row of the card for each way of guessing."""
+    lines = []
+    for name, row in found["rows"].items():
+        slips = f"{row['slips']:.1%} " if "slips" in row else ""
+        lines.append(f"| {name} | {row['nats']:.3f} | {row['right']:.1%} | {slips}|")
+    return "\n".join(lines)
+
+
+def card(found: dict) -> str:
+    """What was done, and what came out."""
+    learning, held_out = found["things"]
+    return f"""# The encoder of one thing in many languages, of chapter 09
 
 A character-level masked language model. A line holds what several languages call one thing, and a hidden letter of one
 name can be guessed from the others by whoever knows which letters correspond.
 
-- **Data.** `plainformer.data.thing_splits()`, from CLDR through Babel: {len(things.training):,} things to learn from,
-  {len(things.test)} held out, none of whose names, from four letters on, is part of one to learn from. A text has as
+- **Data.** `plainformer.data.thing_splits()`, from CLDR through Babel: {learning:,} things to learn from,
+  {held_out} held out, none of whose names, from four letters on, is part of one to learn from. A text has as
   many names of one thing as fit into {LENGTH} characters, in random order.
-- **Model.** `things_encoder.json`, {pf.count_parameters(models[0]):,} parameters.
+- **Model.** `things_encoder.json`, {found["parameters"]:,} parameters.
 - **Training.** {TRAINING.num_steps:,} steps of {BATCH_SIZE} lines, {FRACTION:.0%} of the characters selected; seeds 0,
   1 and 2, of which 0 is stored, in 8 bits; AdamW, learning rate up to {TRAINING.learning_rate:g}. All settings stand in
   `lab/things_encoder/run.py`; `make models` trains it again.
@@ -117,7 +152,7 @@ name can be guessed from the others by whoever knows which letters correspond.
 
 | | surprise | guessed right | slips found |
 |---|---|---|---|
-{chr(10).join(rows)}
+{table(found)}
 
 - **Opponents.** A {counting.ORDER}-gram model of the names to learn from, with modified Kneser–Ney smoothing, gives
   each letter of the hole a probability. With votes, each place in another name whose neighbours are those of the hole
@@ -131,8 +166,3 @@ name can be guessed from the others by whoever knows which letters correspond.
   and the names of one thing are often nearly alike.
 - **Licence.** The weights are Apache-2.0, as the code; the names are CLDR's, under the Unicode License.
 """
-    (LAB / "things_encoder" / "card.md").write_text(card, encoding="utf-8")
-
-
-if __name__ == "__main__":
-    train()

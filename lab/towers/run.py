@@ -14,7 +14,7 @@ import jax.numpy as jnp
 import numpy as np
 
 import plainformer as pf
-from lab.records import BUILD, percent, write_record
+from lab.records import BUILD, percent
 from lab.vision.run import bright
 from plainformer.data.digits import Digits
 from plainformer.models.encoder import RowEncoder
@@ -234,13 +234,3 @@ weights are kept: the shares of right answers are the result, and stand in `reco
   held-out numbers but for two runs.
 - **Licence.** The numbers are under Apache-2.0, as the code; the images are of the UCI repository.
 """
-
-
-def train() -> None:
-    """Train all of them, and write the record with its card."""
-    found = results()
-    write_record("towers", found, card(found), facts(found))
-
-
-if __name__ == "__main__":
-    train()

@@ -8,8 +8,10 @@ from collections.abc import Sequence
 import numpy as np
 
 import plainformer as pf
-from lab.records import percent, write_record
+from lab.records import percent
 from lab.seq2seq.run import NAMES, Pair, translated
+
+NEEDS = ("seq2seq", "numbers")
 
 
 def wrong(model, vocabulary: pf.Vocabulary, pairs: Sequence[Pair]) -> dict[str, str]:
@@ -70,13 +72,3 @@ are wrong stand in `record.json`, each by the place of its pair in its part; all
   `lab/translations/run.py`; `make models` translates anew.
 - **Licence.** The texts that the models wrote are under Apache-2.0, as the code.
 """
-
-
-def train() -> None:
-    """Let the models translate, and keep their mistakes with a card."""
-    found = results()
-    write_record("translations", found, card(found), facts(found))
-
-
-if __name__ == "__main__":
-    train()

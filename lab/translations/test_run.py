@@ -1,12 +1,9 @@
-"""Dates are translated as recorded, and as well as the cards of the models say."""
-
-import re
+"""Dates are translated as recorded, and as well as the record of the models says."""
 
 import numpy as np
 import pytest
 
 import plainformer as pf
-from lab.records import LAB
 from lab.seq2seq import run as seq2seq_run
 from lab.translations import run as translations_run
 from plainformer.models.stored import load_pretrained
@@ -23,15 +20,10 @@ def test_dates_are_translated_as_recorded(name, number):
     assert sum(same) >= number - 1  # one may hang on the last digits of a logit
 
 
-def test_recorded_translations_are_as_good_as_the_cards_of_the_models_say():
-    recorded, each = pf.data.load_record("translations"), []
-    card = (LAB / "seq2seq" / "card.md").read_text(encoding="utf-8")
-    for seed, name in enumerate(seq2seq_run.NAMES):
-        stated = re.search(rf"\| {seed} \| `{name}.safetensors` \| (\S+)% \| (\S+)% \|", card).groups()
-        parts = ("held_out_years", "held_out_language")
-        found = [1 - len(recorded[name][part]) / recorded["sizes"][part] for part in parts]
-        np.testing.assert_allclose([float(each) / 100 for each in stated], found, atol=1e-4)
-        each.append(float(stated[0]))
-    (mean,) = re.findall(r"held-out years (\d+\.\d\d)% in the mean", card)
-    assert sum(each) / 3 == pytest.approx(float(mean), abs=0.006)
-    assert float(mean) >= 99
+def test_recorded_translations_are_as_good_as_the_record_of_the_models_says():
+    recorded, models = pf.data.load_record("translations"), pf.data.load_record("seq2seq")["models"]
+    assert list(models) == seq2seq_run.NAMES
+    for name, shares in models.items():
+        for part, share in shares.items():
+            assert 1 - len(recorded[name][part]) / recorded["sizes"][part] == pytest.approx(share, abs=1e-4)
+    assert np.mean([shares["held_out_years"] for shares in models.values()]) >= 0.99

@@ -16,7 +16,6 @@ from sacrebleu.metrics.bleu import BLEU
 from sacrebleu.significance import PairedTest, Result
 
 import plainformer as pf
-from lab.records import write_record
 from lab.translator import captions_by_counting
 from lab.translator.captions import (
     BATCH_SIZE,
@@ -249,7 +248,7 @@ def learned(name: str, captions: Captions) -> dict:
     }
 
 
-def results(captions: Captions) -> dict:
+def results_of(captions: Captions) -> dict:
     """Train both, choose how many passes to average on the validation part, and judge them on the test."""
     found, systems = {name: learned(name, captions) for name in KINDS}, {}
     for name, one in found.items():
@@ -472,16 +471,11 @@ Multi30k names no licence that allows more. All that chapter 10 shows of them is
 """
 
 
-def train() -> None:
-    """Train both and write what came of it; without captions, say so and leave the record as it is."""
+def results() -> dict:
+    """Train both and return what came of it: without captions nothing, which leaves the record as it is."""
     try:
         splits = read_captions()
     except OSError as error:
-        print(f"train_translator: skipped, for want of captions; MULTI30K may name their folder. {error}", flush=True)
-        return
-    found = results(Captions(splits))
-    write_record("translator", found, card(found), facts(found))
-
-
-if __name__ == "__main__":
-    train()
+        print(f"translator: skipped, for want of captions; MULTI30K may name their folder. {error}", flush=True)
+        return {}
+    return results_of(Captions(splits))

@@ -1,4 +1,4 @@
-"""Train the vision transformer of chapter 11 on scikit-learn's digits, and write it with its card."""
+"""Train the vision transformer of chapter 11 on scikit-learn's digits."""
 
 from collections.abc import Callable
 
@@ -8,7 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 
 import plainformer as pf
-from lab.records import BUILD, LAB
+from lab.records import BUILD, LAB, percent
 from plainformer.data.digits import Digits
 
 VISION = pf.ViTConfig(
@@ -58,8 +58,8 @@ def vision_accuracy(model, digits: Digits) -> float:
     return float((eqx.filter_jit(model)(bright(digits.images)).argmax(axis=1) == digits.labels).mean())
 
 
-def train() -> None:
-    """Train the vision transformer, and write it with its card."""
+def results() -> dict:
+    """Train the vision transformer, and return its accuracy."""
     training, test = pf.data.digits()
     model, _ = pf.fit(
         pf.ViT(VISION, key=jax.random.key(0)),
@@ -69,31 +69,40 @@ def train() -> None:
         directory=BUILD / "vision",
     )
     pf.save_model(LAB / "vision" / "vision.safetensors", model)
-    accuracy = vision_accuracy(model, test)
-    card = f"""# The vision transformer of chapter 11
+    return {
+        "digits": [len(training.labels), len(test.labels)],
+        "parameters": pf.count_parameters(model),
+        "accuracy": round(vision_accuracy(model, test), 5),
+    }
+
+
+def facts(found: dict) -> dict[str, str]:
+    """What the chapter says: which share of the test one image is, in per cent."""
+    return {"one_image": percent(1 / found["digits"][1], 1)}
+
+
+def card(found: dict) -> str:
+    """What was done, and what came out."""
+    training, test = found["digits"]
+    return f"""# The vision transformer of chapter 11
 
 It names handwritten digits of 8 × 8 pixels, and is small enough to look into: use it to study what a vision transformer
 does with patches. To tell digits apart, the support-vector machine of the chapter does about as well, and is simpler.
 
-- **Data.** `plainformer.data.digits()`, the digits that ship with scikit-learn: {len(training.labels):,} images to
-  train on, {len(test.labels)} held out, by the same writers. While training, each image is moved by at most a pixel
+- **Data.** `plainformer.data.digits()`, the digits that ship with scikit-learn: {training:,} images to
+  train on, {test} held out, by the same writers. While training, each image is moved by at most a pixel
   down or up, and right or left. Pixels are doubled, to lie from 0 to 2.
-- **Model.** `vision.json`, {pf.count_parameters(model):,} parameters: 16 patches of 2 × 2 pixels and a class token.
+- **Model.** `vision.json`, {found["parameters"]:,} parameters: 16 patches of 2 × 2 pixels and a class token.
 - **Training.** {TRAINING.num_steps:,} steps of {BATCH_SIZE} images, seed 0 for weights and batches; AdamW,
   learning rate up to {TRAINING.learning_rate:g}. All settings stand in `lab/vision/run.py`;
   `make models` trains it again.
 - **Choice.** Of the learning rates 0.002, 0.004 and 0.008 this one named most of a fold of 285 training digits, with
   seed 0 and 1,000 steps: 95.4, 97.5 and 96.5 % (`lab/digits/choose_vision.py`).
-  Then all {len(training.labels):,} were learned from.
-- **Result.** Test accuracy {accuracy:.2%}, one seed; one test image is {1 / len(test.labels):.1%}.
+  Then all {training:,} were learned from.
+- **Result.** Test accuracy {found["accuracy"]:.2%}, one seed; one test image is {1 / test:.1%}.
 - **Opponents**, in the chapter, on the same test images: a support-vector machine, 98.9 %, and 100 % if it has moved
   images, too; a convolutional network, 98.4 % in the mean of three seeds.
 - **Limits.** The hands of the test are in the training, too; the digits are tiny, centred and of one size. Sizes,
   weight decay and the number of steps are older than the fold; test images were looked at when they were settled.
 - **Licence.** The weights are Apache-2.0, as the code; the images are of the UCI repository and come with scikit-learn.
 """
-    (LAB / "vision" / "card.md").write_text(card, encoding="utf-8")
-
-
-if __name__ == "__main__":
-    train()

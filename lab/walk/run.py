@@ -17,9 +17,10 @@ import numpy as np
 
 import plainformer as pf
 from lab.growing import KEPT as STAIRCASE, LENGTH, WORDS, expected_by, judged, stories_of
-from lab.records import kept, write_record
+from lab.records import kept
 from plainformer.models.accounting import cache_bytes
 
+NEEDS = ("staircase", "docstrings")
 KEPT = STAIRCASE.with_name("walk")
 SEEDS, RATES, STEPS, LONG = (0, 1, 2), (0.001, 0.003, 0.01, 0.03), 400, 2000
 LONG_RATES = (0.003, 0.01)
@@ -295,13 +296,3 @@ def facts(found: dict) -> dict[str, str]:
     texts["gain.docstrings"] = f"{found['docstrings'][first] - found['docstrings'][last]:.2f}"
     texts["longer.before_windows"] = f"{longer['grouped heads']:.2f}"
     return texts | {"read.times": f"{machines[first]['read'] / machines[last]['read']:.1f}"}
-
-
-def train() -> None:
-    """Train all, and write what came out with a card."""
-    found = results()
-    write_record("walk", found, card(found), facts(found))
-
-
-if __name__ == "__main__":
-    train()

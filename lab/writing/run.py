@@ -15,8 +15,9 @@ import jax.numpy as jnp
 import numpy as np
 
 import plainformer as pf
-from lab.records import ends, percent, write_record
+from lab.records import ends, percent
 
+NEEDS = ("decoder", "shakespeare")
 BEGINNINGS, BEAM, KEYS, KEPT = 48, 8, (0, 1, 2), 4  # how many; width of the beam; random keys; texts kept of each
 START, LENGTH = 24, 100  # letters of a prompt of the decoder of letters, and letters that it writes
 SETTINGS: dict[str, dict] = {
@@ -320,13 +321,3 @@ trained. All stand in `record.json`.
 - **Licence.** Numbers and the models' texts are under Apache-2.0, as the code; the plays are in the public domain, and
   the other real text is part of CPython and has its licence.
 """
-
-
-def write() -> None:
-    """Let the decoders write, and keep what they wrote with a card."""
-    found = results()
-    write_record("writing", found, card(found), facts(found))
-
-
-if __name__ == "__main__":
-    write()

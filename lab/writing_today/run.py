@@ -15,9 +15,10 @@ import numpy as np
 import plainformer as pf
 from lab import growing
 from lab.growing import BATCH_SIZE, LENGTH, VOCABULARY, Row
-from lab.records import BUILD, kept, percent, write_record
+from lab.records import BUILD, kept, percent
 from plainformer.generation import best_of, majority, penalise_counts, penalise_repetition, read_answers
 
+NEEDS = ("staircase", "date_decoder", "seq2seq", "shakespeare", "things_decoder")
 BUILD = BUILD / "writing_today"
 KEYS = (0, 1, 2)
 NUM_STORIES, BEGINNING, WRITTEN = 100, 30, 96  # stories continued, words that they begin with at most, words written
@@ -558,13 +559,3 @@ are kept; all that was counted stands in `record.json`.
   `lab/writing_today/run.py`; `make models` does it again.
 - **Licence.** Numbers are under Apache-2.0, as the code.
 """
-
-
-def train() -> None:
-    """Let the models write, and keep what was counted with a card."""
-    found = results()
-    write_record("writing_today", found, card(found), facts(found))
-
-
-if __name__ == "__main__":
-    train()

@@ -103,8 +103,8 @@ def test_load_weights_gives_floats_of_32_bits():
 
 def test_load_record_names_the_records():
     assert load_record("recurrent")["parameters"]["text"].keys() == {"classic", "modern", "gated", "rnn", "lstm", "gru"}
-    with pytest.raises(ValueError, match=r"^name is 'decoder'"):
-        load_record("decoder")
+    with pytest.raises(ValueError, match=r"^name is 'machines'"):
+        load_record("machines")
 
 
 def test_load_pretrained_names_a_class_that_it_does_not_know(monkeypatch):
