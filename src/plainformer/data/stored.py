@@ -23,7 +23,9 @@ def load_record(name: str) -> dict:
     r"""Load what a longer training left behind: losses, accuracies and settings, but no weights.
 
     It is found as `pf.load_pretrained` finds a model. The script that trained, and a card that says with which data and
-    seeds, stand beside it in the repository, in `lab/<name>`.
+    seeds, stand beside it in the repository, in `lab/<name>`. Beside what was measured it holds `facts`, the texts and
+    tables that chapters show; where they are known `made`, the minutes and versions; and `weights`, the checksums of
+    models.
 
     Raises as `pf.load_pretrained` does.
 
