@@ -115,11 +115,11 @@ def surprise_by_counting(names: list[LabelledName], asked: list[Question]) -> np
 def slips_by(model: pf.MaskedLanguageModel, splits: NameSplits) -> dict:
     """In how many names the wrong letter is found by the encoder, by guessing and, in every sixth, by counting."""
     texts, slips = [name.text for name in splits.training], one_slip_each(splits.test, splits.training)
-    some, guessed = slips[::6], np.mean([1 / len(line[0]) for line, *_ in slips])
+    some, guessed = slips[::6], float(np.mean([1 / len(line[0]) for line, *_ in slips]))
     found, of_some = (slips_found(partial(surprise_by_encoder, model), each, texts) for each in (slips, some))
     counted = slips_found(partial(surprise_by_counting, splits.training), some, texts)
     shares = {"found": found, "guessed": guessed, "found in some": of_some, "counted in some": counted}
-    return {"names": len(slips)} | {name: round(float(share), 4) for name, share in shares.items()}
+    return {"names": len(slips)} | {name: round(share, 4) for name, share in shares.items()}
 
 
 def results() -> dict:
