@@ -10,6 +10,8 @@ from lab.caches import run as caches_run
 from plainformer.attention import quantise_groups
 
 record = pf.data.load_record
+LOSSES = record("caches")["losses"]
+CHANNEL, TOKEN = (f"keys by {axis}, values by token" for axis in ("channel", "token"))
 
 
 def test_caches_are_rounded_as_the_package_does_and_lose_what_was_computed_at_once(monkeypatch):
@@ -37,3 +39,41 @@ def test_both_ways_of_serving_wrote_the_same_and_joining_took_fewer_steps():
     for one in (one for seeds in record("caches")["serving"].values() for one in seeds.values()):
         assert one["same texts"]
         assert one["steps"]["joins"] < one["steps"]["waits"]
+
+
+def cost(name: str, way: str) -> np.ndarray:
+    """By how many nats per token a way of keeping raises the loss of a model, for each of the two samples."""
+    bits, _, rest = way.partition(" bits, ")
+    return np.array([sample[f"{bits} bits, groups of 32, {rest}"] for sample in LOSSES[name]])
+
+
+def test_8_bits_move_no_loss_and_4_bits_raise_none_by_channel():
+    for sample in (sample for samples in LOSSES.values() for sample in samples):
+        assert all(abs(found) <= 1e-4 for way, found in sample.items() if way.startswith("8 bits"))
+        assert all(found < 0.004 for way, found in sample.items() if way.startswith("4 bits") and CHANNEL in way)
+
+
+def test_with_2_bits_keys_by_token_cost_more_than_keys_by_channel():
+    assert all((cost(name, f"2 bits, {TOKEN}") > cost(name, f"2 bits, {CHANNEL}")).all() for name in LOSSES)
+
+
+def test_most_of_what_keys_by_token_cost_goes_if_the_newest_are_exact():
+    whole, exact = (cost("docstrings", f"2 bits, {TOKEN}{newest}") for newest in ("", ", newest exact"))
+    assert (exact < whole / 10).all()
+
+
+def test_with_the_newest_exact_keys_by_channel_lose_half_as_much_in_two_models_of_three():
+    ratios = {
+        name: cost(name, f"2 bits, {CHANNEL}, newest exact") / cost(name, f"2 bits, {TOKEN}, newest exact")
+        for name in LOSSES
+    }
+    assert max(ratios[name].max() for name in ("shakespeare", "docstrings")) < 0.55
+    assert ratios["stories"].min() < 1 < ratios["stories"].max()
+
+
+def test_values_by_channel_make_no_clear_difference():
+    by_token, by_channel = (
+        np.stack([cost(name, f"2 bits, keys by channel, values by {axis}, newest exact") for name in LOSSES])
+        for axis in ("token", "channel")
+    )
+    assert 0 < (by_channel < by_token).sum() < by_token.size

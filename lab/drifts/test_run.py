@@ -76,5 +76,85 @@ def test_models_of_rigid_bodies_keep_what_they_are_built_to_keep(recorded):
     volumes = {kind: np.abs(each).max() for kind, each in recorded["volumes"].items()}
     assert max(volumes["volume_preserving"], volumes["network"]) < 0.01
     assert volumes["turning"] < 0.1 < 4 < recorded["volumes"]["ordinary"][3]
-    away = {kind: np.mean([one["distance"] for one in each]) for kind, each in runs["dynamics_lengths"].items()}
-    assert away["ordinary"] == min(away.values())
+
+
+def test_ordinary_blocks_miss_a_window_by_a_tenth_of_what_those_that_keep_volumes_do(recorded):
+    each = recorded["one shape"]["dynamics"]
+    missed = {kind: np.mean([one["window"] for one in models]) for kind, models in each.items()}
+    assert missed["ordinary"] < min(missed["volume_preserving"], missed["network"]) / 10
+
+
+def test_after_the_short_training_two_of_five_ordinary_models_lose_all_on_one_sphere(recorded):
+    assert [one["lost"] for one in recorded["one shape"]["dynamics_short"]["ordinary"]].count(122) == 2
+
+
+def test_a_short_training_serves_ordinary_blocks_no_better_on_several_lengths(recorded):
+    sphere, lengths = (
+        np.mean([one["lost"] for one in recorded["one shape"][name]["ordinary"]]) / number
+        for name, number in (("dynamics_short", 122), ("dynamics_lengths_short", 96))
+    )
+    assert lengths >= sphere
+
+
+def test_ordinary_blocks_are_nearest_on_several_lengths_after_the_long_training(recorded):
+    runs = recorded["one shape"]["dynamics_lengths"]
+    away = {kind: np.mean([one["distance"] for one in each]) for kind, each in runs.items()}
+    assert all(one["lost"] == 0 for one in runs["ordinary"])
+    assert away.pop("ordinary") < min(away.values())
+
+
+def test_residual_layers_drift_less_than_triangular_ones_on_one_sphere(recorded):
+    for name in ("dynamics_short", "dynamics"):
+        each = recorded["one shape"][name]
+        residual, network = (np.median([one["length"] for one in each[kind]]) for kind in ("residual", "network"))
+        assert residual < network / 5, name
+    np.testing.assert_allclose(recorded["ends"]["residual"], 1, atol=0.005)
+
+
+def test_residual_layers_lose_trajectories_on_one_sphere_and_triangular_ones_none(recorded):
+    for name in ("dynamics_short", "dynamics"):
+        each = recorded["one shape"][name]
+        residual, network = (sum(one["lost"] for one in each[kind]) for kind in ("residual", "network"))
+        assert network == 0 < residual, name
+
+
+def test_residual_layers_are_ahead_of_triangular_ones_in_nearly_every_column_on_several_lengths(recorded):
+    columns, behind = {"window": np.mean, "distance": np.mean, "length": np.median, "lost": np.sum}, {}
+    for name in ("dynamics_lengths_short", "dynamics_lengths"):
+        for column, over in columns.items():
+            each = {kind: over([one[column] for one in models]) for kind, models in recorded["one shape"][name].items()}
+            behind[name, column] = each["network"] - each["residual"]
+    assert min(behind.values()) >= 0
+    assert sum(difference > 0 for difference in behind.values()) >= 7
+    assert behind["dynamics_lengths_short", "lost"] > 0
+
+
+def test_in_ten_thousand_points_residual_layers_lose_fewer_than_those_that_keep_volumes(recorded):
+    far = recorded["far"]["dynamics"]
+    assert 0 < sum(far["residual"]) < sum(far["network"]) < sum(far["volume_preserving"])
+    assert sum(lost > 0 for lost in far["residual"]) == 1
+
+
+def test_turns_are_nearest_on_one_sphere_after_the_long_training(recorded):
+    each = recorded["one shape"]["dynamics"]
+    away = {kind: np.mean([one["distance"] for one in models]) for kind, models in each.items()}
+    assert away.pop("turning") < min(away.values())
+
+
+def test_without_places_a_transformer_is_hardly_better_than_triangular_layers(recorded):
+    missed = {kind: np.mean(each) for kind, each in recorded["several shapes"]["dynamics_hidden"].items()}
+    assert 0.75 * missed["network"] < missed["volume_preserving"] < missed["network"]
+
+
+def test_with_places_a_transformer_errs_as_little_as_one_layer_over_all_numbers(recorded):
+    missed = np.mean(recorded["several shapes"]["dynamics_hidden"]["placed"])
+    assert missed == pytest.approx(recorded["perceptron"], rel=0.1)
+
+
+def test_untold_only_ordinary_blocks_are_ahead_of_a_linear_map_and_none_of_polynomials(recorded):
+    """What a linear map and quadratic polynomials miss by stands in the chapter, which fits them."""
+    shapes, linear, polynomials = recorded["several shapes"], 0.0021, 0.0005
+    untold = shapes["dynamics_hidden"]
+    assert {kind for kind, each in untold.items() if min(each) < linear} == {"ordinary"}
+    assert max(untold["ordinary"]) < linear < recorded["perceptron"]
+    assert min(min(each) for kinds in shapes.values() for each in kinds.values()) > polynomials

@@ -27,3 +27,14 @@ def test_regression_fills_in_what_is_linear():
     images = scales * (1 + np.arange(64, dtype=np.float32)).reshape(1, 16, 4)
     shown = filling.choices(5, 8, 0)
     np.testing.assert_allclose(filling.by_regression(images, images[:5], shown, 1e-6), images[:5], atol=1e-2)
+
+
+def test_the_network_errs_less_than_linear_regression_and_more_than_the_neighbours_with_each_seed():
+    found = pf.data.load_record("filling")
+    assert found["opponents"]["neighbours"] < min(found["errors"])
+    assert max(found["errors"]) < found["opponents"]["regression"]
+
+
+def test_after_five_times_the_steps_the_network_is_level_with_the_neighbours():
+    found = pf.data.load_record("filling")
+    assert abs(found["five times the steps"] - found["opponents"]["neighbours"]) < np.ptp(found["errors"])

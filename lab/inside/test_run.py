@@ -9,6 +9,8 @@ import plainformer as pf
 from lab.inside.run import QUESTION, TAKER, TAKES, Study, laden, pairs
 from plainformer.models import patch
 
+FIRST_ROOM = 29
+
 
 @pytest.fixture(scope="module")
 def record():
@@ -63,3 +65,33 @@ def test_marks_taken_away_move_the_answer_whatever_is_asked_for(record):
         before, after = (laden[name][thing][how] for how in ("whole", second_silent))
         assert after[0] > before[0] + 0.1
         assert after[1] < before[1] - 0.1
+
+
+def test_labels_without_meaning_are_learned_in_three_of_four_cases_and_more(record):
+    assert min(each["control"] for each in record["probes"]) > 0.75
+
+
+def test_a_probe_learns_the_name_better_than_labels_at_takes_and_guesses_at_the_question(record):
+    for each in record["probes"]:
+        if each["at"] == TAKES:
+            assert each["accuracy"] > each["control"] + 0.1
+        if each["at"] == QUESTION:
+            assert each["control"] > each["accuracy"] == pytest.approx(0.5, abs=0.05)
+
+
+def told_and_read(record, at: int, depth: int) -> tuple[float, float]:
+    """How well a probe tells the name there, and how far a patch there moves the answer."""
+    (probe,) = (each for each in record["probes"] if (each["at"], each["depth"]) == (at, depth))
+    return probe["accuracy"], record["machines"]["seed 1"]["stream"][depth][record["words"].index(at)][0]
+
+
+def test_takes_still_tells_the_name_after_block_2_and_nothing_reads_it_there(record):
+    told, read = told_and_read(record, TAKES, depth=3)
+    assert abs(read) < 0.01 < 0.9 < told
+    assert told_and_read(record, TAKES, depth=2)[1] > 0.9
+
+
+def test_the_first_room_tells_the_name_before_block_2_and_nothing_reads_it_there(record):
+    told, read = told_and_read(record, FIRST_ROOM, depth=2)
+    assert abs(read) < 0.01 < 0.9 < told
+    assert told_and_read(record, FIRST_ROOM, depth=3)[1] > 0.4

@@ -7,6 +7,8 @@ import plainformer as pf
 from lab import chemist
 from lab.smiles_graph import bonds_of, reaction_rewritten, rewritten
 
+record = pf.data.load_record
+
 
 def atoms_and_bonds(molecule):
     """What does not depend on the writing: each atom with its neighbours, in order."""
@@ -71,11 +73,18 @@ def test_only_the_first_kind_of_segment_was_trained():
     assert unused < 0.022 < 0.1 < used  # BERT's initial deviation is 0.02
 
 
-def test_small_mistakes_pass_the_test_of_hidden_tokens_and_adapters_help():
-    found = {name: each["right"] for name, each in pf.data.load_record("reactions")["mistakes"].items()}
+def test_small_mistakes_pass_the_test_of_hidden_tokens():
+    found = {name: each["right"] for name, each in record("reactions")["mistakes"].items()}
     passed = {name for name, right in found.items() if right == found["none"]}
     assert {"11 blocks for 12", "13 blocks for 12", "eps 0.1 for 1e-12"} < passed < found.keys()
-    before, *runs = pf.data.load_record("chemist_adapters")["runs"]
-    adapted = [run for run in runs if run["where"] == "adapters of two maps"]
-    assert len(adapted) == 4
-    assert all(run["surprise"] < before["surprise"] - 0.4 and run["right"] > before["right"] for run in adapted)
+
+
+def test_head_6_is_not_missed_in_any_one_block():
+    found = record("reactions")
+    silenced = [each["right"] for name, each in found["silenced"].items() if name.startswith("head 6 of block")]
+    assert silenced == 12 * [found["mistakes"]["none"]["right"]]
+
+
+def test_head_6_is_missed_more_than_any_other_head_if_it_is_silenced_everywhere():
+    silenced = {name: each["right"] for name, each in record("reactions")["silenced"].items() if "block" not in name}
+    assert silenced.pop("head 6") < min(silenced.values())

@@ -16,3 +16,12 @@ def test_heads_that_one_word_needs_are_those_that_a_hundred_need():
     np.testing.assert_allclose(found["weights"], expected["weights"], atol=0.01)
     for name in ("first", "again", "shuffled", "without_earlier", "without_copier", "without_another"):
         assert found[name] == pytest.approx(expected[name], abs=1), name  # eight words of a hundred
+
+
+def test_a_letter_of_a_made_up_word_costs_more_than_a_blind_guess():
+    assert pf.data.load_record("readings")["copying"]["first"] > np.log(151)
+
+
+def test_a_word_that_comes_again_costs_much_less_but_not_with_its_letters_in_another_order():
+    first, again, shuffled = (pf.data.load_record("readings")["copying"][n] for n in ("first", "again", "shuffled"))
+    assert again < 0.5 * first < 0.8 * first < shuffled

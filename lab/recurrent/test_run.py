@@ -71,20 +71,53 @@ def test_descend_stops_below_both_neighbours():
     assert set(seen) == {1, 2, 3, 4, 5, 6}
 
 
+def reached(name: str, kind, number: str = "judge") -> list[float]:
+    """What the seeds of one kind reached."""
+    return recurrent_card.runs_of(record("recurrent")["runs"][name], kind, number)
+
+
+def gru_ahead(name: str, half: str) -> float:
+    """By how much the GRU is ahead of today's decoder, in the mean of the seeds."""
+    return float(np.mean(reached(name, "modern", half)) - np.mean(reached(name, "gru", half)))
+
+
+def test_every_other_kind_is_ahead_of_the_decoder_of_2019_with_each_seed():
+    assert all(len(reached("text", kind)) == 3 for kind in KINDS)
+    oldest = min(reached("text", "classic"))
+    assert all(max(reached("text", kind)) < oldest for kind in KINDS[1:])
+
+
+def test_only_the_gru_is_ahead_of_the_decoder_of_today():
+    modern = reached("text", "modern")
+    assert max(reached("text", "gru")) < min(modern)
+    means = [np.mean(reached("text", kind)) for kind in recurrent_card.OTHERS]
+    assert max(abs(means - np.mean(modern))) < 2 * np.ptp(modern) < gru_ahead("text", "judge")
+    in_equal_time = {kind: reached("equal time", kind)[0] for kind in KINDS}
+    assert sorted(KINDS, key=in_equal_time.get)[:2] == ["gru", "modern"]
+
+
+def test_after_a_long_training_the_older_block_is_no_worse():
+    tried = reached("long", "modern") + reached("long, lower rate", "modern")
+    assert reached("long", "classic")[0] < min(tried)
+
+
+def test_the_gru_is_first_in_all_comparisons_on_text():
+    runs = record("recurrent")["runs"]
+    for name, half in itertools.product(("text", "equal time", "long", "shakespeare"), ("judge", "choose")):
+        means = {kind: np.mean(reached(name, kind, half)) for kind in {run["kind"] for run in runs[name]}}
+        assert min(means, key=means.get) == "gru", (name, half)
+    assert 0 < gru_ahead("long", "choose") < 0.01 < min(recurrent_card.gru_ahead(runs["widths"]))
+
+
+def test_on_the_half_to_choose_by_the_gru_is_ahead_by_less_and_after_4_000_steps_level():
+    assert 0 < gru_ahead("text", "choose") < gru_ahead("text", "judge")
+    assert abs(gru_ahead("long", "choose")) < np.ptp(reached("text", "modern", "choose"))
+
+
 def test_recurrent_networks_compare_as_chapter_13_says():
     recorded = record("recurrent")
-
-    def reached(name: str, kind, number: str = "judge") -> list[float]:
-        return recurrent_card.runs_of(recorded["runs"][name], kind, number)
-
     for name, counts in recorded["parameters"].items():
         assert max(counts.values()) < 1.02 * min(counts.values()), name
-    oldest = min(reached("text", "classic"))
-    assert all(len(reached("text", kind)) == 3 for kind in KINDS)
-    assert all(max(reached("text", kind)) < oldest for kind in KINDS[1:])
-    mean = {kind: np.mean(reached("text", kind)) for kind in KINDS}
-    assert all(abs(mean[kind] - mean["modern"]) < 0.02 for kind in ("gated", "rnn", "lstm"))
-    assert min(KINDS, key=lambda kind: reached("long", kind)[0]) == "gru"
     for delay, kind in itertools.product((10, 80), ("classic", "modern", "gated")):
         assert min(reached(f"copy {delay}", kind, "share")) > 0.99
     long = {run["kind"]: run for run in recorded["runs"]["copy 80 long"]}

@@ -92,3 +92,77 @@ def test_most_of_the_gain_of_several_heads_is_in_words_that_are_no_answers():
     others = np.mean([old["kinds"]["other"][0] - new["kinds"]["other"][0] for old, new in pairs])
     of_all = head[0]["kinds"]["other"][2] / sum(number for *_, number in head[0]["kinds"].values())
     assert of_all * others / gain == pytest.approx(0.87, abs=0.01)
+
+
+def above(row: str) -> np.ndarray:
+    """Nats per word above the lowest loss, of each seed."""
+    return np.array([seed["above"] for seed in recorded()["rows"][row]])
+
+
+def right(row: str, column: str) -> np.ndarray:
+    """The share of right answers in a column, of each seed."""
+    return np.array([staircase_run.share(seed, staircase_run.COLUMNS[column]) for seed in recorded()["rows"][row]])
+
+
+def test_an_average_is_level_with_the_best_counts():
+    average, counted = above("average"), recorded()["counted"]
+    assert max(average) < min(above("pairs"))
+    assert counted["6"] == min(counted.values())
+    assert abs(np.mean(average) - counted["6"]) < 2 * np.ptp(average)
+
+
+def test_on_real_text_a_head_is_ahead_of_an_average():
+    assert recorded()["real text"]["head"] < recorded()["real text"]["average"]
+
+
+def test_on_stories_a_head_is_a_little_worse_than_an_average_with_each_seed():
+    assert max(above("average")) < min(above("head"))
+    assert np.mean(above("head")) < 1.1 * np.mean(above("average"))
+
+
+def test_every_head_is_worse_than_the_average_on_words_that_are_no_answers():
+    head, average = ([seed["kinds"]["other"][0] for seed in recorded()["rows"][row]] for row in ("head", "average"))
+    assert min(head) > max(average)
+
+
+def test_eight_heads_beat_one_with_each_seed():
+    assert max(above("heads")) < min(above("head"))
+
+
+def test_eight_heads_are_well_ahead_of_the_best_counts():
+    counted = min(recorded()["counted"].values())
+    assert counted - max(above("heads")) > 2 * np.ptp(above("heads"))
+
+
+def test_eight_heads_know_whether_it_is_light_little_better_than_a_guess():
+    assert 0 < np.mean(right("heads", "light")) - recorded()["always the same"]["light"] < 0.1
+
+
+def test_a_block_removes_nearly_half_of_what_eight_heads_left():
+    assert 0.4 < 1 - np.mean(above("block")) / np.mean(above("heads")) < 0.5
+
+
+def test_most_of_the_gain_of_a_block_is_in_words_that_are_no_answers():
+    for old, new in zip(recorded()["rows"]["heads"], recorded()["rows"]["block"], strict=True):
+        of_all = new["kinds"]["other"][2] / sum(number for *_, number in new["kinds"].values())
+        gain = of_all * (old["kinds"]["other"][0] - new["kinds"]["other"][0])
+        assert gain > 0.8 * (old["above"] - new["above"])
+
+
+@pytest.mark.parametrize("column", ["takes", "switch"])
+def test_a_block_knows_better_than_eight_heads_what_is_taken_and_which_way_a_switch_goes(column):
+    assert min(right("block", column)) > max(right("heads", column))
+
+
+def test_a_block_knows_no_better_than_eight_heads_where_things_are():
+    assert np.mean(right("block", "where")) < np.mean(right("heads", "where")) + np.ptp(right("heads", "where"))
+
+
+def test_a_block_knows_with_one_seed_of_three_whether_it_is_light_and_else_guesses():
+    *guesses, knows = sorted(right("block", "light"))
+    assert max(guesses) < recorded()["always the same"]["light"] + 0.05 < 0.75 < knows
+
+
+def test_four_blocks_know_with_one_seed_of_three_whether_it_is_light():
+    *others, knows = sorted(right("stack", "light"))
+    assert max(others) < 0.7 < 0.9 < knows

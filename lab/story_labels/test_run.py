@@ -73,3 +73,13 @@ def test_by_largest_calls_the_half_with_the_larger_values_impossible():
     )
     assert labels.by_largest(np.array([1.0, 5.0, 2.0, 6.0]), stories) == 100
     assert labels.by_largest(np.array([1.0, 2.0, 5.0, 6.0]), stories) == 50
+
+
+def test_the_encoder_knows_without_labels_about_as_much_as_it_learns_from_4_000():
+    learned = recorded()["accuracy"]["pre-trained"]["2000"]["accuracy"]
+    assert abs(recorded()["without labels"]["encoder"] - np.mean(learned)) < np.ptp(learned)
+
+
+def test_the_decoder_judges_stories_better_than_the_encoder_without_labels():
+    found = recorded()["without labels"]
+    assert found["decoder"] > found["encoder"]

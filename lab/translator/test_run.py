@@ -1,6 +1,7 @@
 """The translators of captions: how their data is read and judged, what is written, and how good it is."""
 
 import gzip
+import json
 
 import equinox as eqx
 import jax
@@ -9,6 +10,7 @@ import numpy as np
 import pytest
 
 import plainformer as pf
+from lab.records import ROOT
 from lab.translator import captions, run as translator_run
 from plainformer.data.parallel import ParallelSplits
 
@@ -122,3 +124,15 @@ def test_the_translator_is_better_by_a_beam_and_was_nearly_at_its_end():
     assert both["test"]["beam"]["cased"] > max(36, both["test"]["greedy"]["cased"])
     losses = [loss for *_, loss in both["curve"]]
     assert losses[-1] == min(losses) > losses[-5] - 0.04
+
+
+def test_the_network_is_ahead_of_counted_phrases_after_an_hour_and_behind_after_the_short_training():
+    found = pf.data.load_record("translator")
+    short = json.loads((ROOT / "benchmarks/multi30k.json").read_text("utf-8"))["bleu"]["Plainformer"]["beam"]
+    assert max(short) < found["counted"]["phrases"]["test"] < found["both"]["test"]["beam"]["cased"]
+
+
+def test_the_network_is_ahead_of_counted_phrases_by_just_more_than_twice_what_bleu_varies():
+    found = pf.data.load_record("translator")
+    ahead = found["both"]["test"]["beam"]["cased"] - found["counted"]["phrases"]["test"]
+    assert 2 < ahead / found["bootstrap"]["both"]["half"] < 2.2
