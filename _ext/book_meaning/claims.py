@@ -108,9 +108,10 @@ def said_by(node: nodes.superscript) -> str:
     block = node.parent
     while not isinstance(block, nodes.paragraph | nodes.entry | nodes.caption):
         block = block.parent
-    of_claims = {text: each for each in claims_of(block) for text in each.findall(nodes.Text)}
-    here = {text: "\0" if each is node else "" for text, each in of_claims.items()}
-    text = "".join(here.get(each, each.astext()) for each in block.findall(nodes.Text))
+    # By their identities, since texts that say the same are equal.
+    links = {id(text): each for each in claims_of(block) for text in each.findall(nodes.Text)}
+    marks = {text: "\0" if each is node else "" for text, each in links.items()}
+    text = "".join(marks.get(id(each), each.astext()) for each in block.findall(nodes.Text))
     sentences = re.split(r"(?<=[.!?:])\s+(?=[A-Z])", " ".join(text.split()))
     return next(each for each in sentences if "\0" in each).replace(" \0", "").replace("\0", "")
 
