@@ -111,6 +111,7 @@ def said_by(node: nodes.superscript) -> str:
     # By their identities, since texts that say the same are equal.
     links = {id(text): each for each in claims_of(block) for text in each.findall(nodes.Text)}
     marks = {text: "\0" if each is node else "" for text, each in links.items()}
+    marks |= {id(text): "…" for formula in block.findall(nodes.math) for text in formula.findall(nodes.Text)}
     text = "".join(marks.get(id(each), each.astext()) for each in block.findall(nodes.Text))
     sentences = re.split(r"(?<=[.!?:])\s+(?=[A-Z])", " ".join(text.split()))
     return next(each for each in sentences if "\0" in each).replace(" \0", "").replace("\0", "")
