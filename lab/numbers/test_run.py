@@ -20,3 +20,9 @@ def test_numbers_are_translated_as_recorded():
     share = seq2seq_run.match(model, vocabulary, splits.new_combination)
     assert share == pytest.approx(recorded["stored"], abs=0.0041)  # two texts of 500
     assert min(recorded["stored"], recorded["mean"]) > recorded["counted"] + 0.03
+
+
+def test_on_numbers_of_six_digits_counting_is_far_ahead_with_each_seed():
+    longer = pf.data.load_record("numbers")["all pairs"]["longer"]
+    assert longer["counted"] > 0.9
+    assert max(longer["seeds"]) < 0.01
