@@ -1,14 +1,13 @@
 """The live figure of preferences shows the recorded runs, and marks what cannot be."""
 
-import json
-from pathlib import Path
-
 import numpy as np
+
+import plainformer as pf
 
 # What every test over all figures changes: controls with keys (`test_widgets.py`).
 CHANGES = {"preferring": [("Price of a nat", "End"), ("Price of a nat", "Home")]}
 
-RECORD = json.loads((Path(__file__).parents[2] / "models" / "preferring.json").read_text("utf-8"))
+RECORD = pf.data.load_record("preferring")
 
 
 def check(state):

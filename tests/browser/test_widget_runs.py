@@ -1,17 +1,16 @@
 """The live figure that replays training runs shows the recorded losses, and plays them."""
 
-import json
-from pathlib import Path
-
 import numpy as np
 import pytest
+
+import plainformer as pf
 
 # What every test over all figures changes: controls with keys (`test_widgets.py`).
 CHANGES = {
     "runs": [("post-norm", "Space"), ("200 steps", "Space"), ("Up to step", "End")],
 }
 
-RUNS = json.loads((Path(__file__).parents[2] / "models" / "blocks.json").read_text("utf-8"))["runs"]
+RUNS = pf.data.load_record("blocks")["runs"]
 KINDS = {"pre": ("pre", False), "post": ("post", False), "small": ("post", True)}
 
 
