@@ -19,7 +19,7 @@ from sphinx.util.docutils import SphinxDirective, SphinxRole
 
 from .addresses import source_address
 from .equation_claims import Place, definitions
-from .equation_index import breakable, chapter_title
+from .equation_index import chapter_title
 from .facts import nearest
 
 PAGE = "appendix/claims"
@@ -96,11 +96,12 @@ class MakeList(SphinxPostTransform):
         return found
 
     def line(self, docname: str, node: nodes.superscript) -> nodes.list_item:
-        """The sentence, which leads to its place, and the name of its test, which leads to that."""
+        """The sentence, which leads to its place, and the folder of its test, which leads to that."""
         place = f"{self.app.builder.get_relative_uri(self.env.docname, docname)}#{node['ids'][0]}"
         sentence = nodes.reference("", said_by(node), refuri=place, internal=True)
-        test = nodes.reference("", "", breakable(node["claim"]), refuri=node[0]["refuri"])
-        return nodes.list_item("", nodes.paragraph("", "", sentence, nodes.Text(" — "), test))
+        folder = f"test in lab/{node['claim'].partition('.')[0]}"
+        test = nodes.reference("", folder, refuri=node[0]["refuri"], reftitle=node[0]["reftitle"])
+        return nodes.list_item("", nodes.paragraph("", "", sentence, nodes.Text(" "), test))
 
 
 def said_by(node: nodes.superscript) -> str:
