@@ -46,7 +46,7 @@ def test_recorded_answer_is_that_of_the_engine(open_page):
         const { readRecorded } = await import(at('widgets/engine/recorded.mjs'));
         const { loadModel } = await import(at('widgets/engine/client.mjs'));
         const { text, arrays, tokenizer } = await readRecorded(at('widgets/stage.safetensors'));
-        const model = await loadModel('stories', at('lab/staircase/stories.safetensors'));
+        const model = await loadModel('stories', at('models/stories.safetensors'));
         const computed = await model.ask('intermediates', 'call', tokenizer.encode(text));
         return Object.entries(arrays).map(([name, parts]) => {
             const [own, theirs] = [parts, computed[name]].map((each) => [each].flat());
