@@ -7,18 +7,9 @@ from importlib import import_module
 
 from sphinx.application import Sphinx
 
-PARTS: tuple[str, ...] = (
-    "addresses",
-    "chapter_map",
-    "citations",
-    "claims",
-    "drawing",
-    "equation_index",
-    "facts",
-    "figure_links",
-)
-PARTS += ("glossary_links", "listing", "live_figure", "numbered", "outputs", "registers", "shared_picture")
-PARTS += ("translations",)
+PARTS: tuple[str, ...] = ("addresses", "chapter_map", "citations", "claims", "drawing", "equation_index", "facts")
+PARTS += ("figure_links", "glossary_links", "listing", "live_figure", "numbered", "outputs", "registers")
+PARTS += ("shared_picture", "translations")
 
 
 def setup(app: Sphinx) -> dict:

@@ -29,8 +29,8 @@ NUMBERS = {("cite", "p"), ("cite", "t"), ("math", "eq"), ("std", "numref")}
 Entry = tuple[str, str, str]  # the anchor, the title, the words
 
 
-# Links to the code below a listing, and what cells print.
-BESIDE = {"listing-source", "cell_output"}
+# Links to the code below a listing, what cells print, and links to the tests of claims.
+BESIDE = {"listing-source", "cell_output", "claim"}
 
 
 def is_unsaid(node: nodes.Node) -> bool:
