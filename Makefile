@@ -74,8 +74,13 @@ $(VECTORS):
 	@mkdir -p $(@D)
 	@echo 'c.InlineBackend.figure_formats = ["svg"]' > $@
 
+# The cards of the recorded runs are said anew when a record has changed, or what says it.
+CARDS := build/cards
+$(CARDS): $(READY) $(shell find lab -name record.json -o -name '*.py' ! -name 'test_*')
+	@mkdir -p $(@D) && $(BIN)/python -m lab.cards && touch $@
+
 book: export IPYTHONDIR := $(CURDIR)/build/ipython
-book: $(READY) $(VECTORS)  ## execute the chapters and build the site into _build/html
+book: $(READY) $(VECTORS) $(CARDS)  ## execute the chapters and build the site into _build/html
 	@# What is dropped from the log: settings in full, and the kernel's remark that it listens on this machine.
 	@# Sphinx does not repeat the warnings of a page that it need not read again, so a failed build must not
 	@# leave behind what the next one would take for granted. The executed chapters are kept.
@@ -207,7 +212,7 @@ bench: $(PARITY_READY)  ## time it against PyTorch and transformers, write bench
 	$(PARITY)/bin/python -m benchmarks.run --text "$(TEXT)" --multi30k "$(MULTI30K)" $(BENCH)
 
 clean:  ## remove what was built, and the caches
-	rm -rf _build build .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
+	rm -rf _build build appendix/cards .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
 
 distclean: clean  ## remove the environments and what was compiled as well
 	rm -rf .venv $(PARITY) "$(JAX_COMPILATION_CACHE_DIR)"

@@ -1,4 +1,4 @@
-"""Where a recorded run keeps what it found: `lab/<name>/record.json`, with a card that says what was done."""
+"""Where a recorded run keeps what it found: `lab/<name>/record.json`."""
 
 import hashlib
 import json
@@ -14,7 +14,7 @@ INDEX = ROOT / "src" / "plainformer" / "data" / "stored.json"
 
 
 def write_record(name: str, numbers: dict, run: Any, made: dict | None = None) -> None:
-    """Write `lab/<name>/record.json`, which `pf.data.load_record` reads, and the card beside it.
+    """Write `lab/<name>/record.json`, which `pf.data.load_record` reads.
 
     To what was measured the record adds `facts`, texts and tables as chapters say them by the role `fact` and the
     directive `facts`; `made`, how long it took and with which versions, or what the record said of that before; and
@@ -31,7 +31,6 @@ def write_record(name: str, numbers: dict, run: Any, made: dict | None = None) -
     if weights := {each.name: checksum(each) for each in sorted(file.parent.glob("*.safetensors"))}:
         record["weights"] = weights
     file.write_text(json.dumps(record, ensure_ascii=False) + "\n", encoding="utf-8")
-    (LAB / name / "card.md").write_text(run.card(found), encoding="utf-8")
 
 
 def measured(record: dict) -> dict:

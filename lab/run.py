@@ -3,10 +3,10 @@
 `make models` runs it: every `lab/<name>/run.py`, two at a time, each after those that its `NEEDS` name, then every
 script in `lab/figures`, which writes what a live figure shows of them into `widgets/`. `make models ONLY=positions`
 makes only those whose names contain that word. What `results()` of a run returns goes into its record, with what its
-`facts` and its `card` say of that. Training is checkpointed under `build/models`, so that a run that was stopped goes
-on; what is finished there is not trained again.
+`facts` say of that; `lab/cards.py` says its card. Training is checkpointed under `build/models`, so that a run that was
+stopped goes on; what is finished there is not trained again.
 
-    python -m lab.run staircase --facts      says its record anew, in card and facts, without training
+    python -m lab.run staircase --facts      says its facts anew, without training
 """
 
 import json
@@ -89,7 +89,7 @@ def in_order(needs: dict[str, tuple[str, ...]], pool: Executor, work: Callable[[
 
 
 def say_again(only: str) -> None:
-    """Write facts and cards of records anew, from the numbers that stand in them."""
+    """Write the facts of records anew, from the numbers that stand in them."""
     chosen = runs(only)
     for name, found in recorded(chosen).items():
         write_record(name, measured(found), chosen[name])

@@ -29,16 +29,11 @@ from lab.recipes_training import run as recipes_training_run
 from lab.records import LAB
 from lab.scaling_laws import run as scaling_laws_run
 from lab.shakespeare import run as shakespeare_run
-from lab.staircase import run as staircase_run
 from lab.walk import run as walk_run
 from lab.writing_today import run as writing_today_run
 from plainformer.models.accounting import cache_bytes
 
 record = pf.data.load_record
-
-
-def card_of(name: str) -> str:
-    return (LAB / name / "card.md").read_text(encoding="utf-8")
 
 
 def test_the_loop_finds_every_run_and_says_what_it_will_take():
@@ -92,7 +87,7 @@ def test_a_record_keeps_how_it_was_made_until_it_is_made_anew(tmp_path, monkeypa
     monkeypatch.setattr(records, "LAB", tmp_path)
     (tmp_path / "page").mkdir()
     (tmp_path / "page" / "page.safetensors").write_bytes(b"")
-    run = SimpleNamespace(facts=lambda found: {"A b": found["loss"]}, card=lambda found: f"# {found}\n")
+    run = SimpleNamespace(facts=lambda found: {"A b": found["loss"]})
 
     def written(*rest) -> dict:
         records.write_record("page", {"loss": "1"}, run, *rest)
@@ -103,7 +98,6 @@ def test_a_record_keeps_how_it_was_made_until_it_is_made_anew(tmp_path, monkeypa
     assert found["facts"] == {"a_b": "1"}
     assert found["weights"].keys() == {"page.safetensors"}
     assert records.measured(found) == {"loss": "1"}
-    assert (tmp_path / "page" / "card.md").read_text(encoding="utf-8") == "# {'loss': '1'}\n"
 
 
 def test_records_are_of_the_weights_beside_them():
@@ -114,15 +108,12 @@ def test_records_are_of_the_weights_beside_them():
         assert weights == {file: known[file] for file in stored}, name
 
 
-def test_cards_say_what_was_recorded():
+def test_facts_say_what_was_recorded():
     for name, run in lab_run.runs().items():
         recorded = record(name)
-        found, facts = records.measured(recorded), recorded.get("facts")
-        assert run.card(found) == card_of(name), name
-        if facts or hasattr(run, "facts"):
-            assert records.named(run.facts(found)) == facts, f"make it anew: python -m lab.run {name} --facts"
-    stories = (LAB / "staircase" / "stories.md").read_text(encoding="utf-8")
-    assert staircase_run.stories_card(record("staircase")) == stories
+        if "facts" in recorded or hasattr(run, "facts"):
+            found = records.named(run.facts(records.measured(recorded)))
+            assert found == recorded["facts"], f"make it anew: python -m lab.run {name} --facts"
 
 
 def settings_of(run, found: dict) -> bool:

@@ -215,19 +215,20 @@ stored model `stories`, too.
 - **Limits.** One made-up world, one batch size; the knobs with one seed. Average, heads and block learn best at the
   largest rate but one, or the largest, that was tried. The runs of 1,000 steps are short: with blocks they still learn.
 - **Licence.** The weights and numbers are Apache-2.0, as the code.
-"""
+
+{of_stories(found)}"""
 
 
-def stories_card(found: dict) -> str:
-    """The card of the last row's first model, which live figures run."""
+def of_stories(found: dict) -> str:
+    """The part of the card on the last row's first model, which live figures run."""
     last = found["rows"]["decoder"][0]
     kinds = "\n".join(
         f"| {kind} | {right:.1%} | {above:.4f} | {number:,} |" for kind, (above, right, number) in last["kinds"].items()
     )
-    return f"""# The decoder of stories
+    return f"""## The decoder of stories
 
-The machine of chapters 00 to 07 with all its parts: four blocks of width 64 that tell stories of the little world. It
-is the last row of `lab/staircase`, which says how it was trained and judged, with the first seed.
+The last row with the first seed is stored for itself: the machine with all its parts, four blocks of width 64 that tell
+stories of the little world.
 
 - **Model.** `stories.json`, {found["parameters"]["decoder"]:,} parameters; its tokens are the world's forty words.
 - **Result.** Seed 0, on {growing.NUM_KEPT_BACK} stories kept back: {last["above"]:.4f} nats per word above the lowest
@@ -259,7 +260,7 @@ def learned(models: dict[str, list]) -> dict[str, list[dict]]:
 
 
 def results() -> dict:
-    """Train all rows, store weights, and return what each row is worth; the card of the last row goes beside them."""
+    """Train all rows, store weights, and return what each row is worth."""
     models = {row: [growing.trained(ROWS[row], seed) for seed in SEEDS] for row in ROWS}
     found = {
         "lowest": round(float(kept_back().least.mean()), 5),
@@ -273,5 +274,4 @@ def results() -> dict:
     }
     save_file(stored(models), LAB / "staircase" / "machines.safetensors")
     pf.save_model(LAB / "staircase" / "stories.safetensors", models["decoder"][0], growing.VOCABULARY)
-    (LAB / "staircase" / "stories.md").write_text(stories_card(found), encoding="utf-8")
     return found
