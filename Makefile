@@ -50,7 +50,7 @@ SHELL := /bin/bash
 
 .DEFAULT_GOAL := help
 .PHONY: style types floors spelling workflows
-.PHONY: help book serve one test smoke check rooms words exercises devices tools mutants faults lint parity browser bench models notebooks drawings
+.PHONY: help book serve one test smoke check rooms words exercises devices tools mutants faults lint parity browser bench models notebooks
 .PHONY: frames pdf slides german clean distclean
 
 help:  ## list these commands
@@ -74,13 +74,8 @@ $(VECTORS):
 	@mkdir -p $(@D)
 	@echo 'c.InlineBackend.figure_formats = ["svg"]' > $@
 
-# The cards of the recorded runs are said anew when a record has changed, or what says it.
-CARDS := build/cards
-$(CARDS): $(READY) $(shell find lab -name record.json -o -name '*.py' ! -name 'test_*')
-	@mkdir -p $(@D) && $(BIN)/python -m lab.cards && touch $@
-
 book: export IPYTHONDIR := $(CURDIR)/build/ipython
-book: $(READY) $(VECTORS) $(CARDS)  ## execute the chapters and build the site into _build/html
+book: $(READY) $(VECTORS)  ## execute the chapters and build the site into _build/html
 	@# What is dropped from the log: settings in full, and the kernel's remark that it listens on this machine.
 	@# Sphinx does not repeat the warnings of a page that it need not read again, so a failed build must not
 	@# leave behind what the next one would take for granted. The executed chapters are kept.
@@ -180,10 +175,6 @@ workflows:
 notebooks: $(READY)  ## write the executed .ipynb beside each chapter (ONLY=13 for one)
 	$(BIN)/python tools/notebooks/sync_notebooks.py $(ONLY)
 
-drawings: $(READY)  ## write the schematics, drawings/*.svg
-	$(BIN)/python -m drawings.draw
-	$(BIN)/python tools/draw_floors.py
-
 frames: book $(BROWSER_READY)  ## photograph the live figures of the built site, widgets/*.png, and draw the card of shared links
 	$(BIN)/python tools/photograph_figures.py
 	$(BIN)/python tools/draw_card.py
@@ -212,7 +203,7 @@ bench: $(PARITY_READY)  ## time it against PyTorch and transformers, write bench
 	$(PARITY)/bin/python -m benchmarks.run --text "$(TEXT)" --multi30k "$(MULTI30K)" $(BENCH)
 
 clean:  ## remove what was built, and the caches
-	rm -rf _build build appendix/cards .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
+	rm -rf _build build appendix/cards drawings/*.svg .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
 
 distclean: clean  ## remove the environments and what was compiled as well
 	rm -rf .venv $(PARITY) "$(JAX_COMPILATION_CACHE_DIR)"

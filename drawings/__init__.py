@@ -1,1 +1,1 @@
-"""The book's schematics: `python -m drawings.draw` writes each public function's picture beside its module."""
+"""The book's schematics: `drawings.draw` gives each public function's picture by name."""

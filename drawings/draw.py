@@ -1,4 +1,7 @@
-"""Write every schematic as SVG: the function `masks` of `self_attention.py` gives `self_attention_masks.svg`."""
+"""Every schematic as SVG: the function `masks` of `self_attention.py` gives `self_attention_masks.svg`.
+
+They are drawn while the book is built (`_ext/book_meaning/made.py`).
+"""
 
 import importlib
 import inspect
@@ -18,10 +21,3 @@ def drawn() -> dict[str, str]:
             if draw.__module__ == module.__name__ and not name.startswith("_"):
                 found[f"{chapter}_{name}.svg"] = svg(draw(), " ".join((draw.__doc__ or "").split()))
     return found
-
-
-if __name__ == "__main__":
-    for file in FOLDER.glob("*.svg"):
-        file.unlink()
-    for name, text in drawn().items():
-        (FOLDER / name).write_text(text, "utf-8")

@@ -10,7 +10,6 @@ from pathlib import Path
 from book import ROOT, Book
 
 from lab.records import checksums
-from tools import draw_floors
 
 LONGEST_FUNCTION = 40
 BINARY = {".png", ".woff2", ".pdf", ".safetensors"}
@@ -40,13 +39,6 @@ def test_functions_fit_on_a_screen():
     code = [file for file in files("src", "tools", "_ext", "benchmarks") if file.suffix == ".py"]
     long = {name: length for file in code for name, length in long_functions(file).items()}
     assert not long, f"over {LONGEST_FUNCTION} lines, so split them: {long}"
-
-
-def test_contributing_draws_the_floors():
-    text = draw_floors.PAGE.read_text("utf-8")
-    assert text == draw_floors.page(), "run `make drawings`"
-    drawn = draw_floors.drawing([["a", "b"], ["c"]]).splitlines()
-    assert [row.replace("|", " ").split() for row in drawn[1::2]] == [["a", "b"], ["c"]]
 
 
 def test_pages_for_contributors_lead_to_what_is_there():

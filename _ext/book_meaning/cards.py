@@ -1,7 +1,4 @@
-"""Where a page says `lab/<name>`, a recorded run, it leads to the card of that run.
-
-`lab/cards.py` writes the cards as pages, before the book is built.
-"""
+"""Where a page says `lab/<name>`, a recorded run, it leads to the card of that run."""
 
 import re
 

@@ -34,7 +34,7 @@ class Drawing(SphinxDirective):
         path = f"drawings/{self.arguments[0]}.svg"
         file = Path(self.env.srcdir) / path
         if not file.is_file():
-            raise self.error(f"drawing: there is no {path}; `make drawings` writes them.")
+            raise self.error(f"drawing: there is no {path}; a function of drawings/ draws it.")
         self.env.note_dependency(str(file))
         title = ElementTree.parse(file).getroot().findtext(f"{{{SVG}}}title")
         figure = nodes.figure("", nodes.image(uri=f"/{path}", alt=title), classes=["drawing"])
@@ -91,6 +91,7 @@ class PutIntoPage(SphinxPostTransform):
         for image in list(self.document.findall(nodes.image)):
             file = Path(image["uri"])
             if file.parent.name == "drawings" and file.suffix == ".svg":
+                self.app.builder.images[image["uri"]] = file.name  # the notebooks show it from the site
                 image.replace_self(written(in_page(Path(self.app.srcdir), file.stem)))
 
 

@@ -19,6 +19,7 @@ CASES = {
     "activations": ((8, 1), DATA, {}, (16, 64)),
     "gradients": ((8, 1), DATA, {}, (8, 16)),
     "weights gathered": ((8, 1), FULLY_SHARDED, {"attention": "blockwise", "activation": "relu"}, (16, 64)),
+    "few gathered": ((8, 1), FULLY_SHARDED, {"d_model": 256, "d_ff": 64, "vocab_size": 64}, (8, 128)),
     "attention": ((8, 1), DATA, {"d_ff": 64, "vocab_size": 64}, (16, 256)),
     "attention by blocks": ((8, 1), DATA, {"attention": "blockwise", "d_ff": 64, "vocab_size": 64}, (8, 512)),
     "one head": ((1, 8), TENSOR, {"attention": "blockwise", "d_ff": 64, "vocab_size": 64, "num_layers": 1}, (8, 256)),
@@ -31,7 +32,10 @@ CASES = {
 
 @pytest.mark.parametrize(
     ("case", "anew"),
-    [*((case, "nothing") for case in CASES), *((case, "blocks") for case in ("attention", "network", "table", "both"))],
+    [
+        *((case, "nothing") for case in CASES),
+        *((case, "blocks") for case in ("few gathered", "attention", "network", "table", "both")),
+    ],
 )
 def test_plan_agrees_with_a_compiled_program(case, anew):
     shape, table, fields, (batch_size, seq_len) = CASES[case]

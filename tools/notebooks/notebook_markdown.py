@@ -184,9 +184,9 @@ class Markdown:
         is_drawing = uri.startswith("drawings/")
         place = ".**" if drawn_above or is_drawing else f"**, {where} [on the page]({self.page}#{node['ids'][0]})."
         text = f"**{self.name('figure', node) or 'A figure'}{place} {join(map(self.show, caption))}"
-        if here:
-            # Seen before anything has run: from the file beside the notebooks.
-            return join([f"![{image.get('alt')}](../{uri})", quote(text)])
+        if here:  # seen before anything has run: the site has it, wherever the notebook was opened
+            address = f"{self.builder.config.html_baseurl}_images/{uri.partition('/')[2]}"
+            return join([f"![{image.get('alt')}]({address})", quote(text)])
         alt = f"*What it shows:* {picture.get('alt') or self.blocks(picture)}"
         return quote(join([text, alt]))
 

@@ -1,0 +1,54 @@
+"""What is made before Sphinx looks for its pages: the schematics, and the cards of the recorded runs.
+
+Neither is kept in the repository. A file that would be the same is left as it is, and what shows it need not be read
+again.
+"""
+
+import sys
+from pathlib import Path
+
+from sphinx.application import Sphinx
+
+
+def keep(folder: Path, kind: str, files: dict[str, str]) -> None:
+    """Let a folder hold these texts, by name, and no other file of their kind."""
+    folder.mkdir(parents=True, exist_ok=True)
+    for file in folder.glob(f"*{kind}"):
+        if file.name not in files:
+            file.unlink()
+    for name, text in files.items():
+        file = folder / name
+        if not file.exists() or file.read_text("utf-8") != text:
+            new = file.with_suffix(".new")  # another process may be reading the old one
+            new.write_text(text, "utf-8")
+            new.replace(file)
+
+
+def draw(root: Path) -> None:
+    from drawings.draw import drawn
+
+    keep(root / "drawings", ".svg", drawn())
+
+
+def say(root: Path) -> None:
+    """To say the cards takes some seconds: they are said when a record has changed, or what says it."""
+    done = root / "build" / "cards"
+    changed = [file.stat().st_mtime for kind in ("**/*.py", "*/record.json") for file in (root / "lab").glob(kind)]
+    if not done.exists() or done.stat().st_mtime <= max(changed):
+        from lab.cards import cards
+
+        keep(root / "appendix" / "cards", ".md", cards())
+        done.parent.mkdir(exist_ok=True)
+        done.touch()
+
+
+def make(app: Sphinx) -> None:
+    root = Path(app.srcdir)
+    if (root / "lab").is_dir():
+        sys.path.insert(0, str(root))
+        draw(root)
+        say(root)
+
+
+def connect(app: Sphinx) -> None:
+    app.connect("builder-inited", make)
