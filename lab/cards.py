@@ -11,5 +11,5 @@ def cards() -> dict[str, str]:
     found = {}
     for name, run in runs().items():
         record = json.loads((LAB / name / "record.json").read_text(encoding="utf-8"))
-        found[f"{name}.md"] = f"(card-{name})=\n{run.card(measured(record))}"
+        found[f"{name}.md"] = f"---\norphan: true\n---\n\n(card-{name})=\n{run.card(measured(record))}"
     return found

@@ -8,7 +8,17 @@ from importlib import import_module
 from sphinx.application import Sphinx
 
 PARTS: tuple[str, ...] = ("addresses", "cards", "chapter_map", "citations", "claims", "drawing", "equation_index")
-PARTS += ("facts", "figure_links", "glossary_links", "listing", "live_figure", "made", "numbered", "outputs", "registers")
+PARTS += (
+    "facts",
+    "figure_links",
+    "glossary_links",
+    "listing",
+    "live_figure",
+    "made",
+    "numbered",
+    "outputs",
+    "registers",
+)
 PARTS += ("shared_picture", "translations")
 
 

@@ -110,7 +110,7 @@ def test_figures_become_words_and_a_link(text):
 
 
 def test_drawing_is_seen_before_anything_has_run(text):
-    assert "![three boxes](../drawings/boxes.svg)\n\n> **Figure 1.3.** Boxes, see (1.1)." in text
+    assert f"![three boxes]({SITE}/_images/boxes.svg)\n\n> **Figure 1.3.** Boxes, see (1.1)." in text
 
 
 def test_a_cell_that_draws_is_followed_by_its_caption(notebook):
