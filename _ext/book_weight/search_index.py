@@ -29,6 +29,8 @@ NUMBERS = {("cite", "p"), ("cite", "t"), ("math", "eq"), ("std", "numref")}
 Entry = tuple[str, str, str]  # the anchor, the title, the words
 
 
+# A card is found by its headings: all its settings would be a sixth of the file.
+CARDS = "appendix/cards/"
 # Links to the code below a listing, what cells print, and links to the tests of claims.
 BESIDE = {"listing-source", "cell_output", "claim"}
 
@@ -156,6 +158,8 @@ def write_index(app: Sphinx) -> None:
             (anchor, numbered(numbers.get(f"#{anchor}"), heading), text, *filter(None, [explaining.get(anchor)]))
             for anchor, heading, text in entries(document)
         ]
+        if docname.startswith(CARDS):
+            found = [(anchor, heading, "") for anchor, heading, *_ in found]
         pages.append((app.builder.get_target_uri(docname), title, found))
     text = json.dumps(pages, ensure_ascii=False, separators=(",", ":"))
     (Path(app.outdir) / INDEX).write_text(text, encoding="utf-8")
