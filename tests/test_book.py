@@ -350,9 +350,9 @@ def test_chapter_has_a_live_figure_with_its_frame(subtests):
             assert figures, f"{name}.md has no live figure"
             notebook = (ROOT / f"{name}.ipynb").read_text("utf-8")
             for figure in figures:
-                frame = f"widgets/{figure['stem']}.png"
-                assert (ROOT / frame).read_bytes()[:4] == b"\x89PNG", f"{frame}: run `make frames`"
-                assert f"](../{frame})" in notebook
+                frame = f"{figure['stem']}.png"
+                assert (ROOT / "widgets" / frame).read_bytes()[:4] == b"\x89PNG", f"{frame}: run `make frames`"
+                assert f"/_images/{frame})" in notebook
 
 
 COMPARES = re.compile(r"\b(ahead|better|more than|level with)\b")

@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 from sphinx.application import Sphinx
+from sphinx.config import Config
 
 
 def keep(folder: Path, kind: str, files: dict[str, str]) -> None:
@@ -42,13 +43,17 @@ def say(root: Path) -> None:
         done.touch()
 
 
-def make(app: Sphinx) -> None:
+def make(app: Sphinx, config: Config) -> None:
     root = Path(app.srcdir)
     if (root / "lab").is_dir():
         sys.path.insert(0, str(root))
         draw(root)
         say(root)
+    if "appendix/recorded_runs" in getattr(config, "external_site_map", ()):
+        # It lists them, and the table of contents, from which they would be missed, does not.
+        rest = [pattern for pattern in config["exclude_patterns"] if not pattern.startswith("appendix/cards/")]
+        config["exclude_patterns"] = rest
 
 
 def connect(app: Sphinx) -> None:
-    app.connect("builder-inited", make)
+    app.connect("config-inited", make, priority=950)  # after the table of contents has been read, at 900
