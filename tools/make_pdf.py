@@ -54,8 +54,8 @@ def place(page: str, anchor: str = "") -> str:
     return re.sub(r"[^\w-]", "-", page) + (f"--{anchor}" if anchor else "")
 
 
-def move_links(article: Tag, page: str, included: list[str]) -> None:
-    """Let ids name their page, links lead to places in the whole, and addresses of pictures start at the root."""
+def move_links(article: Tag, page: str, included: list[str], site: str) -> None:
+    """Let ids name their page, links lead to places in the whole or to the site, and pictures start at the root."""
     for part in article.select("[id]"):
         part["id"] = place(page, str(part["id"]))
     for link in article.select("a[href]"):
@@ -63,6 +63,8 @@ def move_links(article: Tag, page: str, included: list[str]) -> None:
         target = address.removeprefix("/").removesuffix(".html")
         if target in included:
             link["href"] = "#" + place(target, unquote(anchor).partition("?")[0])
+        elif address.startswith("/"):
+            link["href"] = urljoin(site, str(link["href"]))
     for picture in article.select("img[src]"):
         picture["src"] = urljoin(f"/{page}.html", str(picture["src"])).removeprefix("/")
         picture["loading"] = "eager"
@@ -78,7 +80,8 @@ def article(page: str, included: list[str]) -> Tag:
         part.decompose()
     for fold in found.select("details, details > summary"):  # which would not break between pages
         fold.name = "div"
-    move_links(found, page, included)
+    site = whole.select_one("link[rel=canonical]")
+    move_links(found, page, included, str(site["href"]) if site else "")
     found["id"] = place(page)
     return found
 
