@@ -172,7 +172,7 @@ workflows:
 	$(BIN)/check-jsonschema --builtin-schema vendor.github-workflows .github/workflows/*.yml
 	$(BIN)/zizmor --offline --quiet .github/workflows
 
-notebooks: $(READY)  ## write the executed .ipynb beside each chapter (ONLY=13 for one)
+notebooks: $(READY)  ## write the executed .ipynb beside each chapter (ONLY=relations for one)
 	$(BIN)/python tools/notebooks/sync_notebooks.py $(ONLY)
 
 frames: book $(BROWSER_READY)  ## photograph the live figures of the built site, widgets/*.png, and draw the card of shared links
@@ -183,7 +183,7 @@ frames: book $(BROWSER_READY)  ## photograph the live figures of the built site,
 pdf: book $(BROWSER_READY)  ## print the whole book into _build/plainformer.pdf, with headless Chromium
 	$(BIN)/python tools/make_pdf.py
 
-slides: book  ## make slides of each chapter from its page, _build/slides (ONLY=02 for one)
+slides: book  ## make slides of each chapter from its page, _build/slides (ONLY=depth for one)
 	$(BIN)/python tools/make_slides.py $(ONLY)
 
 german: book  ## put the chapters that are translated beside the English ones, _build/html/de

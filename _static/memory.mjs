@@ -7,7 +7,7 @@ export const root = new URL(document.documentElement.dataset.content_root, locat
 export function memory() {
   let kept = null;
   try {
-    kept = JSON.parse(localStorage.getItem(KEY));
+    kept = JSON.parse(localStorage.getItem(KEY)?.replace(/chapters\/(\d\d|[ABC])_/g, "chapters/") ?? null); // as they were called
   } catch { /* what stands there is not ours, or nothing may be kept */ }
   return { isEmpty: !kept, done: {}, read: {}, answers: {}, ...kept };
 }

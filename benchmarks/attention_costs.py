@@ -1,4 +1,4 @@
-"""Chapter 12 in figures: attention by blocks beside its peers, its memory, and weights of fewer bytes."""
+"""Efficiency in figures: attention by blocks beside its peers, its memory, and weights of fewer bytes."""
 
 import dataclasses
 import json

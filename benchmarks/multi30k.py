@@ -3,7 +3,7 @@
 2 + 2 layers, 4 heads, 192 wide, dropout and label smoothing of 0.1; all of Multi30k's pairs (Elliott et al., 2016) in
 4,000 tokens of our own byte-pair encoding, 64 in a batch; 2,000 steps. Each training has a process of its own, pinned
 to one core, and its CPU seconds count: with tracing and compiling, without imports. What is found goes to
-`build/benchmarks/multi30k.json`, too, from which chapter 10 takes its figures.
+`build/benchmarks/multi30k.json`, too, from which the chapter on encoder–decoders takes its figures.
 """
 
 import gzip
@@ -160,7 +160,7 @@ def bleu_of(one: Found, corpus: Corpus) -> dict[str, float]:
 
 
 def record(found: dict[str, list[Found]], scores: dict[str, list[dict]], corpus: Corpus, num_steps: int) -> None:
-    """Write what chapter 10 shows: the figures of all trainings."""
+    """Write what the chapter on encoder–decoders shows: the figures of all trainings."""
     result = {
         "steps": num_steps,
         "parameters": pf.count_parameters(pf.Seq2Seq(corpus.config, key=jax.random.key(0))),

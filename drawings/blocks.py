@@ -1,4 +1,4 @@
-"""The schematics of chapter 04."""
+"""The schematics of the chapter on blocks."""
 
 from itertools import pairwise
 

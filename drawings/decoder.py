@@ -1,4 +1,4 @@
-"""The schematics of chapter 06."""
+"""The schematics of the chapter on the decoder."""
 
 from itertools import pairwise
 

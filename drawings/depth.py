@@ -1,4 +1,4 @@
-"""The schematics of chapter 05."""
+"""The schematics of the chapter on depth."""
 
 from drawings.sketch import SMALL, SOFT, Picture, arrow, box, column, over, row, space, words
 

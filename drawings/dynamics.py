@@ -1,4 +1,4 @@
-"""The schematics of chapter 13."""
+"""The schematics of the chapter on dynamics."""
 
 from drawings.sketch import Picture, arrow, box, caption, column, grid, plus, row, space, words
 

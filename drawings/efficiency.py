@@ -1,4 +1,4 @@
-"""The schematics of chapter 11."""
+"""The schematics of the chapter on efficiency."""
 
 from drawings.sketch import Picture, arrow, box, caption, column, grid, row
 

@@ -1,4 +1,4 @@
-"""The schematics of chapter 08."""
+"""The schematics of the chapter on the encoder."""
 
 from drawings.sketch import SMALL, SOFT, Picture, arrow, box, column, row, words
 

@@ -1,4 +1,4 @@
-"""The schematics of chapter 17."""
+"""The schematics of the chapter on fine-tuning."""
 
 from drawings.sketch import SMALL, SOFT, Picture, arrow, box, column, matrix, plus, row, words
 

@@ -1,4 +1,4 @@
-"""The schematics of chapter 07."""
+"""The schematics of the chapter on generation."""
 
 from itertools import pairwise
 

@@ -1,4 +1,4 @@
-"""The schematics of chapter 16."""
+"""The schematics of the chapter on looking inside."""
 
 from drawings.sketch import SMALL, SOFT, Picture, arrow, box, column, row, words
 

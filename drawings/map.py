@@ -6,6 +6,7 @@ for a phone.
 
 from xml.etree import ElementTree
 
+from drawings import number
 from drawings.sketch import SMALL, Picture, arrow, box, column, element, place, row, words
 
 HEIGHT = 26.0
@@ -19,18 +20,18 @@ def _linked(picture: Picture, chapter: str) -> Picture:
         link.extend(part(x, y) for part in picture.marks)
         return link
 
-    return Picture(picture.width, picture.height, (mark,)).named(chapter.split("_", 1)[1])
+    return Picture(picture.width, picture.height, (mark,)).named(chapter)
 
 
 def _part(chapter: str, label: str, width: float = 0.0) -> Picture:
-    text = f"{int(chapter[:2]) or ''} {label}".strip()
+    text = f"{number(chapter)} {label}".strip()
     width = width or words(text, SMALL).width + 14
     return _linked(box("", text, size=SMALL, width=width, height=HEIGHT), chapter)
 
 
 def _around(chapter: str, label: str, inside: Picture) -> Picture:
     """A part that another one lies in, below its label."""
-    text = words(f"{int(chapter[:2])} {label}", SMALL)
+    text = words(f"{number(chapter)} {label}", SMALL)
     width, height = max(inside.width, text.width) + 16, inside.height + text.height + 8
     frame = place(width, height, [(box("", width=width, height=height), 0, 0), (text, (width - text.width) / 2, 1)])
     inner = (inside, (width - inside.width) / 2, text.height + 2)
@@ -38,8 +39,8 @@ def _around(chapter: str, label: str, inside: Picture) -> Picture:
 
 
 def _block() -> Picture:
-    heads = _around("03_multi_head", "heads", _part("02_self_attention", "attention"))
-    return _around("05_depth", "depth", _around("04_blocks", "block", heads))
+    heads = _around("multi_head", "heads", _part("self_attention", "attention"))
+    return _around("depth", "depth", _around("blocks", "block", heads))
 
 
 def _joined(picture: Picture, *arrows: str) -> Picture:
@@ -51,10 +52,10 @@ def _joined(picture: Picture, *arrows: str) -> Picture:
 
 def _beside() -> list[Picture]:
     """What goes beyond the machine, three or four parts a row."""
-    uses = ("12_efficiency", "costs"), ("13_relations", "relations"), ("14_dynamics", "motion")
-    trained = ("15_pretrained", "opened"), ("16_inside", "inside"), ("17_finetuning", "tuned")
-    sized = ("18_scaling", "devices"), ("19_scaling_laws", "how large")
-    today = ("20_modern", "today"), ("21_serving", "serving"), ("22_recipes", "recipes"), ("23_chatting", "answers")
+    uses = ("efficiency", "costs"), ("relations", "relations"), ("dynamics", "motion")
+    trained = ("pretrained", "opened"), ("inside", "inside"), ("finetuning", "tuned")
+    sized = ("scaling", "devices"), ("scaling_laws", "how large")
+    today = ("modern", "today"), ("serving", "serving"), ("recipes", "recipes"), ("chatting", "answers")
     return [row(*(_part(*each) for each in parts), gap=14) for parts in (uses, trained, sized, today)]
 
 
@@ -67,10 +68,10 @@ def wide() -> Picture:
     model that answers.
     """
     models = column(
-        _part("09_encoder", "encoder", 86), _part("07_decoder", "decoder", 86), _part("11_vision", "vision", 86), gap=8
+        _part("encoder", "encoder", 86), _part("decoder", "decoder", 86), _part("vision", "vision", 86), gap=8
     )
-    uses = column(_part("10_seq2seq", "translation", 106), _part("08_generation", "writing", 106), gap=8)
-    front = [_part("00_primer", "primer"), _part("01_tokens", "tokens"), _part("06_positions", "positions")]
+    uses = column(_part("seq2seq", "translation", 106), _part("generation", "writing", 106), gap=8)
+    front = [_part("primer", "primer"), _part("tokens", "tokens"), _part("positions", "positions")]
     uses = place(uses.width, models.height, [(uses, 0, 0)])
     return _joined(
         column(row(*front, _block(), models, uses, gap=14), row(*_beside(), gap=14), gap=12),
@@ -92,9 +93,9 @@ def narrow() -> Picture:
     large a model should be; the block of today, how it serves many readers, and how it is trained; and a published
     model that answers.
     """
-    front = row(_part("00_primer", "primer"), _part("01_tokens", "tokens"), _part("06_positions", "positions"), gap=18)
-    models = row(_part("09_encoder", "encoder"), _part("07_decoder", "decoder"), _part("11_vision", "vision"), gap=14)
-    uses = row(_part("10_seq2seq", "translation"), _part("08_generation", "writing"), gap=14)
+    front = row(_part("primer", "primer"), _part("tokens", "tokens"), _part("positions", "positions"), gap=18)
+    models = row(_part("encoder", "encoder"), _part("decoder", "decoder"), _part("vision", "vision"), gap=14)
+    uses = row(_part("seq2seq", "translation"), _part("generation", "writing"), gap=14)
     return _joined(
         column(front, _block(), models, uses, *_beside(), gap=20),
         "tokens.right > positions.left",

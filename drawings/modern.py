@@ -1,4 +1,4 @@
-"""The schematics of chapter 20."""
+"""The schematics of the chapter on modern models."""
 
 from collections.abc import Mapping
 from itertools import pairwise

@@ -1,4 +1,4 @@
-"""The schematic of experts, in chapter 20."""
+"""The schematic of experts, in the chapter on modern models."""
 
 from drawings.sketch import SMALL, Picture, arrow, box, column, plus, row, space, words
 

@@ -1,4 +1,4 @@
-"""The schematics of chapter 03; `cross` stands in chapter 10, `grouped` in chapter 12."""
+"""The schematics of the chapter on multi-head attention; `cross` and `grouped` stand in later ones."""
 
 from drawings.sketch import SMALL, SOFT, Picture, arrow, box, caption, column, matrix, row, space, words
 

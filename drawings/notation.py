@@ -1,4 +1,4 @@
-"""The schematics of appendix A."""
+"""The schematics of the appendix on notation."""
 
 from drawings.sketch import Picture, caption, column, grid, row, words
 

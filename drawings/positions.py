@@ -1,4 +1,4 @@
-"""The schematics of chapter 05."""
+"""The schematics of the chapter on positions."""
 
 import math
 

@@ -1,4 +1,4 @@
-"""The schematics of chapter 15."""
+"""The schematics of the chapter on models of others."""
 
 from drawings.sketch import Picture, arrow, box, column, row, words
 

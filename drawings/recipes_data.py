@@ -1,4 +1,4 @@
-"""Schematics of chapter 22: documents in a window."""
+"""Schematics of the chapter on recipes: documents in a window."""
 
 from drawings.sketch import Picture, caption, column, grid, row, space
 

@@ -1,4 +1,4 @@
-"""The schematics of chapter 12."""
+"""The schematics of the chapter on relations."""
 
 from drawings.sketch import SMALL, SOFT, Picture, arc, arrow, box, caption, column, grid, row, space, words
 

@@ -1,4 +1,4 @@
-"""The schematics of chapter 18."""
+"""The schematics of the chapter on several devices."""
 
 from drawings.sketch import SMALL, SOFT, Picture, box, caption, column, grid, row, words
 

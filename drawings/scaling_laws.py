@@ -1,4 +1,4 @@
-"""The schematics of chapter 19."""
+"""The schematics of the chapter on scaling laws."""
 
 from drawings.sketch import SMALL, SOFT, Picture, box, column, row, words
 

@@ -1,4 +1,4 @@
-"""The schematics of chapter 02."""
+"""The schematics of the chapter on self-attention."""
 
 from itertools import pairwise
 

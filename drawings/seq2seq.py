@@ -1,4 +1,4 @@
-"""The schematics of chapter 09."""
+"""The schematics of the chapter on encoder–decoders."""
 
 from itertools import pairwise
 

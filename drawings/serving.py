@@ -1,4 +1,4 @@
-"""The schematics of chapter 21."""
+"""The schematics of the chapter on serving."""
 
 from drawings.sketch import SMALL, SOFT, Picture, arrow, column, grid, row, words
 

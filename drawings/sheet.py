@@ -6,21 +6,16 @@ from the tables of letters. A line of code has to stand in a function that claim
 
 import functools
 import re
-import sys
 import textwrap
-from pathlib import Path
 from xml.etree import ElementTree
 
+from book_meaning.equation_sources import claiming, equations, says
 from matplotlib.font_manager import FontProperties
 from matplotlib.textpath import TextPath
 
+from drawings import ROOT
 from drawings.blocks import block
 from drawings.sketch import COLOURS, INK, SOFT, Picture, column, element, place, row, words
-
-ROOT = Path(__file__).parents[1]
-sys.path.append(str(ROOT / "_ext"))
-
-from book_meaning.equation_sources import claiming, equations, says  # noqa: E402
 
 WIDTH, HEIGHT = 706.0, 1030.0  # of A4 without its margins, in pixels of a browser: three quarters of a point
 COLUMN, LETTERS, CODE = 346.0, 11.5, 10.0  # 7.5 points are the least
@@ -62,10 +57,10 @@ GROUPS = {
 }
 # Letters whose shapes are shown, by the chapter whose table has them.
 SHAPES = {
-    "02_self_attention": ["X", "Q", "A", "M"],
-    "03_multi_head": ["W^{(o)}"],
-    "04_blocks": ["W_1", "W_2", r"\gamma"],
-    "07_decoder": ["E", "o_n"],
+    "self_attention": ["X", "Q", "A", "M"],
+    "multi_head": ["W^{(o)}"],
+    "blocks": ["W_1", "W_2", r"\gamma"],
+    "decoder": ["E", "o_n"],
 }
 
 

@@ -1,4 +1,4 @@
-"""The schematics of chapter 01."""
+"""The schematics of the chapter on tokens."""
 
 from itertools import pairwise
 

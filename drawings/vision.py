@@ -1,4 +1,4 @@
-"""The schematics of chapter 10."""
+"""The schematics of the chapter on vision."""
 
 from itertools import pairwise
 

@@ -1,4 +1,4 @@
-"""The convolutional networks that the vision transformers of chapter 11 are compared with."""
+"""The convolutional networks that the vision transformers are compared with."""
 
 from collections.abc import Sequence
 from itertools import pairwise

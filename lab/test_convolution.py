@@ -1,4 +1,4 @@
-"""The convolutions that runs of chapter 11 compare with are what they are called."""
+"""The convolutions that runs compare with are what they are called."""
 
 import equinox as eqx
 import jax

@@ -24,13 +24,13 @@ BOOK = Book()
 CHAPTERS = BOOK.chapters
 PAGES = ["index", *CHAPTERS, *(f"appendix/{file.stem}" for file in sorted((ROOT / "appendix").glob("*.md")))]
 # Two appendices are run like chapters and hold no lesson: mistakes by symptom, and what to type for one's own data.
-LESSONS = [name for name in CHAPTERS if not name.endswith(("_mistakes", "_own_data"))]
+LESSONS = [name for name in CHAPTERS if not name.endswith(("/mistakes", "/own_data"))]
 # The primer and the notation are about what the others share: they have no module of their own.
-WITH_MODULE = [name for name in LESSONS if not name.endswith(("_primer", "_notation"))]
+WITH_MODULE = [name for name in LESSONS if not name.endswith(("/primer", "/notation"))]
 
 
 def stem_of(name: str) -> str:
-    return Path(name).name.partition("_")[2]
+    return Path(name).name
 
 
 def found(name: str, *kinds: str) -> list[nodes.Element]:
@@ -70,6 +70,7 @@ def imported_by_the_package() -> set[str]:
 def test_table_of_contents_lists_every_page():
     cards = {f"appendix/cards/{file.parent.name}" for file in ROOT.glob("lab/*/run.py")}
     assert BOOK.built.env.found_docs == {*PAGES, *cards}
+    assert set(CHAPTERS) == {f"chapters/{file.stem}" for file in (ROOT / "chapters").glob("*.md")}
 
 
 def test_page_has_a_title_and_a_chapter_a_label(subtests):
@@ -107,7 +108,7 @@ def test_landing_page_lists_every_chapter():
     rows = [row.astext() for row in BOOK.built.trees["index"].findall(nodes.row)]
     for name in LESSONS:
         title = BOOK.built.env.titles[name].astext()
-        assert name.endswith("_notation") or [row for row in rows if title in row], f"the landing page lacks {title}"
+        assert name.endswith("/notation") or [row for row in rows if title in row], f"the landing page lacks {title}"
 
 
 def test_reference_has_every_room_and_hides_no_name_that_is_gone():

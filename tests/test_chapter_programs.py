@@ -10,11 +10,11 @@ from book import ROOT
 import plainformer as pf
 from plainformer.data.parallel import ParallelSplits
 
-SEQ2SEQ = (ROOT / "chapters" / "10_seq2seq.md").read_text(encoding="utf-8")
+SEQ2SEQ = (ROOT / "chapters" / "seq2seq.md").read_text(encoding="utf-8")
 
 
 def test_the_program_for_captions_learns_to_translate(monkeypatch, capsys):
-    """Chapter 10: Multi30k has to be downloaded."""
+    """The chapter on encoder–decoders: Multi30k has to be downloaded."""
     (program,) = re.findall(r"^def learn_captions.*?(?=^```)", SEQ2SEQ, flags=re.DOTALL | re.MULTILINE)
     (calls,) = re.findall(r"(?<=\{code-cell\} ipython3\n)(?:# .*\n)+(?=```)", SEQ2SEQ)
     texts = [("ein Hund", "a dog"), ("eine Katze", "a cat"), ("der Hund und die Katze", "the dog and the cat")]
@@ -45,7 +45,7 @@ def test_what_the_chapter_says_of_the_short_training_on_captions_was_recorded():
 
 def test_what_chapters_07_and_13_draw_of_10_grams_and_of_names_was_recorded():
     chapter, relations = (
-        (ROOT / "chapters" / f"{name}.md").read_text(encoding="utf-8") for name in ("07_decoder", "13_relations")
+        (ROOT / "chapters" / f"{name}.md").read_text(encoding="utf-8") for name in ("decoder", "relations")
     )
     names, counted = pf.data.load_record("things_decoder")["names"], pf.data.load_record("decoder")["counted"]
     for variable, name in (("by_decoder", "decoder, seed 0"), ("by_counting", "10-gram")):

@@ -4,7 +4,7 @@ import re
 
 from book import ROOT
 
-PAGE = (ROOT / "chapters" / "B_mistakes.md").read_text("utf-8")
+PAGE = (ROOT / "chapters" / "mistakes.md").read_text("utf-8")
 MISTAKE = re.compile(
     r"^\((mistake-[\w-]+)\)=\n### ([^\n]+)\n\n\*\*(.+?)\*\*(.*?)(?=^\(mistake-|^## |\Z)", re.MULTILINE | re.DOTALL
 )

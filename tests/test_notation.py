@@ -1,4 +1,4 @@
-"""Chapter 00: each bridge between two conventions, with sizes that all differ and float64 NumPy on the other side."""
+"""Each bridge between two conventions, with sizes that all differ and float64 NumPy on the other side."""
 
 import equinox as eqx
 import jax

@@ -108,7 +108,7 @@ def contents(articles: dict[str, Tag]) -> str:
 
 def assemble(included: list[str]) -> str:
     """The whole book as one page, with the styles of the site."""
-    head = BeautifulSoup((SITE / "chapters/02_self_attention.html").read_text("utf-8"), "html.parser").head
+    head = BeautifulSoup((SITE / "chapters/self_attention.html").read_text("utf-8"), "html.parser").head
     if head is None:
         raise LookupError("a page has no head")
     kept = list(head.select("link[rel=stylesheet]"))

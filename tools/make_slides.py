@@ -1,7 +1,7 @@
-"""Make slides of each chapter from its page on the built site, `_build/slides/NN_stem.html`.
+"""Make slides of each chapter from its page on the built site, `_build/slides/stem.html`.
 
     make slides             # every chapter
-    make slides ONLY=02     # those whose names contain this
+    make slides ONLY=depth  # those whose names contain this
 
 A deck is one page: a slide fills the window, the space bar or the wheel goes on, and the browser prints a slide a page.
 It has the opening question and its figure, the goals, the equations and figures of each section, and the exercises. A
@@ -17,6 +17,10 @@ from urllib.parse import urljoin
 from bs4 import BeautifulSoup, Tag
 
 ROOT = Path(__file__).parents[1]
+sys.path.append(str(ROOT / "_ext"))
+
+from book_meaning.order import lessons  # noqa: E402
+
 BUILD = ROOT / "_build"
 SITE = Path(os.environ.get("SITE", BUILD / "html"))
 EQUATIONS_A_SLIDE = 2
@@ -103,7 +107,7 @@ def deck(page: str) -> str:
     """The slides of a chapter as one page.
 
     Args:
-        page: the chapter as the table of contents names it, such as `chapters/02_self_attention`.
+        page: the chapter as the table of contents names it, such as `chapters/self_attention`.
 
     Raises:
         LookupError: if the page is no chapter of the built site.
@@ -137,7 +141,7 @@ def deck(page: str) -> str:
 
 def main(only: str = "") -> int:
     """Make the decks of the chapters whose names contain a word."""
-    pages = sorted(path.stem for path in (ROOT / "chapters").glob("[0-9]*.md") if only in path.stem)
+    pages = [stem for page in lessons(ROOT) if only in (stem := page.removeprefix("chapters/"))]
     if missing := [name for name in pages if not (SITE / "chapters" / f"{name}.html").is_file()]:
         print(f"{SITE} has no page of {', '.join(missing)}: run `make book` first", file=sys.stderr)
         return 1

@@ -3,7 +3,7 @@
     make frames
 
 A figure that runs a model is started first. The picture is what print, notebooks and readers without JavaScript have
-of it. The README shows chapter 02 at its figure, `assets/screenshot.png`.
+of it. The README shows the chapter on self-attention at its figure, `assets/screenshot.png`.
 """
 
 import functools
@@ -19,6 +19,10 @@ from PIL import Image
 from playwright.sync_api import Page, sync_playwright
 
 ROOT = Path(__file__).parents[1]
+sys.path.append(str(ROOT / "_ext"))
+
+from book_meaning.order import chapters  # noqa: E402
+
 SITE = ROOT / "_build" / "html"
 CHROMIUM = os.environ.get("CHROMIUM", "/usr/bin/chromium")
 
@@ -52,7 +56,7 @@ class Quiet(http.server.SimpleHTTPRequestHandler):
 def where() -> dict[str, str]:
     """The first page that shows each live figure, with all its parts lit, by the figure's name."""
     found: dict[str, str] = {}
-    for page in [*sorted(SITE.glob("chapters/*.html")), SITE / "index.html"]:
+    for page in [*(SITE / f"{page}.html" for page in chapters(ROOT)), SITE / "index.html"]:
         for name in re.findall(r'data-widget="(\w+)"(?![^>]*data-lit)', page.read_text("utf-8")):
             found.setdefault(name, str(page.relative_to(SITE)))
     return found

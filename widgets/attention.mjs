@@ -1,4 +1,4 @@
-// Attention by hand (chapter 02): queries, keys and values in the plane, each step to the output, and the usual mistakes.
+// Attention by hand (chapter on self-attention): queries, keys and values in the plane, each step to the output, and the usual mistakes.
 import { among, flag, number, off, place, setting, tuple } from "./address.mjs";
 import {
   bindTo, capital, checkbox, choice, columnHead, fold, format, frame, gauge, html, largest, matmul, matrixTable, numberTable, picker, rowSums,

@@ -1,4 +1,4 @@
-// Beam search in the page (chapter 08), as `beam_search` of the package does it, and the tree that it looks at.
+// Beam search in the page (chapter on generation), as `beam_search` of the package does it, and the tree that it looks at.
 import { bindTo, button, clamp, counted, format, html, note, onArrows, ranked, slider, svg, total, wide, words } from "./common.mjs";
 import { threeFigures } from "./chart.mjs";
 import { visible } from "./texts.mjs";

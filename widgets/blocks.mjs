@@ -1,4 +1,4 @@
-// What a stack of layers does to the size of the tokens, and to the gradient, with and without skips (chapter 05).
+// What a stack of layers does to the size of the tokens, and to the gradient, with and without skips (chapter on depth).
 import {
   add, capital, choice, counted, format, frame, html, matmul, mean as meanOf, panel, parkMiller, rowHead, scaled, slider, table, times,
   title, transpose, wideNote, words,

@@ -1,4 +1,4 @@
-// Byte-pair encoding of a text that the reader types (chapter 01): its merges one by one, learned from the text itself or
+// Byte-pair encoding of a text that the reader types (chapter on tokens): its merges one by one, learned from the text itself or
 // from the Python reference; other vocabularies beside it; and what other languages pay. `vocabularies.json` is what
 // lab/figures/tokens.py learned from the reference; SmolLM2's comes with the site, where there is one.
 import { whole } from "./address.mjs";
@@ -128,7 +128,7 @@ const NOTES = {
   merges: "␣ is a space; a token that holds only a part of a character is shown by its bytes in hexadecimal. Framed in blue: made by a merge. " +
     "Filled in red: the pair that is merged next; among equally frequent pairs, the one with the smaller token numbers.",
   vocabularies: "Bytes need no text. The others were made of the Python reference: its characters; its 999 most frequent words, numbers " +
-    "and signs, with the space before them; its first merges. SmolLM2's is that of the model in chapter 23, and takes each digit alone. " +
+    "and signs, with the space before them; its first merges. SmolLM2's is that of the model in the chapter on chatting, and takes each digit alone. " +
     "Filled in red: unknown to a model.",
   languages: "The same five countries, as Unicode's CLDR lists them; all but SmolLM2's were learned from English. " +
     "Press a language to see how its list is cut.",

@@ -1,4 +1,4 @@
-// What the key–value caches of a model hold, as pictures (chapter 08): a column for each token, a row for each number.
+// What the key–value caches of a model hold, as pictures (chapter on generation): a column for each token, a row for each number.
 import { factList, format, html, mean, note, times, title, total, wide } from "./common.mjs";
 import { row } from "./engine/arrays.mjs";
 

@@ -1,4 +1,4 @@
-// Answers of SmolLM2, a model that others have trained (chapter 23), and what its stream says of them after each block.
+// Answers of SmolLM2, a model that others have trained (chapter on chatting), and what its stream says of them after each block.
 // `chatting.json` holds them; lab/figures/chatting.py writes it.
 import { format, frame, html, note, picker, slider, stored, tint, visible, wide } from "./common.mjs";
 

@@ -1,4 +1,4 @@
-// Which atom became which, as each head of a published model says (chapter 15), on the reader's own reaction.
+// Which atom became which, as each head of a published model says (chapter on models of others), on the reader's own reaction.
 import { place, setting } from "./address.mjs";
 import { format, frame, html, slider, svg, table, textField, times, title, total, wide } from "./common.mjs";
 import { row } from "./engine/arrays.mjs";

@@ -1,4 +1,4 @@
-// What a layer of attention costs, over the length: operations, what it keeps for its gradients, and the cache (chapter 12).
+// What a layer of attention costs, over the length: operations, what it keeps for its gradients, and the cache (chapter on efficiency).
 import { oneOf, setting } from "./address.mjs";
 import { chart, powerOfTen, threeFigures } from "./chart.mjs";
 import { choice, frame, html, note, panel, rowHead, slider, table } from "./common.mjs";

@@ -1,4 +1,4 @@
-// A matrix product cut over devices (chapter 18): who holds which numbers, and who sends what to whom, step by step.
+// A matrix product cut over devices (chapter on several devices): who holds which numbers, and who sends what to whom, step by step.
 import {
   capital, choice, counted, factList, frame, format, heat, html, matmul, note, panel, parkMiller, playButton, rowHead, slider, stroke, svg, table, times,
   total, words,

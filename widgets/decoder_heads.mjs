@@ -1,4 +1,4 @@
-// Where every head of the trained decoder looks (chapter 07), on the reader's own sentence; in a notebook, on weights of
+// Where every head of the trained decoder looks (chapter on the decoder), on the reader's own sentence; in a notebook, on weights of
 // the reader's own: `given = { weights: [layer][head][n][m], tokens }`.
 import { maybe, place, setting } from "./address.mjs";
 import { clamp, format, frame, html, largest, ranked, svg, title, visible, whenThemeChanges } from "./common.mjs";

@@ -1,4 +1,4 @@
-// A rigid body that turns, followed by the implicit midpoint rule and by a trained model, in three dimensions (chapter 14).
+// A rigid body that turns, followed by the implicit midpoint rule and by a trained model, in three dimensions (chapter on dynamics).
 // `dynamics.json` holds the weights of the book's own models; lab/figures/dynamics.py writes it.
 import { number } from "./address.mjs";
 import {

@@ -1,4 +1,4 @@
-// Multi-head attention in a trained decoder, on the reader's own text (chapter 03): what each head looks at, and how the
+// Multi-head attention in a trained decoder, on the reader's own text (chapter on multi-head attention): what each head looks at, and how the
 // output is made of what the heads return: side by side and projected, or each projected and summed.
 import { maybe, off, place, setting } from "./address.mjs";
 import { button, choice, format, frame, html, largest, mean, times, title, total, wide, whenThemeChanges } from "./common.mjs";

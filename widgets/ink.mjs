@@ -1,4 +1,4 @@
-// Ink on paper (chapter 11): what a pen leaves on a bitmap, and how scikit-learn's digits were made of such bitmaps.
+// Ink on paper (chapter on vision): what a pen leaves on a bitmap, and how scikit-learn's digits were made of such bitmaps.
 // Each of them was stretched to 20 of 32 columns and all 32 rows, its strokes were made thicker or thinner until about
 // as much was inked as in the others, and in each block of 4 x 4 the inked pixels were counted.
 

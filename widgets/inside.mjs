@@ -1,4 +1,4 @@
-// Patching (chapter 16): what one box of the stored decoder holds in one story is carried into its run on another, which
+// Patching (chapter on looking inside): what one box of the stored decoder holds in one story is carried into its run on another, which
 // differs in one word; a map of all boxes shows how far each turns the answer.
 import { place, setting } from "./address.mjs";
 import {

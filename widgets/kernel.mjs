@@ -1,4 +1,4 @@
-// Kernel smoothing (chapter 13): data points that can be moved, a query, and the width of the kernel.
+// Kernel smoothing (chapter on relations): data points that can be moved, a query, and the width of the kernel.
 import { among, number, place as placeKind, tuple } from "./address.mjs";
 import {
   choice, clamp, dot, format, frame, html, largest, note, onDrag, rowHead, slider, softmax, stroke, svg, table, times, tint, words,

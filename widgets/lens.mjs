@@ -1,4 +1,4 @@
-// The residual stream by depth on the reader's own text (chapter 07): what the book's own decoder would say if it
+// The residual stream by depth on the reader's own text (chapter on the decoder): what the book's own decoder would say if it
 // stopped after 0, 1, … blocks (the logit lens), how large the stream is, and how much each block adds.
 import { place as placeKind } from "./address.mjs";
 import { bar, format, html, largest, mean, placeAfter, ranked, softmax, times, tint, title, wide, wideNote } from "./common.mjs";

@@ -1,4 +1,4 @@
-// The whole machine (chapter 07): every array of a decoder between the reader's text and the next token, as the package
+// The whole machine (chapter on the decoder): every array of a decoder between the reader's text and the next token, as the package
 // names them. `machine_boxes.mjs` says what each box is; this module draws, follows and opens them. The page may say which
 // boxes are lit, those that the reader has built so far; the others are grey.
 import { maybe, place, setting } from "./address.mjs";

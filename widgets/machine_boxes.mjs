@@ -12,38 +12,38 @@ const NORMS = {
 };
 const aNorm = (key, label, name, values, rule, tells) => ({ key, label, name, kind: "norm", tells: () => tells, values, axes: ["seq", "d_model"],
   rule: (config) => `${rule}: ${NORMS[config.norm].rule}`, file: "blocks/layers.py", code: (config) => NORMS[config.norm].code,
-  link: ["04_blocks.html#sec-blocks-norm", "Keeping the numbers in range"] });
+  link: ["blocks.html#sec-blocks-norm", "Keeping the numbers in range"] });
 
 const turned = (config) => (config.position_scheme === "rotary" ? ", each row turned by its position" : "");
 const projected = (key, letter, code, tells) => ({ key, label: key, name: key, kind: key, tells, values: inBlock(`attention.${key}`),
   axes: [key === "queries" ? "heads" : "kv_heads", "seq", key === "values" ? "d_v" : "d_k"],
   rule: (config) => `$${letter} = split(X W^{(${key[0]})})$${key === "values" ? "" : turned(config)}`, file: "attention/multi_head.py",
   code: () => code,
-  link: ["02_self_attention.html#sec-self-attention-qkv", "Queries, keys, values"] });
+  link: ["self_attention.html#sec-self-attention-qkv", "Queries, keys, values"] });
 
 const isPre = (config) => config.norm_placement === "pre";
 const added = (key, name, place, what, code, tells) => ({ key, label: "+", name, kind: "stream", tells: () => tells, values: inBlock(place), axes: ["seq", "d_model"],
   rule: (config) => (isPre(config) ? `${what}: what the stream was, plus what was made of its norm` : "the norm of the sum: $Norm(X + f(X))$"),
   file: "blocks/blocks.py", code: (config) => (isPre(config) ? code : "return norm(x + sublayer(x))"),
-  link: ["04_blocks.html#sec-blocks-block", "The block"] });
+  link: ["blocks.html#sec-blocks-block", "The block"] });
 
 const gated = (config) => /glu/.test(config.activation);
 const NETWORK = { gated: 'return self.down(see("hidden", ACTIVATIONS[self.activation](self.gate(x)) * self.up(x)))',
   plain: 'return self.down(see("hidden", ACTIVATIONS[self.activation](self.up(x))))' };
 const networkCode = (config) => NETWORK[gated(config) ? "gated" : "plain"];
-const networkLink = (config) => (gated(config) ? ["04_blocks.html#equation-eq-blocks-swiglu", "A gate"]
-  : ["04_blocks.html#sec-blocks-feed-forward", "A network for every token"]);
+const networkLink = (config) => (gated(config) ? ["blocks.html#equation-eq-blocks-swiglu", "A gate"]
+  : ["blocks.html#sec-blocks-feed-forward", "A network for every token"]);
 
 const BEFORE = [
   { key: "ids", tells: (unit) => `Each ${unit} is a number.`, label: "ids", name: "ids", kind: "plain", values: ofModel("ids"), axes: ["seq"],
     rule: () => "$s_{n}$ is the number of token $n$ in the vocabulary", file: "tokens/vocabulary.py",
     code: () => "number = self._ids.get(token, unknown)",
-    link: ["01_tokens.html#equation-eq-tokens-vocabulary", "Words and their numbers"] },
+    link: ["tokens.html#equation-eq-tokens-vocabulary", "Words and their numbers"] },
   { key: "embedding", tells: () => "The number picks a row of numbers.", label: "embedding", name: "embedding", kind: "weights", values: ofModel("stack.input"), axes: ["seq", "d_model"],
     rule: ({ position_scheme: scheme }) =>
       `$X^{(0)}$: row $s_{n}$ of the table $E$${/learned|sinusoidal/.test(scheme) ? ", with a row for position $n$" : ""}`,
     file: "models/decoder.py", code: () => "x = add_positions(self.embedding(tokens), self.stack.scheme, positions)",
-    link: ["01_tokens.html#equation-eq-tokens-look-up", "From ids to rows"] },
+    link: ["tokens.html#equation-eq-tokens-look-up", "From ids to rows"] },
 ];
 
 const INSIDE = [
@@ -57,19 +57,19 @@ const INSIDE = [
   { key: "scores", tells: () => "Each query meets each key: a score.", label: "scores", name: "scores", kind: "plain", values: inBlock("attention.scores"), axes: ["heads", "seq", "seq"],
     rule: ({ position_scheme: scheme }) => `$S_{h} = Q_{h} K_{h}^{𝖳} / √{d_{k}}${scheme === "alibi" ? " − m_{h} {|n − m|}$, less with every step of distance" : "$"}, here before the mask`, file: "attention/self_attention.py",
     code: () => "scores = dot_product_scores(queries * jnp.asarray(scale, queries.dtype), keys)",
-    link: ["02_self_attention.html#sec-self-attention-scale", "Why divide by the root of $d_{k}$"] },
+    link: ["self_attention.html#sec-self-attention-scale", "Why divide by the root of $d_{k}$"] },
   { key: "weights", tells: () => "Softmax turns the scores into shares of 1.", label: "weights", name: "weights", kind: "plain", values: inBlock("attention.weights"), limit: 1, axes: ["heads", "seq", "seq"],
     rule: () => "$A_{h} = softmax(S_{h})$ along each row; what comes later is hidden, its weight 0", file: "attention/self_attention.py",
     code: () => "weights = softmax(scaled_scores(queries, keys, scale=scale, bias=bias), mask)",
-    link: ["02_self_attention.html#equation-eq-self-attention-weights", "Attention"] },
+    link: ["self_attention.html#equation-eq-self-attention-weights", "Attention"] },
   { key: "heads", tells: (unit) => `Each ${unit} takes its share of the values.`, label: "averages", name: "averages of the values", kind: "values", values: inBlock("attention.heads"),
     axes: ["heads", "seq", "d_v"],
     rule: () => "$Y_{h} = A_{h} V_{h}$: for each token an average of the values that it reads", file: "attention/self_attention.py",
     code: () => "return weighted_average(weights, values)",
-    link: ["02_self_attention.html#equation-eq-self-attention-attend", "Attention"] },
+    link: ["self_attention.html#equation-eq-self-attention-attend", "Attention"] },
   { key: "attention", tells: () => "All heads are mixed into one row.", label: "output", name: "output of attention", kind: "weights", values: inBlock("attention.output"), axes: ["seq", "d_model"],
     rule: () => "$merge(Y_{1}, …, Y_{H}) W^{(o)}$: the heads side by side, mixed; this will be added", file: "attention/multi_head.py",
-    code: () => "return self.output(merge_heads(heads))", link: ["03_multi_head.html#sec-multi-head-layout", "All heads in one product"] },
+    code: () => "return self.output(merge_heads(heads))", link: ["multi_head.html#sec-multi-head-layout", "All heads in one product"] },
   added("add1", "+ attention, added to the stream", "after_attention", "$X′ = X + MultiHead(Norm(X))$",
     'x = see("after_attention", self._add(x, "attention", attended, attention_key))', "The output is added to the stream."),
   aNorm("norm2", "norm", "norm before the network", inBlock("feed_forward_norm.output"), "$X′$, normalised", "Every row is brought to one size again."),
@@ -86,7 +86,7 @@ const INSIDE = [
 /** A block that is shut: what leaves it. */
 const SHUT = { key: "block", kind: "weights", values: inBlock("output"), axes: ["seq", "d_model"],
   rule: () => "$X^{(ℓ)} = Block_{ℓ}(X^{(ℓ−1)})$: what the stream holds when it leaves this block", file: "models/depth.py",
-  code: () => "x = named(name, block)(x, mask, scheme=scheme, key=key, **reading)", link: ["04_blocks.html#sec-blocks-block", "The block"] };
+  code: () => "x = named(name, block)(x, mask, scheme=scheme, key=key, **reading)", link: ["blocks.html#sec-blocks-block", "The block"] };
 
 const AFTER = [
   aNorm("final", "final norm", "final norm", ofModel("stack.final_norm.output"), "$X^{(L)}$, normalised", "Every row is brought to one size, a last time."),
@@ -94,11 +94,11 @@ const AFTER = [
     rule: (config) => (config.tied_embedding ? "$o = Norm(X^{(L)}) E^{𝖳}$: each row compared with the row of every token"
       : `$o = Norm(X^{(L)}) W${config.output_bias ? " + b" : ""}$: a number for every token`), file: "models/decoder.py",
     code: () => "return by_table(x, self.embedding.weight) if self.output is None else self.output(x)",
-    link: ["07_decoder.html#equation-eq-decoder-model", "The model"] },
+    link: ["decoder.html#equation-eq-decoder-model", "The model"] },
   { key: "probabilities", tells: () => "Softmax turns the numbers into probabilities:", label: "softmax", name: "softmax", kind: "marked", values: ofModel("probabilities"), limit: 1, axes: ["seq", "vocab_size"],
     rule: () => "$p(w | s_{0}, …, s_{n}) = softmax(o_{n})_{w}$: what comes next?", file: "generation/sampling.py",
     code: () => "return jax.nn.softmax(adjusted(at_least_float32(logits), min(temperature, FLOAT32_MAX), top_k, top_p, min_p))",
-    link: ["08_generation.html#equation-eq-generation-temperature", "Temperature"] },
+    link: ["generation.html#equation-eq-generation-temperature", "Temperature"] },
 ];
 
 /** What is said of a block that is shut, the first of them at more length. */

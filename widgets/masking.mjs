@@ -1,4 +1,4 @@
-// Hidden letters (chapter 09): what the stored encoder, run in the page, believes that they are, from both sides and
+// Hidden letters (chapter on the encoder): what the stored encoder, run in the page, believes that they are, from both sides and
 // from the left alone. From the left means that every letter after the hole is hidden, too.
 import { list, place } from "./address.mjs";
 import {

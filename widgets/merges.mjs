@@ -1,4 +1,4 @@
-// Byte-pair encoding (chapter 01), by the rules of `learn_merges`, `apply_merges` and `pre_tokenise` in the package; the
+// Byte-pair encoding (chapter on tokens), by the rules of `learn_merges`, `apply_merges` and `pre_tokenise` in the package; the
 // browser tests hold the two against each other.
 
 // GPT-2's pieces, as the package spells them.

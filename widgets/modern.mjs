@@ -1,4 +1,4 @@
-// The block from 2017 to today (chapter 20), one change at a time: how it looks, what it costs, what it lost in training.
+// The block from 2017 to today (chapter on modern models), one change at a time: how it looks, what it costs, what it lost in training.
 // `modern.json` holds the machines of lab/walk/record.json; lab/figures/modern.py writes it.
 import { place, setting } from "./address.mjs";
 import { chart, ticksBetween } from "./chart.mjs";

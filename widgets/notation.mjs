@@ -1,4 +1,4 @@
-// One small self-attention, written in the two conventions of the literature (appendix A): tokens as rows or columns.
+// One small self-attention, written in the two conventions of the literature (the appendix on notation): tokens as rows or columns.
 import { flag, place, setting } from "./address.mjs";
 import {
   checkbox, choice, format, frame, html, matmul, matrixTable, note, panel, scaled, softmax, title, total, transpose, wideNote,

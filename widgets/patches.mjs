@@ -1,4 +1,4 @@
-// A digit that the reader draws, read by a vision transformer (chapter 11): what it says, where its class token looks,
+// A digit that the reader draws, read by a vision transformer (chapter on vision): what it says, where its class token looks,
 // and what it says without some of the patches. ink.mjs makes of strokes such images as scikit-learn's digits are.
 import { flag, list, maybe, oneOf, place as placeKind } from "./address.mjs";
 import {

@@ -1,4 +1,4 @@
-// Four ways to tell attention where the tokens stand (chapter 06): the reader's sentence, a query at n, a key at m.
+// Four ways to tell attention where the tokens stand (chapter on positions): the reader's sentence, a query at n, a key at m.
 import { place, setting, whole } from "./address.mjs";
 import {
   bindTo, capital, choice, clamp, dot, format, frame, html, note, panel, playButton, slider, stroke, svg, textField, times, title, uniqueId, wideNote,

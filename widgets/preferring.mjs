@@ -1,4 +1,4 @@
-// Preferring (chapter 17): what a teller writes after its tuning, by the price of a nat of distance from what it was.
+// Preferring (chapter on fine-tuning): what a teller writes after its tuning, by the price of a nat of distance from what it was.
 // `preferring.json` holds the recorded runs (lab/preferring/record.json); lab/figures/preferring.py writes it.
 import { chart } from "./chart.mjs";
 import { choice, format, frame, html, note, panel, slider, stored, title, wide } from "./common.mjs";

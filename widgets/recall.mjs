@@ -1,4 +1,4 @@
-// A head learns to look things up (chapter 02): the page trains the model, and shows what changes while it does.
+// A head learns to look things up (chapter on self-attention): the page trains the model, and shows what changes while it does.
 import { list, oneOf, setting, whole } from "./address.mjs";
 import { chart, ticksBetween } from "./chart.mjs";
 import {

@@ -1,4 +1,4 @@
-// One decoder trained by several recipes (chapter 22): the learning rate of every step, and the losses that were recorded.
+// One decoder trained by several recipes (chapter on recipes): the learning rate of every step, and the losses that were recorded.
 // `recipes.json` holds them (lab/recipes_training/record.json); lab/figures/recipes.py writes it.
 import { chart, ticksBetween } from "./chart.mjs";
 import { choice, format, frame, mean, note, panel, slider, stored, times } from "./common.mjs";

@@ -1,4 +1,4 @@
-// Training runs of chapter 05, replayed: twelve blocks, pre- and post-norm, with and without warm-up. `runs.json` holds the
+// Training runs of the chapter on depth, replayed: twelve blocks, pre- and post-norm, with and without warm-up. `runs.json` holds the
 // losses that were recorded (lab/blocks/record.json); lab/figures/runs.py writes it.
 import { oneOf } from "./address.mjs";
 import { chart } from "./chart.mjs";

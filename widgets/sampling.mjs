@@ -1,4 +1,4 @@
-// Writing with the book's own model (chapters 08 and 21): the next letter's distribution as temperature, top-k, top-p and
+// Writing with the book's own model (chapters on generation and serving): the next letter's distribution as temperature, top-k, top-p and
 // min-p make it, letter by letter or at full speed; the tree of a beam search; and what the key–value caches hold meanwhile.
 import { list, setting, whole } from "./address.mjs";
 import { beamView } from "./beam.mjs";

@@ -1,4 +1,4 @@
-// Scaling (chapter 19): the best size of a model for a given work, and the loss that is foretold of any other size.
+// Scaling (chapter on scaling laws): the best size of a model for a given work, and the loss that is foretold of any other size.
 // `scaling.json` holds the law of the recorded trainings, and laws of draws of them; lab/figures/scaling_laws.py writes it.
 import { chart, powerOfTen, threeFigures } from "./chart.mjs";
 import { format, frame, html, note, panel, slider, stored, title, wide } from "./common.mjs";

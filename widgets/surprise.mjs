@@ -1,4 +1,4 @@
-// How much each letter of the reader's own text surprises the book's own decoder (chapter 07), and what it had expected.
+// How much each letter of the reader's own text surprises the book's own decoder (chapter on the decoder), and what it had expected.
 import { place as placeKind } from "./address.mjs";
 import { format, html, mean, ranked, slider, softmax, tint, note, wideNote } from "./common.mjs";
 import { rowsOf } from "./engine/arrays.mjs";

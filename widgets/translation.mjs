@@ -1,4 +1,4 @@
-// An encoder–decoder at work (chapter 10): what is typed, what the stored model writes for it, letter by letter, and
+// An encoder–decoder at work (chapter on encoder–decoders): what is typed, what the stored model writes for it, letter by letter, and
 // which letters it reads for each. The page may name a second model; it is fetched once the reader asks for it.
 import { oneOf, place, setting, whole } from "./address.mjs";
 import { button, choice, clamp, format, frame, html, largest, ranked, slider, softmax, textField, visible, wide, wideNote } from "./common.mjs";

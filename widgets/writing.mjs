@@ -1,4 +1,4 @@
-// A model that writes on from a prompt (chapter 08): the rules of choosing a token, as in the package, and the loop.
+// A model that writes on from a prompt (chapter on generation): the rules of choosing a token, as in the package, and the loop.
 import { parkMiller, softmax, times, total } from "./common.mjs";
 import { newest } from "./engine/client.mjs";
 import { readOf } from "./texts.mjs";

@@ -30,7 +30,8 @@ def linked(app: Sphinx, name: str, docname: str) -> str:
 
 def has_part(root: Path, docname: str) -> bool:
     drawn = root / "drawings/map_wide.svg"
-    return docname.startswith(FOLDER) and drawn.is_file() and docname.removeprefix(FOLDER) in drawn.read_text("utf-8")
+    marked = f'data-chapter="{docname.removeprefix(FOLDER)}"'
+    return docname.startswith(FOLDER) and drawn.is_file() and marked in drawn.read_text("utf-8")
 
 
 def navigation(app: Sphinx, docname: str) -> nodes.raw:

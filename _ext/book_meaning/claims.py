@@ -21,6 +21,7 @@ from .addresses import source_address
 from .equation_claims import Place, definitions
 from .equation_index import chapter_title
 from .facts import nearest
+from .order import as_read
 
 PAGE = "appendix/claims"
 
@@ -86,7 +87,7 @@ class MakeList(SphinxPostTransform):
             index.replace_self(self.sections())
 
     def sections(self) -> list[nodes.Node]:
-        pages = (name for name in sorted(self.env.found_docs) if name.startswith(("chapters/", "appendix/")))
+        pages = (name for name in as_read(self.env) if name.startswith(("chapters/", "appendix/")))
         claims = ((name, each) for name in pages for each in claims_of(self.env.get_doctree(name)))
         found = []
         for docname, each in groupby(claims, lambda pair: pair[0]):

@@ -21,6 +21,7 @@ from sphinx.util.docutils import SphinxDirective
 
 from .addresses import source_address
 from .equation_claims import Place, implementations, is_definition, missing, proofs
+from .order import as_read
 
 LOGGER = logging.getLogger(__name__)
 PAGE = "appendix/equations"
@@ -52,8 +53,9 @@ def labelled(document: nodes.document) -> list[nodes.math_block]:
 
 
 def all_labelled(env: BuildEnvironment) -> Iterator[tuple[str, nodes.math_block]]:
-    """Every labelled equation with its page, in the order of the book: the pages' names begin with their numbers."""
-    for docname in sorted({docname for docname, _ in env.get_domain("math").equations.values()}):
+    """Every labelled equation with its page, in the order of the book."""
+    there = {docname for docname, _ in env.get_domain("math").equations.values()}
+    for docname in (page for page in as_read(env) if page in there):
         for equation in labelled(env.get_doctree(docname)):
             yield docname, equation
 

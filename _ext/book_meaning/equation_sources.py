@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from .equation_claims import Place, definitions, implementations
+from .order import chapters
 
 EQUATION = re.compile(r"^```\{math\}\n:label: (eq-[\w-]+)\n(.*?)\n```$", re.MULTILINE | re.DOTALL)
 
@@ -24,11 +25,10 @@ class Equation(NamedTuple):
 def equations(root: Path) -> dict[str, Equation]:
     """Every labelled equation of the chapters, by its label."""
     found = {}
-    for file in sorted((root / "chapters").glob("*_*.md")):
-        chapter = file.stem.partition("_")[0]
-        before = f"{int(chapter)}." if chapter.isdigit() and int(chapter) else ""
-        for count, (label, tex) in enumerate(EQUATION.findall(file.read_text(encoding="utf-8")), start=1):
-            found[label] = Equation(f"chapters/{file.stem}", f"{before}{count}", " ".join(tex.split()))
+    for page, chapter in chapters(root).items():
+        text = (root / f"{page}.md").read_text(encoding="utf-8")
+        for count, (label, tex) in enumerate(EQUATION.findall(text), start=1):
+            found[label] = Equation(page, f"{chapter}.{count}".removeprefix("."), " ".join(tex.split()))
     return found
 
 

@@ -30,6 +30,8 @@ from docutils.statemachine import StringList
 from sphinx.application import Sphinx
 from sphinx.util.docutils import SphinxDirective
 
+from .order import chapters, lessons
+
 PACKAGE = "plainformer"
 
 
@@ -49,14 +51,15 @@ class Written(SphinxDirective):
 class ChapterTable(Written):
     def lines(self) -> Iterator[str]:
         yield from ("| Chapter | What you will have built by its end |", "|---|---|")
-        for file in sorted((Path(self.env.srcdir) / "chapters").glob("[0-9]*_*.md")):
+        root = Path(self.env.srcdir)
+        for page in lessons(root):
+            file = root / f"{page}.md"
             self.env.note_dependency(str(file))
-            number, _, stem = file.stem.partition("_")
-            label = f"sec-{stem.replace('_', '-')}"
+            label = f"sec-{file.stem.replace('_', '-')}"
             builds = front_matter(file).get("builds")
             if not builds:
                 raise self.error(f"chapter-table: {file.name} does not say in its front matter what it builds.")
-            yield f"| {int(number) or ''} {{ref}}`{label}` | {builds} |"
+            yield f"| {chapters(root)[page]} {{ref}}`{label}` | {builds} |"
 
 
 class Room(Written):

@@ -105,7 +105,7 @@ def execute(app: Sphinx) -> list[str]:
     root = Path(app.srcdir).resolve()
     cache = get_cache(app.config.nb_execution_cache_path)
     forget_changed(cache, root)
-    chapters = sorted(root.glob("chapters/*_*.md"), key=lambda file: -file.stat().st_size)
+    chapters = sorted(root.glob("chapters/*.md"), key=lambda file: -file.stat().st_size)
     for chapter in chapters:
         cache.add_nb_to_project(str(chapter), read_data={"name": "myst_nb_md", "type": "plugin"})
     unexecuted = cache.list_unexecuted(filter_uris=list(map(str, chapters)))  # a chapter that is gone has a record, too

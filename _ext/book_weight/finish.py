@@ -16,6 +16,7 @@ from . import browser_python, light_pages
 from .exercise_rows import with_rows
 from .icons import THEME, write_icons
 from .mathematics import SUBSET, write_font
+from .moved import MOVED, lead_on
 from .search_index import copy_scripts, write_index
 from .style_sheet import common_sheets, link_once, names, write_sheet
 
@@ -29,7 +30,9 @@ def finish(app: Sphinx, exception: Exception | None) -> None:
     if exception is not None or app.builder.format != "html":
         return
     site, static = Path(app.outdir), Path(app.outdir) / "_static"
-    written = {file: file.read_text("utf-8") for file in sorted(site.rglob("*.html")) if static not in file.parents}
+    moved = {site / before for before in MOVED}
+    pages = [file for file in sorted(site.rglob("*.html")) if static not in file.parents and file not in moved]
+    written = {file: file.read_text("utf-8") for file in pages}
 
     copy_scripts(site)
     # A service worker answers for what lies beside and below it.
@@ -51,6 +54,7 @@ def finish(app: Sphinx, exception: Exception | None) -> None:
     write_index(app)
     write_theme_script(static)
     offer_notebooks(app)
+    lead_on(site)
 
 
 # --- The pages ------------------------------------------------------------------------------------------------

@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from xml.etree import ElementTree
 
+from book_meaning.order import as_read
 from docutils import nodes
 from sphinx import addnodes
 from sphinx.application import Sphinx
@@ -149,7 +150,7 @@ def name_sections(document: nodes.document, labels: dict[str, tuple[str, str, st
 
 def write_index(app: Sphinx) -> None:
     pages, labels = [], app.env.get_domain("std").labels
-    for docname in sorted(app.env.found_docs):
+    for docname in as_read(app.env):
         numbers = app.env.toc_secnumbers.get(docname, {})
         title = numbered(numbers.get(""), words(app.env.titles[docname]))
         document = name_sections(app.env.get_doctree(docname), labels)

@@ -1,6 +1,6 @@
 """Teach the teller of stories to answer in a form, with different losses, beside the teller that was never tuned.
 
-No weights are kept: `record.json` holds what came out, and chapter 17 reads it.
+No weights are kept: `record.json` holds what came out, and the chapter on fine-tuning reads it.
 """
 
 from functools import cache

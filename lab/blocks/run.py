@@ -1,4 +1,4 @@
-"""Train the twelve blocks of chapter 05, pre- and post-norm, with and without warm-up; write the losses with a card.
+"""Train twelve blocks, pre- and post-norm, with and without warm-up; write the losses with a card.
 
 No weights are kept: the losses are the result. `record.json` holds them, every point the mean of ten steps.
 """
@@ -213,7 +213,7 @@ def card(found: dict) -> str:
         f"{number} blocks {', '.join(f'{np.mean(curve[-2:]):.2f}' for curve in curves)}"
         for number, curves in found["fewer_blocks"].items()
     )
-    return f"""# The twelve blocks of chapter 05
+    return f"""# Twelve blocks, with pre- and with post-norm
 
 Where the norm stands, at two learning rates, with and without warm-up, and post-norm once with other initial weights.
 No weights are kept: the losses are the result. They stand in `record.json`, every point of a curve the

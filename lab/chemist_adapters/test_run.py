@@ -1,4 +1,4 @@
-"""Adapters help the chemist's model to guess, and not to map, as chapter 15 says."""
+"""Adapters help the chemist's model to guess, and not to map, as the chapter on models of others says."""
 
 import numpy as np
 import pytest

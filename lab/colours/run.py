@@ -1,4 +1,4 @@
-"""Train heads that fetch two colours at once, as in chapter 03, with one knob turned after the other; write the errors.
+"""Train heads that fetch two colours at once, with one knob turned after the other; write the errors.
 
 No weights are kept: the errors are the result, and stand in `record.json` with a card.
 """
@@ -177,7 +177,7 @@ def line_of(run: dict) -> str:
 def card(found: dict) -> str:
     """What was done, and what came out."""
     lines = "\n".join(line_of(run) for run in found["runs"])
-    return f"""# Heads that fetch two colours, of chapter 03
+    return f"""# Heads that fetch two colours
 
 One attention layer paints the colours of the two patches that a question names. No weights are kept: the errors are the
 result, and stand in `record.json`.

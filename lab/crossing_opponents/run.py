@@ -1,4 +1,4 @@
-"""Train what chapter 11 compares its reader of crossings with; write what they answer, with a card.
+"""Train what the chapter on vision compares its reader of crossings with; write what they answer, with a card.
 
 All learn from the same pictures as the transformer, in as many steps, at its learning rate; others are tried as knobs.
 No weights are kept: the shares of right answers stand in `record.json`.

@@ -1,6 +1,6 @@
-"""Train decoders on the dates of chapter 10, source and target in one text.
+"""Train decoders on dates, source and target in one text.
 
-Everybody asks why an encoder is needed at all. Here the decoder of chapter 07 reads a date, a token that says *now
+Everybody asks why an encoder is needed at all. Here a decoder reads a date, a token that says *now
 answer*, and writes the answer; it has as many blocks as encoder and decoder together, and the same training.
 """
 
@@ -92,7 +92,7 @@ def facts(found: dict) -> dict[str, str]:
 def card(found: dict) -> str:
     """What was done, and what came out."""
     years, languages = found["right"].values()
-    return f"""# The decoder of dates of chapter 10
+    return f"""# The decoder of dates
 
 It does what the encoder–decoders of `lab/seq2seq` do, with one stack: it reads a date, a token that asks for the
 answer, and writes the date in ISO 8601.

@@ -1,4 +1,4 @@
-"""Train the decoder of chapter 07 on the Python reference, beside two models that count."""
+"""Train the decoder on the Python reference, beside two models that count."""
 
 import sys
 
@@ -63,7 +63,7 @@ def card(found: dict) -> str:
     """What was done, and what came out."""
     python, (learning, held_out) = found["python"], found["characters"]
     five_gram, ten_gram = found["counted"].values()
-    return f"""# The decoder of chapter 07
+    return f"""# The decoder of the Python reference
 
 A character-level language model of the Python reference, small enough to run anywhere. It writes plausible lines of
 documentation and knows nothing: use it to study decoding, not to learn Python.

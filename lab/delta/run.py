@@ -1,4 +1,4 @@
-"""Train the layers that chapter 20 compares: on memory alone, on copying, and a hybrid on the little world.
+"""Train layers that keep a state: on memory alone, on copying, and a hybrid on the little world.
 
 No weights are kept: what they answer is the result, and stands in `record.json` with a card.
 """
@@ -29,7 +29,7 @@ TOKENS_PER_STEP, ASKED_OF = 4096, 8  # of the clock: how much a step reads, and 
 
 
 def stack_of(pattern) -> pf.StackConfig:
-    """The blocks of chapter 07's machine, with rotary positions."""
+    """The machine's blocks, with rotary positions."""
     block: dict[str, Any] = {"norm": "rms", "use_bias": False, "position_scheme": "rotary"}
     return pf.StackConfig(d_model=64, num_layers=4, num_heads=8, pattern=pattern, **block)
 
@@ -194,7 +194,7 @@ def card(found: dict) -> str:
         for name, of in found["stories"].items()
     )
     recall, copy = (list(found[name]["delta"]["runs"][0]["right"]) for name in ("recall", "copy"))
-    return f"""# The layers of chapter 20 that keep a state
+    return f"""# Layers that keep a state
 
 Softmax attention, gated linear attention, the delta rule without and with factors, and a hybrid, on two tasks of
 memory; and a hybrid beside attention alone on the little world. No weights are kept: the numbers are the result, and

@@ -1,4 +1,4 @@
-"""The layers that chapter 20 compares on two tasks of memory, and the training of one of them.
+"""Layers that keep a state, on two tasks of memory, and the training of one of them.
 
 `run.py` trains them all. What a run found is kept under `build/models/delta`.
 """

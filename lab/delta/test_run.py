@@ -1,4 +1,4 @@
-"""Layers with a state begin to learn as recorded, are asked what they should be, and remember what chapter 20 says."""
+"""Layers with a state begin to learn as recorded, are asked what they should be, and remember what the chapter says."""
 
 import itertools
 

@@ -1,4 +1,4 @@
-"""Choose the settings of chapter 11 on a fold of the training digits; no test image is looked at.
+"""Choose the settings of the vision transformer on a fold of the training digits; no test image is looked at.
 
 Every fifth training digit of each class is kept out and judged by. What is chosen stands in the chapter and in
 `lab/vision/run.py`; this prints what it was chosen from. Run it by hand: `python -m lab.digits.choose_vision`.

@@ -1,4 +1,4 @@
-"""Train the small networks that chapter 11 compares on digits, and write what they answer, with a card.
+"""Train the small networks that the chapter on vision compares on digits, and write what they answer, with a card.
 
 No weights are kept: the answers to the test digits are the result. `record.json` holds them, one sign for each digit.
 """
@@ -146,7 +146,7 @@ def rates(how: pf.TrainingConfig) -> str:
 def card(found: dict) -> str:
     """What was done, and what came out."""
     training, test = pf.data.digits()
-    return f"""# The small networks of chapter 11
+    return f"""# Small networks on digits
 
 What small vision transformers, convolutional networks and a reader of images and words answer to test digits. No
 weights are kept: the answers are the result, and stand in `record.json`, one sign for each digit.

@@ -109,7 +109,7 @@ def card(found: dict) -> str:
     """What was done, and what came out."""
     losses = found["losses"]
     more = ", ".join(f"{losses[name] - losses['float32']:+.5f} with {name}" for name in ("bfloat16", "int8"))
-    return f"""# The drafts of chapter 12
+    return f"""# Drafts that a large model checks
 
 How often the stored decoder is asked when a small model guesses for it, and what fewer bytes cost it. No weights are
 kept: the numbers are the result, and stand in `record.json`.

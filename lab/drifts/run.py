@@ -1,4 +1,4 @@
-"""Measure what the stored models of chapter 14 predict: one window, a thousand points; write it with a card.
+"""Measure what the stored models of rigid bodies predict: one window, a thousand points; write it with a card.
 
 Nothing is trained. `record.json` holds the numbers of every model, and the trajectories that a figure shows.
 """
@@ -222,7 +222,7 @@ def far_table(found: dict) -> str:
 def card(found: dict) -> str:
     """What was done, and what came out."""
     volumes = "\n".join(f"| {WORDS[kind]} | {' | '.join(map(str, each))} |" for kind, each in found["volumes"].items())
-    return f"""# Predictions of the models of chapter 14
+    return f"""# What the models of rigid bodies predict
 
 What the stored models of `lab/dynamics` predict. Nothing was trained. All numbers stand in `record.json`, with the
 change of the squared length after every {PER_POINT}th of {POINTS:,} points, and trajectories of {SHOWN_POINTS} points.

@@ -1,4 +1,4 @@
-"""The stored models of chapter 14 predict as recorded, and keep what they are built to keep."""
+"""The stored models of rigid bodies predict as recorded, and keep what they are built to keep."""
 
 import jax
 import jax.numpy as jnp

@@ -1,4 +1,4 @@
-"""The layers of chapter 14 on windows in columns, `(features, points, windows)`, for training.
+"""Layers of rigid bodies on windows in columns, `(features, points, windows)`, for training.
 
 The numbers of many windows then lie side by side in memory, and a step of training takes a seventh of the time. Results
 are those of the package's layers on rows.

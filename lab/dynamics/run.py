@@ -1,4 +1,4 @@
-"""Train the models of chapter 14 on trajectories of rigid bodies.
+"""Train models on trajectories of rigid bodies.
 
 One body on one sphere, as in the source, and bodies of several angular momenta, each with a short training and a long
 one; bodies that differ by their shape, which the models are not told; and the same with the shape as a fourth number of
@@ -201,7 +201,7 @@ def card(found: dict) -> str:
         counts = [f"{count:,}" for count in each["parameters"].values()]
         errors = [f"{error:.2g}" for error in each["errors"].values()]
         rows.append(f"| {' | '.join([WORDS[kind], *counts, *errors, format(each['rate'], 'g')])} |")
-    return f"""# The models of chapter 14
+    return f"""# The models of rigid bodies
 
 They predict how a rigid body turns: from three points, the three that follow. Each file holds several models of seven
 kinds, which differ by their first weights and batches. What they do stands in `lab/drifts`.

@@ -1,4 +1,4 @@
-"""Train the encoder of chapter 09 by masking, on names without their languages, and let it find slips."""
+"""Train the encoder by masking, on names without their languages, and let it find slips."""
 
 import math
 from functools import partial
@@ -166,7 +166,7 @@ def card(found: dict) -> str:
     """What was done, and what came out."""
     (learning, held_out), languages = found["names"], found["languages"]
     training_loss, loss = found["training loss"], found["loss"]
-    return f"""# The encoder of chapter 09
+    return f"""# The encoder of names
 
 A character-level masked language model of names in {languages} languages. It guesses hidden letters of names; its
 encoder is what the chapter tunes to tell languages with a few labels, and what its live figure shows. It knows names of

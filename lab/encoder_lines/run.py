@@ -1,4 +1,4 @@
-"""What the encoder of chapter 09 learns from other texts: lines of one language, of several, and single names."""
+"""What the encoder learns from other texts: lines of one language, of several, and single names."""
 
 import dataclasses
 
@@ -146,7 +146,7 @@ def facts(found: dict) -> dict[str, str]:
 def card(found: dict) -> str:
     """What was done, and what came out."""
     few, many = NUM_LABELS
-    return f"""# The encoder of chapter 09 after other texts
+    return f"""# The encoder of names after other texts
 
 No weights are kept: what a model as that of `lab/encoder/encoder.json` learns from texts that are made in another way.
 

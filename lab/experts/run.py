@@ -1,6 +1,6 @@
 """Train decoders with experts beside dense ones of equal work and of equal size, and write what each reached.
 
-No weights are kept: losses, loads and what each expert reads stand in `record.json`, for chapter 20.
+No weights are kept: losses, loads and what each expert reads stand in `record.json`.
 """
 
 import dataclasses

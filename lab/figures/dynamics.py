@@ -1,4 +1,4 @@
-"""Write the weights that the live figure `dynamics` runs: one model of each kind of chapter 14.
+"""Write the weights that the live figure `dynamics` runs: one model of each kind.
 
 `make models` runs it, after the training.
 """

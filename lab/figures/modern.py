@@ -14,7 +14,7 @@ from lab.walk.run import CHANGES, LENGTH, NAMES, WORDS, config_of
 NUMBERS = ROOT / "widgets" / "modern.json"
 # What a cost depends on, or the drawing.
 FIELDS = ("norm", "norm_placement", "activation", "position_scheme", "use_bias", "qk_norm", "num_kv_heads", "sinks")
-# When a well-known model, or the paper that made it known, had the change; chapter 20 names who proposed it.
+# When a well-known model, or the paper that made it known, had the change; the chapter names who proposed it.
 YEARS = {
     "as in 2017": (2017, "the paper by Vaswani et al."),
     "norm before": (2019, "GPT-2"),

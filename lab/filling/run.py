@@ -1,4 +1,4 @@
-"""Train the masked autoencoder of chapter 11 for longer, and in other sizes, than a cell can; write a record.
+"""Train the masked autoencoder for longer, and in other sizes, than a cell can; write a record.
 
 No weights are kept: how far the filled-in pixels are from the true ones is the result. `record.json` holds it.
 """
@@ -206,7 +206,7 @@ def facts(found: dict[str, Any]) -> dict[str, str]:
 def card(found: dict[str, Any]) -> str:
     """What was done, and what came out."""
     rivals = found["opponents"]
-    return f"""# The masked autoencoder of chapter 11
+    return f"""# The masked autoencoder
 
 How well a small masked autoencoder paints patches of digits that it is not shown, beside what needs no network. No
 weights are kept: the mean squared error of the hidden pixels, which lie from 0 to 2, is the result.

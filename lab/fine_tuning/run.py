@@ -1,4 +1,4 @@
-"""Fine-tune the stored encoder of chapter 09 to tell languages, and write how it compares, with a card.
+"""Fine-tune the stored encoder to tell languages, and write how it compares, with a card.
 
 No weights are kept: the accuracies are the result. `record.json` holds them, with what one of the models answers.
 """
@@ -174,7 +174,7 @@ def card(found: dict) -> str:
     """What was done, and what came out."""
     steps = ", ".join(f"{number} steps with {labels} labels" for labels, number in NUM_STEPS.items())
     rates = "; ".join(f"{name} {', '.join(f'{rate:g}' for rate in each.values())}" for name, each in RATES.items())
-    return f"""# The languages of chapter 09
+    return f"""# Which language a name is of
 
 In which of {len(found["languages"])} languages is a name? The stored encoder, fine-tuned with few labels, beside the
 same network from scratch and a linear model of letter groups. No weights are kept: the accuracies are the result, and

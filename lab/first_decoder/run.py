@@ -1,4 +1,4 @@
-"""Train the small decoder of chapter 07.
+"""Train a small decoder.
 
 No weights are kept: losses and samples are the result. `record.json` holds them.
 """
@@ -78,7 +78,7 @@ def card(found: dict) -> str:
     steps = range(0, TRAINING.num_steps + 1, TRAINING.evaluate_every or 1)
     evaluated = zip(steps, found["validation"], strict=True)
     rows = "\n".join(f"| {step} | {loss:.2f} |" for step, loss in evaluated)
-    return f"""# The first decoder of letters in chapter 07
+    return f"""# The first decoder of letters
 
 A small decoder of Python's reference. No weights are kept: losses and samples are the result, and stand in
 `record.json`.

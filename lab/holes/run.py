@@ -1,4 +1,4 @@
-"""Measure what the two stored encoders of chapter 09 make of one hidden letter, and write it with a card.
+"""Measure what two stored encoders make of one hidden letter, and write it with a card.
 
 `make models` runs it, after the training. `record.json` holds the numbers.
 """
@@ -78,7 +78,7 @@ def facts(found: dict) -> dict[str, str]:
 def card(found: dict) -> str:
     """What was measured."""
     names, things = found["names"], found["things"]
-    return f"""# What the encoders of chapter 09 make of one hidden letter
+    return f"""# What two encoders make of one hidden letter
 
 Measured of two stored models, `encoder` and `things_encoder`, by `lab/holes/run.py`, which `make models`
 runs; the numbers stand in `record.json`.

@@ -1,4 +1,4 @@
-"""Train decoders that keep less and less of each token, with grouped heads and with short vectors, for chapter 20.
+"""Train decoders that keep less and less of each token, with grouped heads and with short vectors.
 
 Every kind has as many learned numbers as full attention: what its attention saves or costs, its networks get or give.
 No weights are kept: the losses stand in `record.json`, with the seconds that writing takes by each kind of cache.
@@ -235,7 +235,8 @@ def card(found: dict) -> str:
     return f"""# How little of a token can be kept
 
 Decoders that keep keys and values of 8, 4, 2 or 1 heads, or one short vector of which those of all heads are made
-(latent attention, chapter 20), on stories of the little world. No weights are kept: the numbers stand in `record.json`.
+(latent attention, chapter on modern models), on stories of the little world. No weights are kept: the numbers
+stand in `record.json`.
 Settings: `lab/latent/run.py`; `make models ONLY=latent` trains all again.
 
 - **Data.** Stories of `pf.data.stories`, {LENGTH} words each, judged on 400 others, whose lowest possible loss is

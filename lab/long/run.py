@@ -233,7 +233,7 @@ def otherwise(seed: int, name: str) -> dict:
 
 
 def look(name: str, heads: int, seed: int):
-    """What the models of chapter 6 answer, by the name of what was done to them."""
+    """What the models of the chapter on positions answer, by the name of what was done to them."""
     if name == "slowed":
         return looked(looking.Run("rotary", heads, seed=seed))
     return [shares(looking.trained(looking.Run(OTHERS[name], heads, seed=seed))[0])]

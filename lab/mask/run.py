@@ -1,4 +1,4 @@
-"""One block on stories, as it should be, without the mask, and without the shift: what the losses of chapter 07 show.
+"""One block on stories, as it should be, without the mask, and without the shift: what their losses show.
 
 No weights are kept: losses and what is written are the result. `record.json` holds them.
 """
@@ -91,7 +91,7 @@ def card(found: dict) -> str:
     )
     return f"""# A block without its mask, and without its shift
 
-One block that learns stories as it should, without the mask, and without the shift, for chapter 07. No weights are
+One block that learns stories as it should, without the mask, and without the shift. No weights are
 kept: losses and what is written are the result, and stand in `record.json`.
 
 - **Data.** Stories of the little world, as for the machines of `lab/staircase`: {growing.NUM_STORIES:,} to learn from,

@@ -1,4 +1,4 @@
-"""What the encoder–decoder of numbers has to beat: a translator that only counts (chapter 10).
+"""What the encoder–decoder of numbers has to beat: a translator that only counts (chapter on encoder–decoders).
 
 Like the translators that came before neural ones, it has a table of pieces and their words, and a language model that
 says in which order they are to stand. It is told how long pieces may be, and that a piece may be read one place late;

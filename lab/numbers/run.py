@@ -1,4 +1,4 @@
-"""Train encoder–decoders to put German numbers into English (chapter 10), beside a translator that counts.
+"""Train encoder–decoders to put German numbers into English, beside a translator that counts.
 
 With 1,000 pairs there is something to hold out and nothing left to wish; with 200 models are often wrong, and one sees
 what a beam and label smoothing are worth.
@@ -123,7 +123,7 @@ def few_table(found: dict) -> str:
 def card(found: dict) -> str:
     """What was done, and what came out."""
     training, validation, new_combination, longer = found["pairs"].values()
-    return f"""# The encoder–decoder of numbers of chapter 10
+    return f"""# The encoder–decoder of numbers
 
 It puts German numbers from 1,000 to 99,999 into English, letter by letter: *vierunddreißigtausendzwölf* becomes
 *thirty-four thousand and twelve*. It can do nothing else, and neither longer numbers nor most of the short ones.

@@ -1,4 +1,4 @@
-"""The transformer on one page of chapter 07 with one thing changed at a time: what each of its parts is worth.
+"""The transformer on one page with one thing changed at a time: what each of its parts is worth.
 
 The cells are those of the chapter. `record.json` holds the results.
 """
@@ -17,7 +17,7 @@ import plainformer as pf
 from lab.records import ROOT, ends
 
 NEEDS = ("staircase",)
-CHAPTER = ROOT / "chapters" / "07_decoder.md"
+CHAPTER = ROOT / "chapters" / "decoder.md"
 NUM_STEPS, SEEDS = 300, (0, 1, 2)
 RATE = "optax.adam(3e-3)"
 # What stands in the cells, and what stands there instead.
@@ -103,7 +103,8 @@ def card(found: dict) -> str:
     """What was done, and what came out."""
     return f"""# The transformer on one page, with one thing changed
 
-The cells of *A whole transformer on one page* in chapter 07, run by `lab/page/run.py`, which `make models`
+The cells of *A whole transformer on one page* in the chapter on the decoder, run by `lab/page/run.py`, which
+`make models`
 runs. The numbers stand in `record.json`.
 
 - **Training.** As on the page, for {NUM_STEPS} steps instead of 150, with three seeds for weights and batches. Five

@@ -1,4 +1,4 @@
-"""Train the one-block models of chapter 06, with each way of telling positions; write what they answer with a card.
+"""Train one block with each way of telling positions; write what they answer with a card.
 
 No weights are kept: the answers are the result. `record.json` holds them.
 """
@@ -314,7 +314,7 @@ def facts(found: dict) -> dict[str, str]:
 def card(found: dict) -> str:
     """What was done, and what came out."""
     runs, turned, longer = tables(found)
-    return f"""# The one-block models of chapter 06
+    return f"""# One block, and each way of telling positions
 
 Six models that differ in how they are told where a token stands, trained on short texts and tested on longer ones. No
 weights are kept: the answers are the result, and stand in `record.json`.

@@ -1,4 +1,4 @@
-"""Each position scheme begins to learn as recorded, and carries as far beyond its training as chapter 06 says."""
+"""Each position scheme begins to learn as recorded, and carries as far beyond its training as the chapter says."""
 
 import dataclasses
 import itertools

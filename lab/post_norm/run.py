@@ -1,4 +1,4 @@
-"""Train the twelve blocks of chapter 05 with one knob turned after the other, and see what lets post-norm learn.
+"""Train twelve blocks with one knob turned after the other, and see what lets post-norm learn.
 
 No weights are kept: the losses are the result, and stand in `record.json` with a card.
 """
@@ -213,7 +213,7 @@ def card(found: dict) -> str:
     """What was done, and what came out."""
     lines = "\n".join(line_of(run) for run in found["runs"])
     std = bert().std
-    return f"""# Which knob lets the twelve post-norm blocks of chapter 05 learn
+    return f"""# Which knob lets twelve post-norm blocks learn
 
 The models of `lab/blocks` with post-norm, the same data, task and optimiser, with one thing changed after the other. No
 weights are kept: the losses are the result, and stand in `record.json`.

@@ -1,4 +1,4 @@
-"""The runs with post-norm of chapter 05: what each changes."""
+"""The runs with post-norm: what each changes."""
 
 import dataclasses
 from typing import Literal

@@ -1,7 +1,7 @@
 """Tune the teller of stories to a preference, with leashes of many lengths, beside best-of-n and what is best at all.
 
 A listener likes to hear of Anna: the reward of what is written is how often her name stands in it. No weights are kept:
-`record.json` holds what came out, and chapter 17 and its live figure read it.
+`record.json` holds what came out, and the chapter on fine-tuning and its live figure read it.
 """
 
 from functools import cache, partial

@@ -1,6 +1,6 @@
 """Measure how strongly the last output of a model depends on earlier inputs before any training; write it with a card.
 
-Nothing is trained. `record.json` holds the numbers of the kinds of model of chapter 13, for three seeds.
+Nothing is trained. `record.json` holds the numbers of the kinds of model of the chapter on relations, for three seeds.
 """
 
 import jax
@@ -36,9 +36,9 @@ def card(found: dict) -> str:
         mean = np.mean(powers, axis=0)
         lines.append(f"| {kind} | {' | '.join(f'{round(mean[back], 1) + 0:.1f}' for back in SHOWN)} |")
     table = "\n".join(lines)
-    return f"""# How far gradients reach in chapter 13
+    return f"""# How far gradients reach
 
-How strongly the last logits depend on the input so many steps back, in the models of chapter 13 as they
+How strongly the last logits depend on the input so many steps back, in the models of the chapter on relations as they
 start. Nothing was trained. All numbers stand in `record.json`.
 
 - **Models.** Those of `lab/recurrent` for copying over 80 blanks, with their first weights, seeds 0 to 2.

@@ -1,4 +1,4 @@
-"""The chemist's model does what is recorded of it, and what chapter 15 says of it."""
+"""The chemist's model does what is recorded of it, and what the chapter on models of others says of it."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""Measure what the two stored decoders of chapter 07 make of what they read, and write it with a card.
+"""Measure what two stored decoders make of what they read, and write it with a card.
 
 `make models` runs it, after the training. `record.json` holds the numbers.
 """
@@ -125,7 +125,7 @@ def card(found: dict) -> str:
     """What was measured."""
     twice, copying = found["twice"], found["copying"]
     earlier, copier = ([number + 1 for number in copying[name]] for name in ("earlier", "copier"))
-    return f"""# What the decoders of chapter 07 make of what they read
+    return f"""# What two decoders make of what they read
 
 Measured of two stored models, `decoder` and `things_decoder`, by `lab/readings/run.py`, which `make models`
 runs; the numbers stand in `record.json`.

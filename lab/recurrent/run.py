@@ -1,4 +1,4 @@
-"""Train the models that chapter 13 compares, on text and on copying; write their losses with a card.
+"""Train the models that the chapter on relations compares, on text and on copying; write their losses with a card.
 
 No weights are kept: the numbers are the result. `record.json` holds them.
 """

@@ -1,4 +1,4 @@
-"""The language models that chapter 13 compares, their tasks, and the training of one of them on one task.
+"""The language models that the chapter on relations compares, their tasks, and the training of one of them on one task.
 
 `run.py` trains them all. What a run found is kept under `build/models/recurrent`.
 """

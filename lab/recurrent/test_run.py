@@ -1,4 +1,4 @@
-"""Recurrent networks begin to learn as recorded, are asked what they should be, and compare as chapter 13 says."""
+"""Recurrent networks begin to learn as recorded, are asked what they should be, and compare as the chapter says."""
 
 import itertools
 
@@ -114,7 +114,7 @@ def test_on_the_half_to_choose_by_the_gru_is_ahead_by_less_and_after_4_000_steps
     assert abs(gru_ahead("long", "choose")) < np.ptp(reached("text", "modern", "choose"))
 
 
-def test_recurrent_networks_compare_as_chapter_13_says():
+def test_recurrent_networks_compare_as_the_chapter_says():
     recorded = record("recurrent")
     for name, counts in recorded["parameters"].items():
         assert max(counts.values()) < 1.02 * min(counts.values()), name

@@ -1,4 +1,4 @@
-"""Train the encoder–decoders of chapter 10, three that differ by their seed."""
+"""Train the encoder–decoders, three that differ by their seed."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -124,7 +124,7 @@ def card(found: dict) -> str:
         f"| {seed} | `{name}.safetensors` | {year:.2%} | {language:.2%} |"
         for seed, (name, (year, language)) in enumerate(zip(NAMES, shares, strict=True))
     ]
-    return f"""# The encoder–decoders of chapter 10
+    return f"""# The encoder–decoders of dates
 
 They translate dates, written out in one of {len(DATE_LANGUAGES)} languages, into ISO 8601, character by character.
 There are three, which differ by their seed only, so that the spread can be seen. A dictionary and a regular expression

@@ -79,7 +79,7 @@ def test_the_stored_decoder_is_the_last_row():
 
 
 def test_every_part_lowers_the_loss_but_one_head_alone():
-    """With every seed; chapter 02 says why a single head is no better than an average."""
+    """With every seed; the chapter on self-attention says why a single head is no better than an average."""
     rows = {name: found for name, found in recorded()["rows"].items() if name != "head"}
     for above, below in itertools.pairwise(rows):
         assert max(each["above"] for each in rows[below]) < min(each["above"] for each in rows[above]), below

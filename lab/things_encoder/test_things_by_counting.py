@@ -1,4 +1,4 @@
-"""The opponent of chapter 09's encoder of things, by hand."""
+"""The opponent of the encoder of things, by hand."""
 
 import jax
 import jax.numpy as jnp

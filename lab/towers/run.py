@@ -1,4 +1,4 @@
-"""Train the two towers of chapter 11, of images and of names, for longer and in other sizes than a cell can.
+"""Train the two towers, of images and of names, for longer and in other sizes than a cell can.
 
 No weights are kept: how often the name is found of a number that training never showed is the result. `record.json`
 holds it.
@@ -209,7 +209,7 @@ def facts(found: dict[str, Any]) -> dict[str, str]:
 
 def card(found: dict[str, Any]) -> str:
     """What was done, and what came out."""
-    return f"""# The two towers of chapter 11
+    return f"""# Two towers, of images and of names
 
 How often two encoders, of images and of names, find the name of a two-digit number that training never showed. No
 weights are kept: the shares of right answers are the result, and stand in `record.json`.

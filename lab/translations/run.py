@@ -1,4 +1,4 @@
-"""Let the stored models of chapter 10 translate all that was held out; write down where they are wrong, with a card.
+"""Let the stored models translate all that was held out; write down where they are wrong, with a card.
 
 Nothing is trained. `record.json` holds every text that differs from what is expected, by its place in its part.
 """
@@ -56,7 +56,7 @@ def facts(found: dict) -> dict[str, str]:
 def card(found: dict) -> str:
     """What was done, and what came out."""
     mean = 1 - np.mean([len(found[name]["held_out_years"]) / found["sizes"]["held_out_years"] for name in NAMES])
-    return f"""# What the encoder–decoders of chapter 10 write
+    return f"""# What the encoder–decoders of dates write
 
 All translations, by greedy search, of what was held out, by the models that are stored. Nothing was trained. Those that
 are wrong stand in `record.json`, each by the place of its pair in its part; all others are as expected.

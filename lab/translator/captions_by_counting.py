@@ -1,4 +1,4 @@
-"""What the encoder–decoder of captions has to beat: translators that only count (chapter 10).
+"""What the encoder–decoder of captions has to beat: translators that only count (chapter on encoder–decoders).
 
 The stronger one works as translators did before neural ones. It counts which words, and which phrases, stand opposite
 each other in the pairs (Brown et al., 1993; Koehn et al., 2003), and a language model counts how English goes on. A

@@ -1,4 +1,4 @@
-"""The opponent of chapter 10's translator of captions, on a dozen invented pairs."""
+"""The opponent of the translator of captions, on a dozen invented pairs."""
 
 import pytest
 

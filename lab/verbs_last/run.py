@@ -1,6 +1,6 @@
 """Tune the teller of stories to another order of words, wholly, in parts and by adapters, beside a fresh decoder.
 
-No weights are kept: `record.json` holds what came out, and chapter 17 reads it.
+No weights are kept: `record.json` holds what came out, and the chapter on fine-tuning reads it.
 """
 
 from collections.abc import Callable

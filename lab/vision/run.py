@@ -1,4 +1,4 @@
-"""Train the vision transformer of chapter 11 on scikit-learn's digits."""
+"""Train the vision transformer on scikit-learn's digits."""
 
 from collections.abc import Callable
 
@@ -84,7 +84,7 @@ def facts(found: dict) -> dict[str, str]:
 def card(found: dict) -> str:
     """What was done, and what came out."""
     training, test = found["digits"]
-    return f"""# The vision transformer of chapter 11
+    return f"""# The vision transformer of digits
 
 It names handwritten digits of 8 × 8 pixels, and is small enough to look into: use it to study what a vision transformer
 does with patches. To tell digits apart, the support-vector machine of the chapter does about as well, and is simpler.

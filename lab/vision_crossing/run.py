@@ -1,4 +1,4 @@
-"""Train the vision transformer of chapter 11 that answers a question about one digit of nine.
+"""Train the vision transformer that answers a question about one digit of nine.
 
 A plain convolutional network and support-vector machines are fitted here, too; others by
 `lab/crossing_opponents`.
@@ -199,7 +199,7 @@ def card(found: dict) -> str:
     parameters, cost, steps = found["parameters"], found["pixels"]["C"], ", ".join(f"{step:,}" for step in LOOKS)
     losses = "; ".join(", ".join(f"{loss:.2f}" for loss in each["losses"]) for each in found["transformer"])
     looked = "; ".join(", ".join(f"{share:.1%}" for share in each["looks"]) for each in found["transformer"])
-    return f"""# The vision transformer of chapter 11 that answers a question about one digit of nine
+    return f"""# The vision transformer that answers a question about one digit of nine
 
 A picture of 32 × 32 pixels holds nine digits, three by three, and a bar in each of two margins. The bars mark a column
 and a row; the answer is the digit where these cross. Use it to study how attention finds what a question is about.

@@ -133,13 +133,13 @@ def _cut(ids: list[int], other: int | None) -> list[list[int]]:
 
 @cache
 def decoder_of_letters() -> Writer:
-    """The decoder of chapter 07, on the Python reference."""
+    """The decoder, on the Python reference."""
     return Writer(*pf.load_pretrained("decoder"), pf.data.python_reference_splits(), START, LENGTH)
 
 
 @cache
 def decoder_of_plays() -> Writer:
-    """The large decoder of chapter 07, on Shakespeare's plays in byte pairs of some two letters."""
+    """The large decoder, on Shakespeare's plays in byte pairs of some two letters."""
     return Writer(*pf.load_pretrained("shakespeare"), pf.data.tiny_shakespeare(), START // 2, LENGTH // 2)
 
 

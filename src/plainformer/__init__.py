@@ -14,7 +14,7 @@ from plainformer.contents import Rooms as _Rooms
 # fmt: off
 if TYPE_CHECKING:  # read by type checkers, and by `Rooms`, which imports each of these names when it is asked for
     from plainformer import data as data, plots as plots, training as training
-    # Tokens (chapter 01)
+    # Tokens (chapter on tokens)
     from plainformer.tokens.vocabulary import Vocabulary as Vocabulary
     from plainformer.tokens.bpe import BytePairEncoder as BytePairEncoder
     from plainformer.tokens.tokens import (

@@ -31,7 +31,7 @@ HINTS = {
     "image": "For a grey image, pass image[:, :, None].",
     **dict.fromkeys(["is_token", "is_source", "is_maskable", "segments"], "One for each token."),
     "targets": "One target per row of logits.",
-    "scheme": "Pass one of chapter 06, such as RotaryPositions(), or NoPositions() for none.",
+    "scheme": "Pass one of the chapter on positions, such as RotaryPositions(), or NoPositions() for none.",
 }
 
 

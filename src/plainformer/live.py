@@ -54,8 +54,9 @@ def decoder(model: Decoder, tokenizer: Vocabulary, figure: DecoderFigure = "writ
     Args:
         model: a decoder that reads characters.
         tokenizer: the vocabulary of characters that it learned with.
-        figure: `"writing"`, of chapter 08, or one of chapter 07: `"machine"`, every step from the text to the next
-            letter, `"heads"`, every head's attention, `"lens"`, what the stream says at each depth, `"surprise"`.
+        figure: `"writing"` (chapter on generation), or of the chapter on the decoder `"machine"`, every step from the
+            text to the next letter, `"heads"`, every head's attention, `"lens"`, what the stream says at each depth,
+            `"surprise"`.
 
     Returns:
         A widget, which Jupyter, JupyterLab, VS Code and Colab show as it stands at the end of a cell.
@@ -70,7 +71,7 @@ def decoder(model: Decoder, tokenizer: Vocabulary, figure: DecoderFigure = "writ
 
 @checked
 def encoder(model: MaskedLanguageModel, tokenizer: Vocabulary):
-    """Show what an encoder believes of hidden letters (chapter 09); arguments, result and errors as of `decoder`."""
+    """Show what an encoder believes of hidden letters; arguments, result and errors as of `decoder`."""
     if "<mask>" not in tokenizer.special:
         raise ValueError(f"tokenizer has the special tokens {list(tokenizer.special)}; expected '<mask>' among them.")
     return _of_model("masking", model, tokenizer)
@@ -78,7 +79,7 @@ def encoder(model: MaskedLanguageModel, tokenizer: Vocabulary):
 
 @checked
 def seq2seq(model: Seq2Seq, tokenizer: Vocabulary):
-    """Show an encoder–decoder translate, and what it reads (chapter 10); arguments, result and errors as of `decoder`.
+    """Show an encoder–decoder translate, and what it reads; arguments, result and errors as of `decoder`.
 
     The tokenizer is that of sources and targets.
     """
@@ -87,7 +88,7 @@ def seq2seq(model: Seq2Seq, tokenizer: Vocabulary):
 
 @checked
 def vit(model: ViT, ink: PositiveFloat = 2.0):
-    """Show what a vision transformer makes of a drawn image (chapter 11); result and errors as of `decoder`.
+    """Show what a vision transformer makes of a drawn image; result and errors as of `decoder`.
 
     Images of 8 x 8 pixels are made as those of scikit-learn are; on any others one draws as they are.
 

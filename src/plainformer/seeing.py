@@ -1,4 +1,7 @@
-"""Looking inside a model while it runs, and putting something else in place of what is seen (chapter 03)."""
+"""Looking inside a model while it runs, and putting something else in place of what is seen.
+
+See the chapter on multi-head attention.
+"""
 
 import difflib
 from collections.abc import Callable

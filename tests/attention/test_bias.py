@@ -1,4 +1,4 @@
-"""Chapter 06, what position adds to the scores: the bias of `scaled_scores` and `attend`, whatever made it."""
+"""What position adds to the scores: the bias of `scaled_scores` and `attend`, whatever made it."""
 
 import equinox as eqx
 import jax

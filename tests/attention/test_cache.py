@@ -1,4 +1,4 @@
-"""Chapter 08, the cache: where keys and values lie, who may attend to what, and that nothing else changes."""
+"""The cache: where keys and values lie, who may attend to what, and that nothing else changes."""
 
 import functools
 

@@ -1,4 +1,4 @@
-"""Chapter 10, the cache of a context: cross-attention that computes keys and values of a source text only once."""
+"""The cache of a context: cross-attention that computes keys and values of a source text only once."""
 
 import functools
 

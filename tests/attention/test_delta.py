@@ -1,4 +1,4 @@
-"""Chapter 20: the delta rule, token by token, by blocks and by weights, and the layer that is made of it."""
+"""The delta rule, token by token, by blocks and by weights, and the layer that is made of it."""
 
 import equinox as eqx
 import jax

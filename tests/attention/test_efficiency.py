@@ -1,4 +1,4 @@
-"""Chapter 12: attention block by block gives what `attend` gives, values and gradients, whatever is hidden."""
+"""Attention block by block gives what `attend` gives, values and gradients, whatever is hidden."""
 
 import equinox as eqx
 import jax

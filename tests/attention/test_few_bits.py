@@ -1,4 +1,4 @@
-"""Chapter 21: numbers in 8 or 4 bits by groups, and a cache of them."""
+"""Numbers in 8 or 4 bits by groups, and a cache of them."""
 
 import equinox as eqx
 import jax

@@ -1,4 +1,4 @@
-"""Chapter 13: linear attention with factors, token by token, by the dual form, by blocks, and as a layer."""
+"""Linear attention with factors, token by token, by the dual form, by blocks, and as a layer."""
 
 import equinox as eqx
 import jax

@@ -1,4 +1,4 @@
-"""Chapter 20: keys and values of one short vector per token, plain and absorbed, and what its cache holds."""
+"""Keys and values of one short vector per token, plain and absorbed, and what its cache holds."""
 
 import functools
 import itertools

@@ -1,4 +1,4 @@
-"""Chapter 12: attention without the softmax, as weights, as sums, and token by token."""
+"""Attention without the softmax, as weights, as sums, and token by token."""
 
 from functools import partial
 

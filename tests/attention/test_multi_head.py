@@ -1,4 +1,4 @@
-"""Chapter 03: heads as a sum, as a concatenation and as one layer; cross-attention (10); grouped heads (12)."""
+"""Heads as a sum, as a concatenation and as one layer; cross-attention; grouped heads."""
 
 import equinox as eqx
 import jax

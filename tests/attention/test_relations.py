@@ -1,4 +1,4 @@
-"""Chapter 13: each relation is a construction, compared with an independent computation in float64 NumPy."""
+"""Each relation is a construction, compared with an independent computation in float64 NumPy."""
 
 import itertools
 

@@ -1,4 +1,4 @@
-"""Chapter 11, where a model looks: attention followed through layers, and laid over the patches of an image."""
+"""Where a model looks: attention followed through layers, and laid over the patches of an image."""
 
 import jax
 import jax.numpy as jnp

@@ -1,4 +1,4 @@
-"""Chapter 02: every step of the road from a weighted average to scaled dot-product attention."""
+"""Every step of the road from a weighted average to scaled dot-product attention."""
 
 import math
 

@@ -1,4 +1,4 @@
-"""Chapter 04, the whole block: where the norm stands, what passes untouched, which tokens reach which."""
+"""The whole block: where the norm stands, what passes untouched, which tokens reach which."""
 
 import functools
 

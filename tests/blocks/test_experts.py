@@ -1,4 +1,4 @@
-"""Chapter 20, experts: a router, by hand and in loops; that only the chosen work, and nothing else of the result."""
+"""Experts: a router, by hand and in loops; that only the chosen work, and nothing else of the result."""
 
 import equinox as eqx
 import jax

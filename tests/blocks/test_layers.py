@@ -1,4 +1,4 @@
-"""Chapter 04, one token at a time: norms, the token-wise network, dropout."""
+"""One token at a time: norms, the token-wise network, dropout."""
 
 import functools
 import math

@@ -60,7 +60,7 @@ def test_figure_stands_above_its_paragraphs_on_a_phone(open_page):
 @pytest.mark.parametrize("name", ["positions", "recall", "notation"])
 def test_controls_stay_in_sight_on_a_phone(open_page, name):
     """Their effect passes below them: they are seen when the figure has been scrolled by half a screen."""
-    pages = {"positions": "06_positions", "recall": "02_self_attention", "notation": "A_notation"}
+    pages = {"positions": "positions", "recall": "self_attention", "notation": "notation"}
     page = open_page(f"chapters/{pages[name]}.html", viewport=PHONE).page
     figure = page.locator(f".live-figure[data-widget={name}]")
     for _ in range(3):

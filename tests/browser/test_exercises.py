@@ -5,7 +5,7 @@ import pytest
 from plainformer.exercises import ExerciseError, check
 from tests.browser.conftest import SITE
 
-FIRST = "chapters/02_self_attention.html"
+FIRST = "chapters/self_attention.html"
 SCORES = "def my_scores(queries, keys):\n    return queries @ keys.T / np.sqrt(queries.shape[1])\n"
 SOLVED = {
     (FIRST, "ex-self-attention-weights"): f"""{SCORES}
@@ -17,7 +17,7 @@ def my_weights(queries, keys, mask):
 """,
     # Which uses what was written above.
     (FIRST, "ex-self-attention-attend"): "my_attend = lambda q, k, values, mask: my_weights(q, k, mask) @ values",
-    ("chapters/08_generation.html", "ex-generation-temperature"): """
+    ("chapters/generation.html", "ex-generation-temperature"): """
 def my_temperature(logits, temperature):
     if temperature == 0:
         is_largest = logits == logits.max()
@@ -157,7 +157,7 @@ def test_ticks_and_the_place_stay_until_they_are_deleted(page, site_to_cut):
     assert page.locator(".go-on").count() == 0  # one is there
     assert page.locator("nav a.read").all_inner_texts() == ["2. Self-attention"]
 
-    page.goto(f"{address}chapters/04_blocks.html")
+    page.goto(f"{address}chapters/blocks.html")
     link = page.locator(".bd-sidebar-primary .go-on")
     assert link.inner_text() == "Go on at 2.8 Masks"
     page.goto(f"{address}index.html")
@@ -166,7 +166,7 @@ def test_ticks_and_the_place_stay_until_they_are_deleted(page, site_to_cut):
     start.click()
     assert page.url == f"{address}{FIRST}#masks"
 
-    page.goto(f"{address}chapters/04_blocks.html")  # the first page has its margin folded away
+    page.goto(f"{address}chapters/blocks.html")  # the first page has its margin folded away
     page.locator(".kept", has_text="kept in this browser and sent nowhere").wait_for()
     page.get_by_role("button", name="Delete all of it").click()
     assert page.locator(":is(.kept, .go-on, nav a.read)").count() == 0

@@ -8,7 +8,7 @@ import nbformat
 import pytest
 
 ROOT = Path(__file__).parents[2]
-NOTEBOOKS = sorted((ROOT / "chapters").glob("*_*.ipynb"))
+NOTEBOOKS = sorted((ROOT / "chapters").glob("*.ipynb"))
 
 
 class Equations(HTMLParser):

@@ -35,7 +35,7 @@ def test_pictures_are_there_and_solutions_are_open(whole):
 
 def test_numbers_stay(whole):
     """Figures and equations keep the numbers that they have on their pages."""
-    page = BeautifulSoup((make_pdf.SITE / "chapters/02_self_attention.html").read_text("utf-8"), "lxml")
+    page = BeautifulSoup((make_pdf.SITE / "chapters/self_attention.html").read_text("utf-8"), "lxml")
     texts = [each.get_text() for each in (page, whole)]
     assert all(number in text for text in texts for number in ("Figure 2.1 ", "(2.11)", "Exercise 2.1"))
 
@@ -45,7 +45,7 @@ def printed(tmp_path_factory) -> PdfReader:
     """One short chapter as a book."""
     target = tmp_path_factory.mktemp("pdf") / "one.pdf"
     # In a process of its own: the other tests of this one have a browser open.
-    included = ["index", "chapters/A_notation"]
+    included = ["index", "chapters/notation"]
     code = f"import make_pdf, pathlib; make_pdf.print_book({included}, pathlib.Path({str(target)!r}))"
     subprocess.run([sys.executable, "-c", code], check=True, cwd=SCRIPT.parent)
     return PdfReader(target)

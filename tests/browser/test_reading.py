@@ -3,11 +3,13 @@
 import re
 
 import pytest
+from book import ROOT
+from book_meaning.order import lessons
 
 from tests.browser.conftest import AT_REST, LAID_OUT, PHONE, SITE, TIMERS, WIDE, pages
 
 DESKTOP = {"width": 1280, "height": 800}
-CHAPTERS = sorted(f"chapters/{file.name}" for file in (SITE / "chapters").glob("[0-9]*.html"))
+CHAPTERS = [f"{page}.html" for page in lessons(ROOT) if (SITE / f"{page}.html").is_file()]
 each_chapter = pytest.mark.parametrize("path", CHAPTERS or ["chapters/none.html"], scope="session")
 ONE = CHAPTERS[2] if len(CHAPTERS) > 2 else "chapters/none.html"
 
@@ -52,8 +54,8 @@ def test_shared_links_have_a_picture_and_a_description():
 
 def test_a_shared_chapter_shows_its_first_whole_figure():
     assert tag("index.html", "og:image").endswith("/_static/card.png")
-    assert tag("chapters/13_relations.html", "og:image").endswith("/_images/kernel.png")
-    assert tag("chapters/02_self_attention.html", "og:image").endswith("/_images/attention.png")
+    assert tag("chapters/relations.html", "og:image").endswith("/_images/kernel.png")
+    assert tag("chapters/self_attention.html", "og:image").endswith("/_images/attention.png")
     title = re.search(r"<title>(.*?)</title>", (SITE / "index.html").read_text("utf-8"), re.DOTALL)
     assert title[1].count("Plainformer") == 1
 
@@ -206,7 +208,8 @@ def test_chapter_has_its_map_its_terms_and_little_code(visited):
     assert there.locator(".chapter-map-wide [aria-current=page]").count() == 1
     links = there.locator(".chapter-map-wide a")
     addresses = links.evaluate_all("links => links.map((link) => link.getAttribute('href'))")
-    assert sorted(f"chapters/{address}" if address != "#" else visited.path for address in addresses) == CHAPTERS
+    reached = {f"chapters/{address}" if address != "#" else visited.path for address in addresses}
+    assert (reached, len(addresses)) == (set(CHAPTERS), len(CHAPTERS))
     # Terms are linked once, and in running text only.
     terms = page.locator(LINKS["term"])
     addresses = terms.evaluate_all("links => links.map((link) => link.hash)")
@@ -248,7 +251,7 @@ def test_map_folds_on_a_phone_and_leads_on(open_page):
     link = fold.locator("a", has_text="encoder")
     assert link.bounding_box()["height"] >= 24
     link.click()
-    page.wait_for_url("**/chapters/09_encoder.html")
+    page.wait_for_url("**/chapters/encoder.html")
 
 
 CARD = "#card-over"
@@ -312,4 +315,4 @@ def test_landing_page_says_what_it_is_on_its_first_screen(open_page, size):
     pictures = page.locator(".picture-card")
     assert pictures.count() == pictures.locator("svg").count() == 3
     page.get_by_role("link", name="Start reading").click()
-    page.wait_for_url("**/chapters/01_tokens.html")
+    page.wait_for_url("**/chapters/tokens.html")

@@ -6,23 +6,23 @@ import pytest
 
 # What a reader types, and where it must lead: first the first result, then what must be among the first three.
 QUERIES = {
-    "softmax": ["glossary.html#term-softmax", "02_self_attention.html#letting-the-tokens-decide"],
-    "logit lens": ["glossary.html#term-logit-lens", "07_decoder.html#what-the-stream-says-on-the-way"],
-    "KV cache": ["glossary.html#term-keyvalue-cache", "08_generation.html#the-cache"],
-    "LoRA": ["glossary.html#term-LoRA", "17_finetuning.html#two-thin-matrices"],
-    "rotary": ["06_positions.html#rotary"],
+    "softmax": ["glossary.html#term-softmax", "self_attention.html#letting-the-tokens-decide"],
+    "logit lens": ["glossary.html#term-logit-lens", "decoder.html#what-the-stream-says-on-the-way"],
+    "KV cache": ["glossary.html#term-keyvalue-cache", "generation.html#the-cache"],
+    "LoRA": ["glossary.html#term-LoRA", "finetuning.html#two-thin-matrices"],
+    "rotary": ["positions.html#rotary"],
     "LN": ["glossary.html#term-layer-normalisation"],
-    "why divide by sqrt": ["02_self_attention.html#why-divide-by-the-root"],
-    "attention": ["02_self_attention.html#attention", "glossary.html#term-attention"],
-    "positional encoding": ["glossary.html#term-positional-encoding", "chapters/06_positions.html"],
-    "temperature": ["08_generation.html#temperature", "glossary.html#term-temperature"],
-    "quantization": ["glossary.html#term-quantisation", "12_efficiency.html#fewer-bytes"],
-    "gqa": ["glossary.html#term-grouped-query-attention", "12_efficiency.html#fewer-keys-and-values"],
-    "DPO": ["glossary.html#term-direct-preference-optimisation", "17_finetuning.html#preferring"],
-    "tokenizer": ["glossary.html#term-tokeniser", "01_tokens.html#by-hand"],
-    "fine-tuning": ["chapters/17_finetuning.html", "glossary.html#term-fine-tuning"],
-    "loss too low": ["B_mistakes.html#the-loss-is-too-low"],
-    "garbage after the first token": ["B_mistakes.html#the-first-token-is-right-then-garbage"],
+    "why divide by sqrt": ["self_attention.html#why-divide-by-the-root"],
+    "attention": ["self_attention.html#attention", "glossary.html#term-attention"],
+    "positional encoding": ["glossary.html#term-positional-encoding", "chapters/positions.html"],
+    "temperature": ["generation.html#temperature", "glossary.html#term-temperature"],
+    "quantization": ["glossary.html#term-quantisation", "efficiency.html#fewer-bytes"],
+    "gqa": ["glossary.html#term-grouped-query-attention", "efficiency.html#fewer-keys-and-values"],
+    "DPO": ["glossary.html#term-direct-preference-optimisation", "finetuning.html#preferring"],
+    "tokenizer": ["glossary.html#term-tokeniser", "tokens.html#by-hand"],
+    "fine-tuning": ["chapters/finetuning.html", "glossary.html#term-fine-tuning"],
+    "loss too low": ["mistakes.html#the-loss-is-too-low"],
+    "garbage after the first token": ["mistakes.html#the-first-token-is-right-then-garbage"],
     "pf.attend": ["api.html#plainformer.attention.self_attention.attend"],
 }
 SLIPS = {
@@ -93,7 +93,7 @@ def test_search_works_by_keys(open_page):
     page.locator(FOUND).first.wait_for()
     page.keyboard.press("ArrowDown")
     page.keyboard.press("Enter")
-    page.wait_for_url("**/02_self_attention.html#why-divide*")
+    page.wait_for_url("**/self_attention.html#why-divide*")
     assert page.locator(":target h2").is_visible()
     page.keyboard.press("Control+k")
     page.keyboard.type("softmax")

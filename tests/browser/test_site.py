@@ -164,7 +164,7 @@ def is_allowed(page, rule: str, target: list[str]) -> bool:
 @pytest.mark.parametrize(("by", "size"), [("picture", WIDE), ("key", PHONE)], ids=["picture", "key"])
 def test_a_figure_that_is_started_is_seen_from_its_top(open_page, by, size):
     """A click on its picture starts it as well; who pressed the button by a key goes on inside the figure."""
-    page = open_page("chapters/07_decoder.html", viewport=size).page
+    page = open_page("chapters/decoder.html", viewport=size).page
     figure = page.locator("[data-widget=machine]")
     figure.evaluate("figure => figure.scrollIntoView()")
     button = figure.locator(".lf-start").bounding_box()
@@ -181,14 +181,14 @@ def test_a_figure_that_is_started_is_seen_from_its_top(open_page, by, size):
 
 def test_article_reads_without_javascript(browser, site):
     page = browser.new_context(viewport=WIDE, java_script_enabled=False).new_page()
-    page.goto(f"{site}chapters/02_self_attention.html")
+    page.goto(f"{site}chapters/self_attention.html")
     assert page.locator("#equation-eq-self-attention-attend math").bounding_box()["height"] > 20
     assert page.locator(".live-figure-fallback img").first.is_visible()
     page.context.close()
 
 
 def test_formula_is_copied_as_tex_and_a_folded_title_leads_to_its_exercise(open_page):
-    visit = open_page("chapters/02_self_attention.html", permissions=["clipboard-read", "clipboard-write"])
+    visit = open_page("chapters/self_attention.html", permissions=["clipboard-read", "clipboard-write"])
     page = visit.page
     equation = page.locator("#equation-eq-self-attention-attend")
     equation.evaluate("node => getSelection().selectAllChildren(node)")
@@ -215,8 +215,8 @@ def test_missing_page_leads_back(open_page):
     # The browser itself reports the status of the page, and nothing else may be missing.
     assert [error for error in visit.errors if "404" not in error] == []
     assert all(visit.weights.values())
-    visit.page.locator("nav a[href*='02_self_attention']").first.click()
-    visit.page.wait_for_url("**/02_self_attention.html")
+    visit.page.locator("nav a[href*='self_attention']").first.click()
+    visit.page.wait_for_url("**/self_attention.html")
 
 
 def test_theme_button_switches_colours(open_page):

@@ -15,7 +15,7 @@ SIZES = """() => [...document.querySelectorAll('.slide')].map((slide) =>
      getComputedStyle(slide).fontSize])"""
 
 
-@pytest.fixture(scope="module", params=["04_blocks", "12_efficiency"])
+@pytest.fixture(scope="module", params=["blocks", "efficiency"])
 def deck(request, browser, tmp_path_factory):
     """The deck of a chapter with a tall picture and tall equations, beside the built site."""
     folder = tmp_path_factory.mktemp("decks")

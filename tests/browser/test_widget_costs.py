@@ -1,4 +1,4 @@
-"""The live figure of chapter 12: what a layer of attention costs, beside what the package counts."""
+"""The live figure of the chapter on efficiency: what a layer of attention costs, beside what the package counts."""
 
 import jax
 import jax.numpy as jnp

@@ -1,4 +1,4 @@
-"""The live figure of chapter 18: what each device holds, step by step, beside the package's product in parts."""
+"""The live figure of several devices: what each device holds, step by step, beside the package's product in parts."""
 
 import jax.numpy as jnp
 import numpy as np

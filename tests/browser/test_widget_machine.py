@@ -114,7 +114,7 @@ def test_machine_leads_to_sections_of_the_book(shared_figures):
         page, anchor = link.split("#")
         assert f'id="{anchor}"' in (SITE / "chapters" / page).read_text("utf-8"), link
     href = figure.root.locator(".lf-open a").get_attribute("href")
-    assert href.startswith(figure.visit.site + "chapters/02_self_attention.html#")
+    assert href.startswith(figure.visit.site + "chapters/self_attention.html#")
 
 
 def test_machine_steps_through_the_boxes_in_order(shared_figures):
@@ -236,13 +236,13 @@ def test_start_says_what_went_wrong_and_tries_again(open_figure):
 
 STORY = ". Ben is in the cellar . where is Ben ?"
 SO_FAR = {
-    "01_tokens": ("embedding", {"ids", "embedding"}),
-    "06_positions": ("scores", {"ids", "embedding", *IN_BLOCK, "block0", "block2", "block3"}),
+    "tokens": ("embedding", {"ids", "embedding"}),
+    "positions": ("scores", {"ids", "embedding", *IN_BLOCK, "block0", "block2", "block3"}),
 }
 # What each begins with, as its chapter's first lines ask.
 ASKED = {
-    "01_tokens": ". Anna is in the hall . where is Anna ?",
-    "06_positions": ". Anna goes to the cellar . Anna goes to the garden . where is Anna ?",
+    "tokens": ". Anna is in the hall . where is Anna ?",
+    "positions": ". Anna goes to the cellar . Anna goes to the garden . where is Anna ?",
 }
 
 

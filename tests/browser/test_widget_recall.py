@@ -1,4 +1,4 @@
-"""The live figure of chapter 02 that trains: its gradient is JAX's, its step optax's, and it learns as the book says.
+"""The live figure that trains a head: its gradient is JAX's, its step optax's, and it learns as the book says.
 
 The Python side is the chapter's own cells.
 """
@@ -27,7 +27,7 @@ CHANGES = {
     ],
 }
 
-CHAPTER = (Path(__file__).parents[2] / "chapters" / "02_self_attention.md").read_text("utf-8")
+CHAPTER = (Path(__file__).parents[2] / "chapters" / "self_attention.md").read_text("utf-8")
 RANDOM = np.random.default_rng(0)
 WIDTHS = [1, 2, 3, 8, 32]
 CASES = [(1, "none"), (2, "root"), (3, "equal"), (8, "none"), (32, "root")]

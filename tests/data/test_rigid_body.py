@@ -1,4 +1,4 @@
-"""Chapter 14, the data: the rigid body against hand and an independent solver's result, and what it conserves."""
+"""The data: the rigid body against hand and an independent solver's result, and what it conserves."""
 
 import numpy as np
 import pytest

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from plainformer.exercises.registry import exercise_modules
 
-CHAPTERS = sorted((Path(__file__).parents[2] / "chapters").glob("*_*.md"))
+CHAPTERS = sorted((Path(__file__).parents[2] / "chapters").glob("*.md"))
 EXERCISE = re.compile(r"^`{3,}\{exercise(?:-start)?\}.*?\n:label: (\S+)\n(.*?)(?=^`{3,}\{solution)", re.M | re.S)
 SOLUTION = re.compile(r"^(`{3,})\{solution-start\} (\S+)(.*?)^`{3,}\{solution-end\}", re.M | re.S)
 CELL = re.compile(r"^```\{code-cell\}[^\n]*\n(.*?)^```$", re.M | re.S)

@@ -7,7 +7,7 @@ from exercise_checks import complaint
 
 from plainformer.exercises.registry import exercise_modules, load_exercise
 
-CHAPTERS = {file.stem.partition("_")[2] for file in (Path(__file__).parents[2] / "chapters").glob("*_*.md")}
+CHAPTERS = {file.stem for file in (Path(__file__).parents[2] / "chapters").glob("*.md")}
 
 
 def test_exercise_is_called_as_its_answer():

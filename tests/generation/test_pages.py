@@ -1,4 +1,4 @@
-"""Chapter 21: pages that texts share; test_serving.py attends over them."""
+"""Pages that texts share; test_serving.py attends over them."""
 
 import jax.numpy as jnp
 import numpy as np

@@ -1,4 +1,4 @@
-"""Chapter 21: texts that join a batch and leave it write what each writes alone."""
+"""Texts that join a batch and leave it write what each writes alone."""
 
 import jax
 import jax.numpy as jnp

@@ -1,4 +1,4 @@
-"""Chapter 12: a small model guesses, a large one checks, and the text is distributed as the large one's."""
+"""A small model guesses, a large one checks, and the text is distributed as the large one's."""
 
 import jax
 import jax.numpy as jnp

@@ -1,4 +1,4 @@
-"""Writing with a hybrid, of which some blocks keep a state in place of keys and values (chapter 20)."""
+"""Writing with a hybrid, of which some blocks keep a state in place of keys and values (chapter on modern models)."""
 
 import dataclasses
 

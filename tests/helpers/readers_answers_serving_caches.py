@@ -1,4 +1,4 @@
-"""Answers to the exercise of chapter 21 on a cache of few bits as readers would write them, right and wrong."""
+"""Answers to the exercise on a cache of few bits as readers would write them, right and wrong."""
 
 import jax.numpy as jnp
 import numpy as np

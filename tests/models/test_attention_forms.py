@@ -1,4 +1,4 @@
-"""Every model computes its attention in the form that its configuration names (chapter 12)."""
+"""Every model computes its attention in the form that its configuration names (chapter on efficiency)."""
 
 import equinox as eqx
 import jax

@@ -1,4 +1,4 @@
-"""Chapter 07, the decoder: what it computes, that it sees no future, and that reading with a cache changes nothing."""
+"""The decoder: what it computes, that it sees no future, and that reading with a cache changes nothing."""
 
 import functools
 import itertools

@@ -1,4 +1,4 @@
-"""Chapter 05, the stack that all models share: its configuration, its position schemes, and the loop over blocks."""
+"""The stack that all models share: its configuration, its position schemes, and the loop over blocks."""
 
 import dataclasses
 

@@ -1,4 +1,4 @@
-"""Chapters 07 to 11, what no model may lose on the way to its parts: random keys, rates, and fields of configurations.
+"""What no model may lose on the way to its parts: random keys, rates, and fields of configurations.
 
 Each test holds for every model of the package: one that is not in `KINDS` yet fails the first of them.
 """

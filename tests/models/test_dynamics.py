@@ -1,4 +1,4 @@
-"""Chapter 14: bilinear scores, the Cayley transform, triangular layers, and what keeps a volume."""
+"""Bilinear scores, the Cayley transform, triangular layers, and what keeps a volume."""
 
 import equinox as eqx
 import jax

@@ -1,4 +1,4 @@
-"""Chapter 09, the encoder: what it computes, that all tokens see each other and nobody padding, and what it adds."""
+"""The encoder: what it computes, that all tokens see each other and nobody padding, and what it adds."""
 
 import functools
 

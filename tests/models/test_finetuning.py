@@ -1,4 +1,4 @@
-"""Chapter 17: adapters on weights of one byte, batches of answers, and preferences with their gradient by hand."""
+"""Adapters on weights of one byte, batches of answers, and preferences with their gradient by hand."""
 
 from functools import partial
 

@@ -1,4 +1,4 @@
-"""Chapter 12: weights of two bytes and of one."""
+"""Weights of two bytes and of one."""
 
 import equinox as eqx
 import jax

@@ -1,4 +1,4 @@
-"""Chapters 07 to 11, what all models share: every option acts, any batch will do, and all let one look inside."""
+"""What all models share: every option acts, any batch will do, and all let one look inside."""
 
 import functools
 import itertools

@@ -1,4 +1,4 @@
-"""Chapter 20, models that others have published: our counts are theirs, and each is built in small."""
+"""Models that others have published: our counts are theirs, and each is built in small."""
 
 import equinox as eqx
 import jax

@@ -1,4 +1,4 @@
-"""Chapter 09, pre-training: which tokens are hidden, and what guesses them."""
+"""Pre-training: which tokens are hidden, and what guesses them."""
 
 import math
 

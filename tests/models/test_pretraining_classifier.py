@@ -1,4 +1,4 @@
-"""Chapter 09, classifiers: from a text's vectors to one, and from that one to a label."""
+"""Classifiers: from a text's vectors to one, and from that one to a label."""
 
 import functools
 

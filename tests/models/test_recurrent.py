@@ -1,4 +1,4 @@
-"""Chapter 13, recurrent models: each cell is its equation, each text starts anew, and to read on is to read."""
+"""Recurrent models: each cell is its equation, each text starts anew, and to read on is to read."""
 
 import equinox as eqx
 import jax

@@ -1,4 +1,4 @@
-"""Chapter 10, the encoder–decoder: what it computes, what each token may depend on, and how it reads its source."""
+"""The encoder–decoder: what it computes, what each token may depend on, and how it reads its source."""
 
 import dataclasses
 import functools

@@ -1,4 +1,4 @@
-"""Chapter 11, the vision transformer: how an image becomes rows, what is made of them, and when order matters."""
+"""The vision transformer: how an image becomes rows, what is made of them, and when order matters."""
 
 import functools
 

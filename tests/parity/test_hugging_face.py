@@ -338,7 +338,7 @@ def test_the_folder_of_the_readme_is_opened_alike():
 
 
 def test_the_published_model_of_chemistry_has_their_numbers():
-    """The ALBERT of chapter 15, as its own library opens it: logits of a reaction, and of one with hidden tokens."""
+    """An ALBERT of molecules, as its own library opens it: logits of a reaction, and of one with hidden tokens."""
     folder = pf.pretrained.packaged_folder("rxnmapper")
     theirs = transformers.AutoModelForMaskedLM.from_pretrained(folder).eval()
     model, _ = pf.open_model(folder, tokenizer=False)

@@ -1,4 +1,4 @@
-"""Chapter 06: attention with linear biases, by slopes that are fixed."""
+"""Attention with linear biases, by slopes that are fixed."""
 
 import jax
 import jax.numpy as jnp

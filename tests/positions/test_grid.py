@@ -1,4 +1,4 @@
-"""Chapter 11: places in a grid of patches, one sinusoidal code for the row and one for the column."""
+"""Places in a grid of patches, one sinusoidal code for the row and one for the column."""
 
 import jax
 import jax.numpy as jnp

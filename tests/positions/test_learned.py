@@ -1,4 +1,4 @@
-"""Chapter 06: a learned table, one vector per position."""
+"""A learned table, one vector per position."""
 
 import equinox as eqx
 import jax

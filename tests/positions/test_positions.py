@@ -1,4 +1,4 @@
-"""Chapter 06: what every position scheme has in common, and what one is told whose scheme does not fit."""
+"""What every position scheme has in common, and what one is told whose scheme does not fit."""
 
 import jax.numpy as jnp
 import numpy as np

@@ -1,4 +1,4 @@
-"""Chapter 06, put to use: every scheme in the attention layer and in the block, against a loop and against order."""
+"""Put to use: every scheme in the attention layer and in the block, against a loop and against order."""
 
 import functools
 

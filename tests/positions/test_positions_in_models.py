@@ -1,4 +1,4 @@
-"""Each equation of chapter 06 against what happens inside a model, not only against a function."""
+"""Each equation of the chapter on positions against what happens inside a model, not only against a function."""
 
 import functools
 import importlib

@@ -1,4 +1,4 @@
-"""Chapter 06: distances sorted into T5's buckets, and a learned bias for each."""
+"""Distances sorted into T5's buckets, and a learned bias for each."""
 
 import equinox as eqx
 import jax

@@ -1,4 +1,4 @@
-"""Chapter 06: queries and keys turned by their positions, against pencil, complex numbers and what turning promises."""
+"""Queries and keys turned by their positions, against pencil, complex numbers and what turning promises."""
 
 import jax
 import jax.numpy as jnp

@@ -1,4 +1,4 @@
-"""Chapter 06: sinusoidal codes against pencil, float64 NumPy and what they promise; the rotation that moves them."""
+"""Sinusoidal codes against pencil, float64 NumPy and what they promise; the rotation that moves them."""
 
 import jax
 import jax.numpy as jnp

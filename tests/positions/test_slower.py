@@ -1,4 +1,4 @@
-"""Chapter 21, rotary positions made slower: against pencil, what each way promises, and the models that keep it."""
+"""Rotary positions made slower: against pencil, what each way promises, and the models that keep it."""
 
 import dataclasses
 import functools

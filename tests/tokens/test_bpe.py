@@ -1,4 +1,4 @@
-"""Chapter 01: byte-level byte-pair encoding."""
+"""Byte-level byte-pair encoding."""
 
 import pytest
 from hypothesis import given, strategies as st

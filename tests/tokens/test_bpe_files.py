@@ -1,4 +1,4 @@
-"""Chapter 01: byte-pair encoders in files, the package's own and those of GPT-2."""
+"""Byte-pair encoders in files, the package's own and those of GPT-2."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""Chapter 01: `tokenizer.json` of Hugging Face's `tokenizers`, read and written; `tests/parity` opens them there."""
+"""`tokenizer.json` of Hugging Face's `tokenizers`, read and written; `tests/parity` opens them there."""
 
 import json
 

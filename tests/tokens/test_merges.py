@@ -1,4 +1,4 @@
-"""Chapter 01: how text is cut into pieces, and how merges are learned."""
+"""How text is cut into pieces, and how merges are learned."""
 
 from collections import Counter
 

@@ -1,4 +1,4 @@
-"""Chapter 01: inputs and targets, one token apart."""
+"""Inputs and targets, one token apart."""
 
 import jax
 import jax.numpy as jnp

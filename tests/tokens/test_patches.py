@@ -1,4 +1,4 @@
-"""Chapters 01 and 11: images cut into patches, and put together again."""
+"""Images cut into patches, and put together again."""
 
 import numpy as np
 import pytest

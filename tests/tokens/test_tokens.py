@@ -1,4 +1,4 @@
-"""Chapter 01: one-hot rows, embeddings, linear maps, cosines."""
+"""One-hot rows, embeddings, linear maps, cosines."""
 
 import equinox as eqx
 import jax

@@ -1,4 +1,4 @@
-"""Chapter 01: vocabularies of words and of characters."""
+"""Vocabularies of words and of characters."""
 
 import json
 

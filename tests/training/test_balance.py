@@ -1,4 +1,4 @@
-"""Chapter 20, balance: loads and their loss by hand; and training that keeps experts at work, by the plain `fit`."""
+"""Balance: loads and their loss by hand; and training that keeps experts at work, by the plain `fit`."""
 
 import equinox as eqx
 import jax

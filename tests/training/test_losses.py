@@ -1,4 +1,4 @@
-"""Chapter 07, losses: surprise in nats, what padding may not change, and what is made of the mean."""
+"""Losses: surprise in nats, what padding may not change, and what is made of the mean."""
 
 import math
 

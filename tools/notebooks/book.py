@@ -36,12 +36,13 @@ class Book:
 
     def __init__(self, root: Path = ROOT) -> None:
         from book_meaning.addresses import site_address
+        from book_meaning.order import chapters
 
         self.root = root
         config = yaml.safe_load((root / "_config.yml").read_text(encoding="utf-8"))
         self.repository: str = config["repository"]["url"].rstrip("/")
         self.site: str = site_address(self.repository)
-        self.chapters = [f"chapters/{file.stem}" for file in sorted((root / "chapters").glob("*_*.md"))]
+        self.chapters = list(chapters(root))
 
     @cached_property
     def built(self) -> "NotebookBuilder":

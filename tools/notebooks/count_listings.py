@@ -9,6 +9,7 @@ from pathlib import Path
 
 from book import ROOT
 from book_meaning.listing import find
+from book_meaning.order import chapters
 
 
 def computing_lines(code: str) -> int:
@@ -33,7 +34,7 @@ def names_listed(chapter: Path) -> list[str]:
 def main() -> None:
     """Print one line per chapter and one for the book."""
     total = [0, 0]
-    for chapter in sorted((ROOT / "chapters").glob("*_*.md")):
+    for chapter in (ROOT / f"{page}.md" for page in chapters(ROOT)):
         codes = [find(ROOT, name).code for name in names_listed(chapter)]
         shown, computing = sum(len(code.splitlines()) for code in codes), sum(map(computing_lines, codes))
         total = [total[0] + shown, total[1] + computing]

@@ -75,7 +75,7 @@ def dearest(chapter: Recorded) -> list[str]:
 def main() -> None:
     """Print one line for each chapter, and below it its cells above one second."""
     total = 0.0
-    for file in sorted((ROOT / "chapters").glob(f"{''.join(sys.argv[1:])}*_*.md")):
+    for file in sorted((ROOT / "chapters").glob(f"{''.join(sys.argv[1:])}*.md")):
         if chapter := recorded(file):
             total += sum(chapter.seconds)
             over = sum(chapter.seconds) > CHAPTER or max(chapter.seconds) > CELL

@@ -1,10 +1,10 @@
 """Write, beside each chapter, the executed notebook that Colab, Binder and nbval run.
 
     python tools/notebooks/sync_notebooks.py              all chapters whose notebook is not what they give now
-    python tools/notebooks/sync_notebooks.py 02           only those whose name contains 02
+    python tools/notebooks/sync_notebooks.py depth        only those whose name contains this
     python tools/notebooks/sync_notebooks.py --check      only compare with what the chapters give
 
-The chapter, `chapters/NN_stem.md`, is the only source; never edit the notebook. What its code printed is taken from the
+The chapter, `chapters/stem.md`, is the only source; never edit the notebook. What its code printed is taken from the
 book where `make book` has executed the chapter as it stands; where it has not, the notebook is executed.
 """
 
@@ -166,13 +166,13 @@ def synchronise(book: Book, name: str) -> None:
 def main() -> int:
     """Run the command that the module's docstring describes."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("chapters", nargs="*", help="words in chapter names, such as 02")
+    parser.add_argument("chapters", nargs="*", help="words in chapter names, such as depth")
     parser.add_argument("--check", action="store_true", help="compare only")
     options = parser.parse_args()
     book = Book()
     names = [name for name in book.chapters if any(word in Path(name).name for word in options.chapters or [""])]
     if not names:
-        parser.error(f"no chapter's name contains {' or '.join(options.chapters)}; expected a word such as 02.")
+        parser.error(f"no chapter's name contains {' or '.join(options.chapters)}; expected a word such as depth.")
     failed = False
     for name in names:
         try:

@@ -1,4 +1,4 @@
-// A model that learns in the page: the look-up task of chapter 02, its model, the gradient of its loss by hand, and Adam.
+// A model that learns in the page: the look-up task of the chapter on self-attention, its model, the gradient of its loss by hand, and Adam.
 import { add, largest, linear, map, matrix, mean, range, row, rowsAt, rowsOf, slice, softmax, stack, transpose } from "./arrays.mjs";
 
 export const [NAMES, NUMBERS, PAIRS, WIDTH, BATCH] = [16, 10, 8, 32, 64];
@@ -211,7 +211,7 @@ export function judge(params, batch, scale) {
   return { loss: crossEntropy(logits, batch.answer).loss, accuracy: right / answers.length, answers, weights: rowsOf(weights) };
 }
 
-/** The model of chapter 02 while it learns, beside one whose weights are held equal: the same start, the same batches. */
+/** The model of the chapter on self-attention while it learns, beside one whose weights are held equal: the same start, the same batches. */
 export class Recall {
   constructor({ seed, dK, scaled, tests }) {
     this.random = generator(seed);

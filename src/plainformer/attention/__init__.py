@@ -1,4 +1,4 @@
-"""Attention: one head, several, a cache, where a model looks, and what costs less (chapters 02, 03, 08, 11, 12, 20)."""
+"""Attention: one head, several, a cache, where a model looks, and what costs less."""
 
 from plainformer.attention.delta import (
     DeltaCache as DeltaCache,

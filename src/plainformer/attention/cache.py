@@ -1,4 +1,4 @@
-"""The key–value cache: what attention has already computed about the tokens read so far (chapter 08)."""
+"""The key–value cache: what attention has already computed about the tokens read so far (chapter on generation)."""
 
 import math
 from typing import Any
@@ -36,7 +36,7 @@ class KeyValueCache(eqx.Module):
         dtype: of keys and values; `None` for JAX's default, float32.
         sliding: whether a token that finds the cache full takes the place of the oldest, so that the last `capacity`
             tokens are kept; tokens that do not fit in any more are read one at a time.
-        bits: in how many bits numbers are kept, 8 or 4; `None` for as they are. `eq-serving-groups`; chapter 21.
+        bits: in how many bits numbers are kept, 8 or 4; `None` for as they are. `eq-serving-groups`.
         group: how many numbers of few bits share a step: so many tokens of one channel of the keys, so many channels of
             one token's value, or all of its channels if they are fewer. `None` for 32 tokens, and for the largest
             divisor of a value's width that is at most 32.

@@ -1,4 +1,7 @@
-"""The delta rule: a state that a token corrects at its key, where linear attention only adds to it (chapter 20)."""
+"""The delta rule: a state that a token corrects at its key, where linear attention only adds to it.
+
+See the chapter on modern models.
+"""
 
 from typing import Any
 

@@ -1,4 +1,7 @@
-"""Attention with the same result that costs less: block by block, without those that are hidden (chapter 12)."""
+"""Attention with the same result that costs less: block by block, without those that are hidden.
+
+See the chapter on efficiency.
+"""
 
 from typing import NamedTuple
 

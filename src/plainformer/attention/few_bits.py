@@ -1,4 +1,4 @@
-"""Numbers in 8 or 4 bits by groups, and the keys and values of a cache kept so (chapter 21)."""
+"""Numbers in 8 or 4 bits by groups, and the keys and values of a cache kept so (chapter on serving)."""
 
 from typing import Annotated
 

@@ -1,4 +1,7 @@
-"""Linear attention that forgets: a factor per token before the running sum, and its dual form (chapter 13)."""
+"""Linear attention that forgets: a factor per token before the running sum, and its dual form.
+
+See the chapter on relations.
+"""
 
 from collections.abc import Callable
 

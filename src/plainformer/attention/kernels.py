@@ -1,4 +1,4 @@
-"""Ways of computing attention: what each of them offers, and the softmax (chapters 03, 08, 12)."""
+"""Ways of computing attention: what each of them offers, and the softmax."""
 
 import abc
 from typing import Any

@@ -1,4 +1,7 @@
-"""Attention whose keys and values are made of one short vector per token, which alone is kept (chapter 20)."""
+"""Attention whose keys and values are made of one short vector per token, which alone is kept.
+
+See the chapter on modern models.
+"""
 
 import dataclasses
 from collections.abc import Callable
@@ -226,7 +229,7 @@ class LatentAttention(eqx.Module):
         return see("queries", jnp.concatenate([own, rotate_by(scheme, shared, positions)], axis=-1))
 
     def make_cache(self, capacity: int, **options) -> KeyValueCache:
-        """Make an empty cache with room for `capacity` tokens (chapter 08); options as for `KeyValueCache`."""
+        """Make an empty cache with room for `capacity` tokens; options as for `KeyValueCache`."""
         return KeyValueCache(1, capacity, *self._widths, dtype=self.down.weight.dtype, **options)
 
     @checked

@@ -1,4 +1,4 @@
-"""Attention without the softmax, whose sums can be taken in any order: linear attention (chapter 12)."""
+"""Attention without the softmax, whose sums can be taken in any order: linear attention (chapter on efficiency)."""
 
 import jax
 import jax.numpy as jnp

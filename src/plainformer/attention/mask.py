@@ -1,4 +1,4 @@
-"""Which keys a query may attend to: one type for a table, a rule, or nothing hidden (chapter 12)."""
+"""Which keys a query may attend to: one type for a table, a rule, or nothing hidden (chapter on efficiency)."""
 
 import equinox as eqx
 import jax.numpy as jnp

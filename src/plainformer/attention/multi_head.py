@@ -1,4 +1,7 @@
-"""Several attention heads side by side: as a sum, as a concatenation, and as one layer (chapter 03)."""
+"""Several attention heads side by side: as a sum, as a concatenation, and as one layer.
+
+See the chapter on multi-head attention.
+"""
 
 from collections.abc import Callable
 
@@ -103,7 +106,7 @@ class MultiHeadAttention(eqx.Module):
         num_kv_heads: number of key and value heads, a divisor of `num_heads`; `None` for as many.
         d_k, d_v: width of a key and of a value in one head; `None` for `d_model / num_heads`.
         use_bias: whether each of the four maps adds a bias, which starts at zero.
-        kernel: what makes the heads of queries, keys and values: `Softmax()`, or of chapter 12 `Blockwise()`, with the
+        kernel: what makes the heads of queries, keys and values: `Softmax()`, or `Blockwise()`, with the
             same result, or `LinearKernel()`.
         query_norm, key_norm: what every query and every key goes through before positions turn them, such as
             `RMSNorm(d_k)`, as in Qwen3 (Yang et al., 2025, section 2); nothing by default.
@@ -180,7 +183,7 @@ class MultiHeadAttention(eqx.Module):
     ) -> Float[Array, "*batch seq d_model"]:
         """Attend from every row of `x` to the rows of `context`, or of `x` itself if there is none.
 
-        `mask` is `True` where attending is allowed. A position `scheme` (chapter 06) may turn queries and keys, and add
+        `mask` is `True` where attending is allowed. A position `scheme` may turn queries and keys, and add
         to the scores; rows of `x` and of `context` both count from 0. A row that may attend to nothing gets the output
         bias, or zeros.
         """
@@ -212,7 +215,7 @@ class MultiHeadAttention(eqx.Module):
         return see("values", split_heads(self.value(context), self.num_kv_heads))
 
     def make_cache(self, capacity: int, **options) -> KeyValueCache:
-        """Make an empty cache with room for `capacity` tokens (chapter 08); options as for `KeyValueCache`."""
+        """Make an empty cache with room for `capacity` tokens; options as for `KeyValueCache`."""
         return self.kernel.make_cache(
             self.num_kv_heads, capacity, *self._head_widths(), dtype=self.key.weight.dtype, **options
         )
@@ -245,7 +248,7 @@ class MultiHeadAttention(eqx.Module):
     def cache_context(
         self, context: Float[Array, "*batch kv_seq d_model"], is_token: Bool[Array, "*batch kv_seq"] | None = None
     ) -> KeyValueCache:
-        """Keep the keys and values of a context, computed once, for every token that will read it (chapter 10).
+        """Keep the keys and values of a context, computed once, for every token that will read it.
 
         `is_token` is `False` for padding. All of the context counts as position 0, so that tokens at any position may
         attend to it. Implements `eq-seq2seq-cached-context`.

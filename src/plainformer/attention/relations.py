@@ -1,4 +1,4 @@
-"""Attention beside its relatives, each as a construction that can be run (chapter 13)."""
+"""Attention beside its relatives, each as a construction that can be run (chapter on relations)."""
 
 import math
 from collections.abc import Callable

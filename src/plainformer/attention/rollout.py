@@ -1,4 +1,7 @@
-"""Where a model looks: attention followed through all layers, or laid over the patches of an image (chapter 11)."""
+"""Where a model looks: attention followed through all layers, or laid over the patches of an image.
+
+See the chapter on vision.
+"""
 
 import jax.numpy as jnp
 from jaxtyping import Array, Float

@@ -1,4 +1,4 @@
-"""From a weighted average to scaled dot-product attention, one function a step (chapter 02).
+"""From a weighted average to scaled dot-product attention, one function a step (chapter on self-attention).
 
 The last two axes are a sequence and its features; whatever stands in front of them is a batch, of texts or of heads.
 """
@@ -149,7 +149,7 @@ def attend(
         values: what it passes on.
         mask: `True` where the query may attend to the key; `None` hides nothing.
         scale: the factor on the dot products; `None` for one over the root of d_k.
-        bias: what is added to the scaled scores (chapter 06); `None` for nothing.
+        bias: what is added to the scaled scores (chapter on positions); `None` for nothing.
 
     Returns:
         One vector per query, in the dtype of `values`; zeros for a query that may attend to nothing. What is hidden

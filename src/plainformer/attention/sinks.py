@@ -1,4 +1,4 @@
-"""A softmax of which a part may go nowhere: each head has a learned sink beside its keys (chapter 20)."""
+"""A softmax of which a part may go nowhere: each head has a learned sink beside its keys (chapter on modern models)."""
 
 import jax
 import jax.numpy as jnp

@@ -1,4 +1,4 @@
-"""The block and its parts (chapter 04), and networks of which few work (chapter 20)."""
+"""The block and its parts (chapter on blocks), and networks of which few work (chapter on modern models)."""
 
 from plainformer.blocks.blocks import output_norm as output_norm, sandwich_norm as sandwich_norm
 from plainformer.blocks.experts import (

@@ -1,4 +1,7 @@
-"""The transformer block: attention and a token-wise network, each with its norm and its residual (chapter 04)."""
+"""The transformer block: attention and a token-wise network, each with its norm and its residual.
+
+See the chapter on blocks.
+"""
 
 import abc
 from collections.abc import Callable
@@ -170,7 +173,7 @@ class Block(Wiring):
     ) -> Float[Array, "*batch seq d_model"]:
         """Send tokens through the block.
 
-        A mask is `True` where attending is allowed. A position `scheme` (chapter 06) acts in the self-attention. With a
+        A mask is `True` where attending is allowed. A position `scheme` acts in the self-attention. With a
         random `key`, as in training, dropout is on.
         """
         _refuse_context(context, context_mask)

@@ -1,4 +1,4 @@
-"""Many token-wise networks, of which a router chooses a few for each token (chapter 20)."""
+"""Many token-wise networks, of which a router chooses a few for each token (chapter on modern models)."""
 
 import dataclasses
 import math

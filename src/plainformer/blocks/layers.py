@@ -1,4 +1,4 @@
-"""What a block does to one token at a time: normalisation, the token-wise network (chapter 04), dropout (05)."""
+"""What a block does to one token at a time: normalisation, the token-wise network (chapter on blocks), dropout (05)."""
 
 import math
 from typing import Literal

@@ -1,4 +1,4 @@
-"""Texts that occur twice, or nearly, and held-out texts that training has read (chapter 22)."""
+"""Texts that occur twice, or nearly, and held-out texts that training has read (chapter on recipes)."""
 
 import hashlib
 import re

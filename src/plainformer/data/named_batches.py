@@ -1,4 +1,4 @@
-"""What losses read: batches that name their arrays, and say which of their targets count (chapters 07 to 11, and 22).
+"""What losses read: batches that name their arrays, and say which of their targets count.
 
 `read` is what a model is called with, `targets` what it should have said, and `counts` is `True` where a target counts.
 A loss is a mean over what counts; so whoever puts the losses of several batches together weighs each by `num_targets`.

@@ -1,4 +1,4 @@
-"""Documents of unequal length in windows of one length (chapter 22)."""
+"""Documents of unequal length in windows of one length (chapter on recipes)."""
 
 from collections.abc import Sequence
 from typing import Annotated

@@ -48,7 +48,7 @@ def load_weights(name: str) -> dict[str, np.ndarray]:
     Raises as `pf.load_pretrained` does.
 
     Args:
-        name: such as `"machines"`, the machines of chapters 02 to 06: `"head.0."` begins the names of the one with a
+        name: such as `"machines"`, the machine as it grows: `"head.0."` begins the names of the one with a
             single head, trained with seed 0.
 
     Example:

@@ -1,4 +1,4 @@
-"""Writing texts: sampling, beam search, translation, a draft that guesses, many at once (chapters 08, 10, 12, 21)."""
+"""Writing texts: sampling, beam search, translation, a draft that guesses, many at once."""
 
 from plainformer.generation.adjusting import (
     penalise_counts as penalise_counts,

@@ -1,4 +1,7 @@
-"""Logits changed before a token is drawn: by a function of one's own, for what has been said before (chapter 21)."""
+"""Logits changed before a token is drawn: by a function of one's own, for what has been said before.
+
+See the chapter on serving.
+"""
 
 from collections.abc import Callable
 

@@ -1,4 +1,4 @@
-"""Writing only what a pattern allows: an automaton over tokens, and the mask that it makes (chapter 21)."""
+"""Writing only what a pattern allows: an automaton over tokens, and the mask that it makes (chapter on serving)."""
 
 import itertools
 

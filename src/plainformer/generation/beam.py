@@ -1,4 +1,4 @@
-"""Searching for a likely text: beam search, with a cache, as one compiled loop (chapter 08)."""
+"""Searching for a likely text: beam search, with a cache, as one compiled loop (chapter on generation)."""
 
 import functools
 import math

@@ -1,4 +1,7 @@
-"""Talking with a model that was trained to answer: what was read stays in the cache from turn to turn (chapter 23)."""
+"""Talking with a model that was trained to answer: what was read stays in the cache from turn to turn.
+
+See the chapter on chatting.
+"""
 
 from collections.abc import Generator, Iterator, Sequence
 from typing import Any, cast

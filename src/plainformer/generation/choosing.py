@@ -1,4 +1,7 @@
-"""Choosing among texts: given answers by their likelihood, the best of several samples, the majority (chapter 21)."""
+"""Choosing among texts: given answers by their likelihood, the best of several samples, the majority.
+
+See the chapter on serving.
+"""
 
 from collections import Counter
 from collections.abc import Sequence

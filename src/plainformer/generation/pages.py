@@ -1,4 +1,4 @@
-"""Pages of a cache: who holds which, and reading on in them (chapter 21)."""
+"""Pages of a cache: who holds which, and reading on in them (chapter on serving)."""
 
 from collections.abc import Sequence
 from itertools import takewhile

@@ -1,4 +1,6 @@
-"""Regular expressions, read one character at a time: what may still come after a beginning of a text (chapter 21).
+"""Regular expressions, read one character at a time: what may still come after a beginning of a text.
+
+See the chapter on serving.
 
 A *sequence* is a tuple of parts that a text has to match one after the other. A part is a set of characters, of which
 the text has one; `Either`, several sequences of which it matches one; or `Times`, a sequence that it matches a number

@@ -1,4 +1,7 @@
-"""Continuing a text: one distribution after another, drawn from, with a cache, as one compiled loop (chapter 08)."""
+"""Continuing a text: one distribution after another, drawn from, with a cache, as one compiled loop.
+
+See the chapter on generation.
+"""
 
 import itertools
 import math

@@ -1,4 +1,4 @@
-"""Writing for many at once: texts join a batch as they come, and leave it as they end (chapter 21)."""
+"""Writing for many at once: texts join a batch as they come, and leave it as they end (chapter on serving)."""
 
 import dataclasses
 from collections import Counter, deque

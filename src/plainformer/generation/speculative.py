@@ -1,4 +1,4 @@
-"""Writing with a small model that guesses and a large one that checks: speculative decoding (chapter 12)."""
+"""Writing with a small model that guesses and a large one that checks: speculative decoding (chapter on efficiency)."""
 
 from collections.abc import Sequence
 from typing import NamedTuple, Unpack, overload

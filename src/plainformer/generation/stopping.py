@@ -1,4 +1,4 @@
-"""Where a text ends: at a token, or at a string, wherever its tokens are cut (chapter 08)."""
+"""Where a text ends: at a token, or at a string, wherever its tokens are cut (chapter on generation)."""
 
 from collections.abc import Sequence
 from typing import TypedDict

@@ -1,4 +1,7 @@
-"""Pairs of texts to learn from, the loss on them, and translating many sources at once (chapter 10)."""
+"""Pairs of texts to learn from, the loss on them, and translating many sources at once.
+
+See the chapter on encoder–decoders.
+"""
 
 from collections.abc import Callable, Sequence
 from typing import Unpack, overload

@@ -1,4 +1,4 @@
-"""Whole models: decoder, encoder, both, vision transformer (chapters 07 to 14), and how they are tuned (17)."""
+"""Whole models: decoder, encoder, both, vision transformer, and how they are tuned."""
 
 from plainformer.models.accounting import active_parameters as active_parameters
 from plainformer.models.adapters import (

@@ -1,4 +1,4 @@
-"""What a model costs: its learned numbers, operations, and its cache (chapters 04, 07 and 12)."""
+"""What a model costs: its learned numbers, operations, and its cache."""
 
 import equinox as eqx
 import jax

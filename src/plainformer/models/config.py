@@ -1,4 +1,4 @@
-"""What makes a stack of blocks what it is, and its parts made of that (chapters 07 to 11)."""
+"""What makes a stack of blocks what it is, and its parts made of that (chapters from the decoder to vision)."""
 
 import dataclasses
 import itertools
@@ -43,7 +43,7 @@ class StackConfig:
         num_kv_heads: heads for keys and values, a divisor of `num_heads`; `None` for as many.
         d_k, d_v: width of a key and of a value in one head; `None` for `d_model / num_heads`.
         d_ff: inner width of the token-wise networks; `None` for `4 * d_model`.
-        attention: how attention is computed (chapter 12): `"direct"`, or with the same result `"blockwise"`, which
+        attention: how attention is computed: `"direct"`, or with the same result `"blockwise"`, which
             takes less memory and, at some thousand tokens, less time; `"linear"`, which is another model, and goes with
             neither a window nor positions that change scores.
         norm_eps: what a norm adds to the variance.
@@ -54,23 +54,23 @@ class StackConfig:
         qk_norm_over: with `qk_norm`, `"head"` for each head alone, as in Qwen3, or `"row"` for all heads together, as
             in OLMo 2.
         sinks: whether every head of a self-attention has a learned logit to which a part of its attention may go,
-            as in `pf.attention.softmax_with_sink` (chapter 20).
+            as in `pf.attention.softmax_with_sink` (chapter on modern models).
         activation: of the token-wise networks, as for `FeedForward`; or for those with a gate and no bias `"swiglu"`,
             `"geglu"` with the exact gelu, `"geglu_tanh"` with its approximation.
-        experts: many token-wise networks in place of one, of which few work on each token (chapter 20); `None` for one.
-        position_scheme: of chapter 06; `"sinusoidal_2d"` is for images (chapter 11).
+        experts: many token-wise networks in place of one, of which few work on each token; `None` for one.
+        position_scheme: of the chapter on positions; `"sinusoidal_2d"` is for images (chapter on vision).
         rope_theta: the base of rotary positions.
         rotary_fraction: which part of a key's columns rotary positions turn.
-        rope_scaling: how much slower pairs of columns turn, for longer texts (chapter 21), such as
+        rope_scaling: how much slower pairs of columns turn, for longer texts (chapter on serving), such as
             `pf.positions.YarnScaling(factor=4.0)`; with rotary positions only.
         num_buckets, max_distance: of relative positions, as for `relative_buckets`.
         window: with 3, a token sees itself and two neighbours on each side, in a decoder the two before it; `None` for
             all. All keys are kept nevertheless, and all scores are computed, unless `attention` is `"blockwise"`.
-        pattern: the kind of each block, repeated through the stack (chapter 20): with `("window", "full")` every other
+        pattern: the kind of each block, repeated through the stack: with `("window", "full")` every other
             block has the `window`, and the others none; in a decoder, `"delta"` is a block with `GatedDeltaNet` in
             place of attention, with `num_heads` heads and no positions; `None` for blocks that are all alike.
         latent: the widths of short vectors, one per token, of which the keys and values of all heads of a
-            self-attention are made (chapter 20); goes with neither `num_kv_heads`, `qk_norm` nor linear attention, and
+            self-attention are made; goes with neither `num_kv_heads`, `qk_norm` nor linear attention, and
             needs rotary positions to turn all of the columns that heads share. `None` for keys and values of their own.
         dropout_rate: the probability with which an entry is dropped while training, after the embedding and in blocks.
         use_bias: whether linear maps and layer norms have a bias.

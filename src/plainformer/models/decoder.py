@@ -1,4 +1,4 @@
-"""The decoder: a stack of causal blocks that says, at every token, what it expects next (chapter 07)."""
+"""The decoder: a stack of causal blocks that says, at every token, what it expects next (chapter on the decoder)."""
 
 import dataclasses
 

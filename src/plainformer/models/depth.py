@@ -1,4 +1,4 @@
-"""A stack of blocks, what enters it and what leaves it: the part that all models share (chapters 05 to 11)."""
+"""A stack of blocks, what enters it and what leaves it: the part that all models share (chapter on depth)."""
 
 import itertools
 from collections.abc import Sequence

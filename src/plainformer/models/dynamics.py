@@ -1,4 +1,4 @@
-"""Transformers for trajectories, some of which keep volumes (chapter 14)."""
+"""Transformers for trajectories, some of which keep volumes (chapter on dynamics)."""
 
 import dataclasses
 from collections.abc import Callable, Sequence
@@ -217,7 +217,7 @@ class TrajectoryConfig:
 
 
 class OrdinaryTransformer(eqx.Module):
-    """Two of the blocks of chapter 04, eight wide, with learned places; what they say is added to the window."""
+    """Two blocks, eight wide, with learned places; what they say is added to the window."""
 
     first: Linear
     places: LearnedPositions

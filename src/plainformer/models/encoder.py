@@ -1,4 +1,4 @@
-"""The encoder: a stack of blocks in which every token sees every other one (chapter 09)."""
+"""The encoder: a stack of blocks in which every token sees every other one (chapter on the encoder)."""
 
 import abc
 import dataclasses

@@ -1,4 +1,7 @@
-"""Answering in a form, and preferring: batches and losses by which `fit` tunes a trained decoder (chapter 17)."""
+"""Answering in a form, and preferring: batches and losses by which `fit` tunes a trained decoder.
+
+See the chapter on fine-tuning.
+"""
 
 import dataclasses
 from collections.abc import Callable

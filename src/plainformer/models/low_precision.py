@@ -1,4 +1,4 @@
-"""Weights kept in fewer bytes, for writing: bfloat16, or whole numbers of eight bits (chapter 12)."""
+"""Weights kept in fewer bytes, for writing: bfloat16, or whole numbers of eight bits (chapter on efficiency)."""
 
 from typing import Literal
 

@@ -1,4 +1,7 @@
-"""Models that others have published, as configurations of the package, with the numbers that they name (chapter 20)."""
+"""Models that others have published, as configurations of the package, with the numbers that they name.
+
+See the chapter on modern models.
+"""
 
 import dataclasses
 import functools

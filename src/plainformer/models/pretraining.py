@@ -1,4 +1,7 @@
-"""Learning from text without labels by guessing hidden tokens, and from few labels afterwards (chapter 09)."""
+"""Learning from text without labels by guessing hidden tokens, and from few labels afterwards.
+
+See the chapter on the encoder.
+"""
 
 import dataclasses
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""Recurrent language models: a state of fixed size, rewritten at every token (chapter 13)."""
+"""Recurrent language models: a state of fixed size, rewritten at every token (chapter on relations)."""
 
 import dataclasses
 from collections.abc import Callable

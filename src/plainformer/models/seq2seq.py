@@ -1,4 +1,7 @@
-"""Sequence to sequence: an encoder reads a source, and a decoder writes a target while looking at it (chapter 10)."""
+"""Sequence to sequence: an encoder reads a source, and a decoder writes a target while looking at it.
+
+See the chapter on encoder–decoders.
+"""
 
 import dataclasses
 

@@ -1,4 +1,4 @@
-"""The book's own small models, trained and ready, with the tokenizers that they learned with (chapters 07 to 14)."""
+"""The book's own small models, trained and ready, with the tokenizers that they learned with."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""The vision transformer: an encoder that reads the patches of an image (chapter 11)."""
+"""The vision transformer: an encoder that reads the patches of an image (chapter on vision)."""
 
 import dataclasses
 from collections.abc import Sequence

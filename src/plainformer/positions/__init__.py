@@ -1,4 +1,4 @@
-"""Ways to tell tokens where they stand (chapters 06, 11 and 21)."""
+"""Ways to tell tokens where they stand (chapters on positions, vision and serving)."""
 
 from plainformer.positions.slower import (
     LinearScaling as LinearScaling,

@@ -1,4 +1,4 @@
-"""Position as a fixed bias on the scores: attention with linear biases (chapter 06)."""
+"""Position as a fixed bias on the scores: attention with linear biases (chapter on positions)."""
 
 import equinox as eqx
 import jax.numpy as jnp

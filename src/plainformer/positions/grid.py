@@ -1,4 +1,4 @@
-"""Places in a grid of patches: one sinusoidal code for the row, one for the column (chapter 11)."""
+"""Places in a grid of patches: one sinusoidal code for the row, one for the column (chapter on vision)."""
 
 import equinox as eqx
 import jax.numpy as jnp

@@ -1,4 +1,7 @@
-"""What a way to tell tokens where they stand has to do, and two that are simple: nothing, and a table (chapter 06)."""
+"""What a way to tell tokens where they stand has to do, and two that are simple: nothing, and a table.
+
+See the chapter on positions.
+"""
 
 from typing import ClassVar, NamedTuple
 

@@ -1,4 +1,4 @@
-"""Position as a learned bias on the scores, by buckets of distances, as in T5 (chapter 06)."""
+"""Position as a learned bias on the scores, by buckets of distances, as in T5 (chapter on positions)."""
 
 import equinox as eqx
 import jax

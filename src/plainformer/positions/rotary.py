@@ -1,4 +1,4 @@
-"""Positions as rotations of queries and keys (chapter 06)."""
+"""Positions as rotations of queries and keys (chapter on positions)."""
 
 from typing import Annotated
 
@@ -31,7 +31,7 @@ def rotate_pairs(
         rows: queries or keys.
         positions: whole numbers, such as `jnp.arange(seq_len)`.
         base: by how much the last pair would be slower than the first, if there were infinitely many.
-        scaling: how much slower pairs turn, for longer texts (chapter 21); `None` for no change.
+        scaling: how much slower pairs turn, for longer texts (chapter on serving); `None` for no change.
 
     Differs from the paper:
         In which columns form a pair: column i and column i + d_k / 2, as in GPT-NeoX and in Hugging Face's Llama, where
@@ -59,7 +59,7 @@ class RotaryPositions(PositionScheme):
         base: as for `rotate_pairs`.
         fraction: which part of the columns, counted from the first, is turned: a quarter in GPT-NeoX (Black et al.,
             2022, section 2.1.1).
-        scaling: how much slower pairs turn, for longer texts (chapter 21); `None` for no change.
+        scaling: how much slower pairs turn, for longer texts (chapter on serving); `None` for no change.
 
     Example:
         Three tokens with equal vectors; the products of the turned ones tell how far apart the tokens stand.

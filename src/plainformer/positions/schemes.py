@@ -1,4 +1,4 @@
-"""The position schemes by name: a new one is a file of its own and a row here (chapter 06)."""
+"""The position schemes by name: a new one is a file of its own and a row here (chapter on positions)."""
 
 from typing import TYPE_CHECKING, Literal
 

@@ -1,4 +1,4 @@
-"""Positions as the hands of clocks: sinusoidal codes, and the rotation that moves them on (chapter 06)."""
+"""Positions as the hands of clocks: sinusoidal codes, and the rotation that moves them on (chapter on positions)."""
 
 from collections.abc import Callable
 from typing import Annotated

@@ -1,4 +1,4 @@
-"""Rotary positions made slower, for texts longer than those of the first training (chapter 21)."""
+"""Rotary positions made slower, for texts longer than those of the first training (chapter on serving)."""
 
 import abc
 import dataclasses

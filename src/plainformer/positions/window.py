@@ -1,4 +1,4 @@
-"""Attention to near tokens only, as part of a position scheme (chapter 08)."""
+"""Attention to near tokens only, as part of a position scheme (chapter on generation)."""
 
 import equinox as eqx
 import jax.numpy as jnp

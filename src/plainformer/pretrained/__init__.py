@@ -1,4 +1,4 @@
-"""Models that others have trained: opened as ours, and written back (chapter 15)."""
+"""Models that others have trained: opened as ours, and written back (chapter on models of others)."""
 
 from plainformer.pretrained.gguf_files import read_gguf as read_gguf
 from plainformer.pretrained.reactions import (

@@ -1,1 +1,1 @@
-"""From text, images and series to rows of a matrix (chapter 01)."""
+"""From text, images and series to rows of a matrix (chapter on tokens)."""

@@ -1,4 +1,4 @@
-"""Byte-level byte-pair encoding: train it, apply it, and exchange its files with others (chapter 01)."""
+"""Byte-level byte-pair encoding: train it, apply it, and exchange its files with others (chapter on tokens)."""
 
 import json
 import os

@@ -1,4 +1,4 @@
-"""How byte-pair encoding cuts text into pieces, learns its merges and applies them (chapter 01)."""
+"""How byte-pair encoding cuts text into pieces, learns its merges and applies them (chapter on tokens)."""
 
 import heapq
 import re

@@ -1,4 +1,4 @@
-"""Images as tokens: cutting them into patches, and putting the patches back together (chapters 01 and 11)."""
+"""Images as tokens: cutting them into patches, and putting the patches back together (chapter on vision)."""
 
 from collections.abc import Sequence
 

@@ -1,4 +1,4 @@
-"""Text from ids that come one after the other: nothing is shown of which only a part is there (chapter 01)."""
+"""Text from ids that come one after the other: nothing is shown of which only a part is there (chapter on tokens)."""
 
 import re
 from collections.abc import Iterable, Iterator

@@ -1,4 +1,7 @@
-"""From tokens to rows of a matrix: one-hot rows, embeddings, linear maps, and pairs to learn from (chapter 01)."""
+"""From tokens to rows of a matrix: one-hot rows, embeddings, linear maps, and pairs to learn from.
+
+See the chapter on tokens.
+"""
 
 import math
 from collections.abc import Callable

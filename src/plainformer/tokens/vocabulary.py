@@ -1,4 +1,4 @@
-"""Vocabularies of whole words or characters (chapter 01)."""
+"""Vocabularies of whole words or characters (chapter on tokens)."""
 
 import json
 import os

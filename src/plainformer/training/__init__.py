@@ -1,5 +1,4 @@
-"""Losses, the training loop, how good a model has become, saving (chapter 07); scaling laws (chapter 19),
-recipes (chapter 22)."""
+"""Losses, the training loop, how good a model has become, saving, scaling laws, recipes."""
 
 from plainformer.training.arrays import named_arrays as named_arrays, with_arrays as with_arrays
 from plainformer.training.axes import axis_names as axis_names

@@ -1,4 +1,4 @@
-"""The arrays of a tree by name, and as a safetensors file that is checked when it is read (chapter 07)."""
+"""The arrays of a tree by name, and as a safetensors file that is checked when it is read (chapter on the decoder)."""
 
 import dataclasses
 import hashlib

@@ -1,4 +1,7 @@
-"""Keeping all experts at work: a loss for unequal loads, and a bias that is moved instead (chapter 20)."""
+"""Keeping all experts at work: a loss for unequal loads, and a bias that is moved instead.
+
+See the chapter on modern models.
+"""
 
 from collections.abc import Callable
 

@@ -1,4 +1,7 @@
-"""Where the metrics of `fit` go: a table on the disk, and other programs, imported only when used (chapter 07)."""
+"""Where the metrics of `fit` go: a table on the disk, and other programs, imported only when used.
+
+See the chapter on the decoder.
+"""
 
 import csv
 import io

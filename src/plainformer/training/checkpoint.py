@@ -1,4 +1,7 @@
-"""The checkpoints of a training run: files or folders in a folder, each whole or not at all (chapter 07)."""
+"""The checkpoints of a training run: files or folders in a folder, each whole or not at all.
+
+See the chapter on the decoder.
+"""
 
 from collections.abc import Collection
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Training: one loop that can be stopped, killed and resumed (chapter 07)."""
+"""Training: one loop that can be stopped, killed and resumed (chapter on the decoder)."""
 
 import dataclasses
 import inspect

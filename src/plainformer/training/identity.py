@@ -1,4 +1,4 @@
-"""What makes a training run that run, so that it goes on as itself or not at all (chapter 07)."""
+"""What makes a training run that run, so that it goes on as itself or not at all (chapter on the decoder)."""
 
 import dataclasses
 import json

@@ -1,4 +1,4 @@
-"""How wrong a model is: cross-entropy and what is made of it (the primer, chapters 07 and 11)."""
+"""How wrong a model is: cross-entropy and what is made of it (the primer, the chapters on the decoder and vision)."""
 
 import math
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""What a language model has to beat: counting how often tokens followed the last few (chapter 07)."""
+"""What a language model has to beat: counting how often tokens followed the last few (chapter on the decoder)."""
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence

@@ -1,4 +1,4 @@
-"""What a function costs: operations, what it keeps for gradients, what devices send (chapters 07, 08, 10, 12)."""
+"""What a function costs: operations, what it keeps for gradients, what devices send."""
 
 import math
 import re

@@ -1,4 +1,4 @@
-"""How weights are changed: a configuration, a learning-rate schedule, an optimiser (the primer and chapter 07)."""
+"""How weights are changed: a configuration, a learning-rate schedule, an optimiser (the primer)."""
 
 import dataclasses
 import math

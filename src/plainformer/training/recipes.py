@@ -1,4 +1,4 @@
-"""How weights are changed since 2017: Muon for matrices, schedules that need no end (chapter 22)."""
+"""How weights are changed since 2017: Muon for matrices, schedules that need no end (chapter on recipes)."""
 
 from collections.abc import Callable
 from functools import wraps

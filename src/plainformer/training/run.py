@@ -1,4 +1,7 @@
-"""A training run in its folder: it trains there alone, goes on where it stopped, and notes its metrics (chapter 07)."""
+"""A training run in its folder: it trains there alone, goes on where it stopped, and notes its metrics.
+
+See the chapter on the decoder.
+"""
 
 import dataclasses
 import math

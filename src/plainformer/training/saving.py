@@ -1,4 +1,4 @@
-"""Models as safetensors files, with their configurations and tokenizers (chapter 07)."""
+"""Models as safetensors files, with their configurations and tokenizers (chapter on the decoder)."""
 
 import dataclasses
 import os

@@ -1,4 +1,7 @@
-"""More than one device: a matrix product in parts, what is sent for it, and when that pays (chapter 18)."""
+"""More than one device: a matrix product in parts, what is sent for it, and when that pays.
+
+See the chapter on several devices.
+"""
 
 from typing import Literal
 

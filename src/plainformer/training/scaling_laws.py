@@ -1,4 +1,7 @@
-"""How the loss falls with size and with text: the law, its fit, and the best size for a given work (chapter 19)."""
+"""How the loss falls with size and with text: the law, its fit, and the best size for a given work.
+
+See the chapter on scaling laws.
+"""
 
 import dataclasses
 from functools import partial

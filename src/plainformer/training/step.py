@@ -1,4 +1,4 @@
-"""One step of training: loss, gradients, update (chapter 07)."""
+"""One step of training: loss, gradients, update (chapter on the decoder)."""
 
 import inspect
 from collections.abc import Callable, Iterator

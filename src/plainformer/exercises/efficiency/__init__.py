@@ -1,1 +1,1 @@
-"""The exercises of chapter 11."""
+"""The exercises of the chapter on efficiency."""
