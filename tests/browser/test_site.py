@@ -208,6 +208,14 @@ def test_formula_is_copied_as_tex_and_a_folded_title_leads_to_its_exercise(open_
     assert visit.errors == []
 
 
+def test_an_old_address_leads_on_and_what_was_read_there_stays_read(open_page):
+    page = open_page("chapters/self_attention.html").page
+    page.evaluate("localStorage.setItem('plainformer', '{\"read\": {\"chapters/02_self_attention.html\": true}}')")
+    page.goto(page.url.replace("self_attention.html", "02_self_attention.html#masks"))
+    page.wait_for_url("**/chapters/self_attention.html#masks")
+    assert page.locator(".chapter-read input").is_checked()
+
+
 def test_missing_page_leads_back(open_page):
     """Whatever the depth of the address, the page for missing pages finds its styles and its links."""
     visit = open_page("no/such/page.html")
