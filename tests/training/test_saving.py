@@ -200,6 +200,7 @@ def written(path, config: str, **arrays):
     [
         ('{"vocab_size": 7, "colour": "red"}', "colour"),
         ('{"vocab_size": 0}', "vocab_size is 0"),
+        (to_json({**dataclasses.asdict(CONFIG), "first": {"width": 4}}), "PartConfig does not say num_layers"),
         ('{"first": {"colour": "red"}}', "colour"),
         ('{"first": 7}', "no attribute 'num_layers'"),
         ("[]", "it holds a list"),
@@ -213,10 +214,11 @@ def test_load_model_names_a_configuration_that_no_model_has(tmp_path, config, re
 
 
 def test_load_model_names_a_configuration_of_other_shapes(tmp_path):
-    path = written(tmp_path / "odd.safetensors", "{}", embedding=np.ones((7, 3), np.float32))
+    path = written(tmp_path / "odd.safetensors", to_json(ToyConfig()), embedding=np.ones((7, 3), np.float32))
     with pytest.raises(ValueError, match=r"layers\.0\.weight is missing"):
         load_model(path, Toy)
-    path = written(tmp_path / "odd.safetensors", '{"first": {"num_layers": 1}}', embedding=np.ones((7, 3), np.int32))
+    config = to_json(ToyConfig(first=PartConfig(num_layers=1)))
+    path = written(tmp_path / "odd.safetensors", config, embedding=np.ones((7, 3), np.int32))
     with pytest.raises(ValueError, match=r"embedding is \(7, 3\) int32"):
         load_model(path, Toy)
 

@@ -291,7 +291,15 @@ def _from_dict(config_class: Any, fields: dict) -> Any:
         named = [kind for kind in kinds if getattr(kind, "kind", None) == value.get("kind")]
         return _from_dict((named or kinds)[0], value)
 
-    return config_class(**{name: built(name, value) for name, value in fields.items()})
+    config = config_class(**{name: built(name, value) for name, value in fields.items()})
+    # Else what a field is by default would be part of what the file means, and no default could ever change.
+    if missing := [field.name for field in dataclasses.fields(config) if field.init and field.name not in fields]:
+        raise ValueError(
+            f"its {config_class.__name__} does not say {', '.join(missing)}; if it was saved before there were such "
+            "fields, make the model by a configuration that says them, put the numbers of the file into it "
+            "(pf.training.with_arrays) and save it anew"
+        )
+    return config
 
 
 def _check_path(path: Location) -> Path:
