@@ -202,7 +202,7 @@ def written(path, config: str, **arrays):
         ('{"vocab_size": 0}', "vocab_size is 0"),
         (to_json({**dataclasses.asdict(CONFIG), "first": {"width": 4}}), "PartConfig does not say num_layers"),
         ('{"first": {"colour": "red"}}', "colour"),
-        ('{"first": 7}', "no attribute 'num_layers'"),
+        (to_json({**dataclasses.asdict(CONFIG), "first": 7}), "no attribute 'num_layers'"),
         ("[]", "it holds a list"),
         ("[" * 200_000, "recursion"),
     ],
