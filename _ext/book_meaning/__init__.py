@@ -8,18 +8,8 @@ from importlib import import_module
 from sphinx.application import Sphinx
 
 PARTS: tuple[str, ...] = ("addresses", "cards", "chapter_map", "citations", "claims", "drawing", "equation_index")
-PARTS += (
-    "facts",
-    "figure_links",
-    "glossary_links",
-    "listing",
-    "live_figure",
-    "made",
-    "numbered",
-    "outputs",
-    "registers",
-)
-PARTS += ("shared_picture", "translations")
+PARTS += ("facts", "figure_links", "fixed_spaces", "glossary_links", "listing", "live_figure", "made", "numbered")
+PARTS += ("outputs", "registers", "shared_picture", "translations")
 
 
 def setup(app: Sphinx) -> dict:

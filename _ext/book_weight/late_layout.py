@@ -35,7 +35,7 @@ def height(node: nodes.Node) -> float:
 
 
 def keep_places(app: Sphinx, pagename: str, templatename: str, context: dict, doctree: nodes.document) -> None:
-    if doctree is None or app.builder.format != "html" or not re.match(r"chapters/\d", pagename):
+    if doctree is None or app.builder.format != "html" or not pagename.startswith("chapters/"):
         return  # tables and lists of the appendix are not estimated well
     tops = [node for node in doctree.children if isinstance(node, nodes.section)]
     for section in (part for top in tops for part in top.children if isinstance(part, nodes.section)):

@@ -4,6 +4,7 @@ import json
 from types import SimpleNamespace
 
 import pytest
+import toy_site
 from book_meaning.facts import fact
 
 
@@ -32,3 +33,17 @@ def test_fact_is_the_text_of_the_record_on_which_the_page_then_depends(env):
 def test_fact_names_what_is_not_there(env, place, said):
     with pytest.raises(LookupError, match=said):
         fact(env, place)
+
+
+def test_no_line_ends_before_a_percent_sign_or_the_link_to_a_test(tmp_path):
+    page = "# Toy\n\nIt has 16 % and {fact}`rows.share` % {claim}`rows.it_has`. In code `16 %`.\n"
+    record, test = json.dumps({"facts": {"share": "25"}}), "def test_it_has():\n    assert True\n"
+    toy_site.write(tmp_path, {"index.md": page})
+    for name, text in {"record.json": record, "test_run.py": test}.items():
+        (tmp_path / "lab" / "rows").mkdir(parents=True, exist_ok=True)
+        (tmp_path / "lab" / "rows" / name).write_text(text)
+    _, said = toy_site.build(tmp_path)
+    assert said == ""
+    html = (tmp_path / "_build" / "index.html").read_text()
+    assert "It has 16\u00a0% and 25\u00a0%\u00a0<sup" in html
+    assert html.count("\u00a0%") == 2  # and none in code
