@@ -1,7 +1,6 @@
-"""What `help` says: of the package, all that there is; and of what a user would call first, an example that runs."""
+"""What `help` says: of the package, all that there is; and what a version and a package without docstrings do."""
 
 import ast
-import doctest
 import inspect
 import operator
 import re
@@ -10,36 +9,13 @@ import sys
 from importlib.metadata import version
 from pathlib import Path
 
-import jax
-import jax.numpy as jnp
-import matplotlib.pyplot as plt
 import pytest
 from book import ROOT
-from book_meaning.equation_claims import docstrings
 from sphinx.ext.napoleon import Config, GoogleDocstring
 from wrong_calls import public_callables
 
 import plainformer as pf
 from plainformer import contents
-
-# What the docstring of the package says that examples take for granted.
-GIVEN = {"jax": jax, "jnp": jnp, "pf": pf}
-EXAMPLES = {place.name: text for place, text in docstrings(ROOT) if ">>>" in text}
-
-
-@pytest.fixture(autouse=True, scope="module")
-def quick():
-    """Let the compiler leave out most of its optimisations: the models are small, and what is shown is rounded."""
-    jax.config.update("jax_disable_most_optimizations", True)
-    yield
-    jax.config.update("jax_disable_most_optimizations", False)
-
-
-def complaints(name: str, text: str) -> str:
-    """What a docstring shows, where that is not what comes of its examples; nothing if all is well."""
-    shown: list[str] = []
-    doctest.DocTestRunner().run(doctest.DocTestParser().get_doctest(text, dict(GIVEN), name, None, 0), out=shown.append)
-    return "".join(shown)
 
 
 def defined_in(file: str) -> set[str]:
@@ -59,14 +35,6 @@ def fields_of(thing) -> set[str]:
     held = [vars(base).get("__annotations__", {}) for base in getattr(thing, "__mro__", ())]
     called = thing.__init__ if isinstance(thing, type) else thing
     return set(inspect.signature(called).parameters).union(*held)
-
-
-@pytest.mark.parametrize("name", EXAMPLES)
-def test_example_shows_what_comes_of_it(name, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)  # some save a file
-    wrong = complaints(name, EXAMPLES[name])
-    plt.close("all")
-    assert not wrong, wrong
 
 
 def test_sections_are_those_that_tools_read():

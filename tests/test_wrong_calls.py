@@ -1,8 +1,8 @@
 """What a user gets wrong is answered by the package's own sentence: wrong calls made from the signatures say so.
 
 Each public function, constructor and method is called with one argument wrong at a time: of another kind, out of range,
-an array with an axis too many or of other numbers. The tables are in `right_calls`, how they are spoiled and judged in
-`wrong_calls`. Whoever adds a public name adds a right call of it there.
+an array with an axis too many or of other numbers. A right call is taken from the examples in docstrings, or from the
+table in `right_calls`; how they are spoiled and judged stands in `wrong_calls`.
 """
 
 import sys
@@ -14,6 +14,7 @@ import jax
 import jaxtyping
 import matplotlib.pyplot as plt
 import pytest
+from example_calls import run_examples
 from right_calls import UNANNOTATED, all_right_calls, stand_in_for_tensorboard
 from wrong_calls import Answer, Wrong, bound, call, fits, is_own, parameters, public_callables, reached, wrong_calls
 
@@ -61,8 +62,14 @@ def ordinary():
 
 
 @pytest.fixture(scope="module")
-def right(ordinary, tmp_path_factory):
-    """One right call of everything public, in a folder of its own, where nothing is downloaded."""
+def examples(ordinary, tmp_path_factory):
+    """What the examples in docstrings complain of, and the calls in them."""
+    return run_examples(tmp_path_factory.mktemp("examples"))
+
+
+@pytest.fixture(scope="module")
+def table(ordinary, tmp_path_factory):
+    """The right calls of the table, in a folder of its own, where nothing is downloaded."""
 
     def no_download(*_):
         raise AssertionError("a wrong call went as far as to download something")
@@ -75,6 +82,14 @@ def right(ordinary, tmp_path_factory):
         patch.setattr("plainformer.data.parallel.download", no_download)
         yield all_right_calls(folder)
     plt.close("all")
+
+
+@pytest.fixture(scope="module")
+def right(examples, table):
+    """One right call of everything public."""
+    _, calls = examples
+    taken = {name: call for name, call in calls.items() if name.rpartition(".")[2] not in HOOKS}
+    return {name: call for name, call in taken.items() if name not in NOT_CALLED} | table
 
 
 @pytest.fixture(scope="module")
@@ -96,17 +111,21 @@ def spelled(wrong: Wrong, answer: Answer) -> str:
     return f"{wrong.name}({wrong.argument}: {wrong.what}): {answer.words}"
 
 
-@pytest.mark.gate
 def test_everything_public_has_a_right_call(right):
     public = {name for name, function in public_callables().items() if parameters(function)} - NOT_CALLED
     missing = {name for name in public - right.keys() if name.rpartition(".")[2] not in HOOKS}
-    assert not missing, "Add a right call of these to tests/helpers/right_calls.py."
+    assert not missing, "Give these an example, or a right call in tests/helpers/right_calls.py."
     assert len(public) > 150
 
 
+def test_examples_show_what_comes_of_them(examples):
+    wrong, _ = examples
+    assert not wrong, "\n".join(wrong.values())
+
+
 @pytest.mark.gate
-def test_right_calls_are_right(right):
-    for name, arguments in right.items():
+def test_right_calls_are_right(table):
+    for name, arguments in table.items():
         function = bound(name, arguments)
         given = {key: value for key, value in arguments.items() if key != "self"}
         if name in NEEDS_A_NETWORK:

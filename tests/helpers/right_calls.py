@@ -1,4 +1,4 @@
-"""One right call of everything public, by name: a method's has its object as `self`."""
+"""Right calls of what no example calls with all its arrays, by name: a method's has its object as `self`."""
 
 import csv
 import dataclasses
@@ -156,27 +156,14 @@ def of_tokens(folder: Path) -> dict[str, dict]:
     (folder / "vocab.json").write_text(json.dumps(parts["vocabulary"]), "utf-8")
     (folder / "merges.txt").write_text("\n".join(" ".join(pair) for pair in parts["merges"]), "utf-8")
     names = {"special": ["<stop>"], "unknown": "<stop>"}
-    table, image = rows(VOCAB, D_MODEL), rows(4, 6, 3)
-    embedding = pf.TokenEmbedding(VOCAB, D_MODEL, key=KEY)
-    linear = pf.Linear(D_MODEL, 7, key=KEY)
     return {
-        "Vocabulary": {"tokens": ["a", "b"], **names, "separator": ""},
         "Vocabulary.from_words": {"text": TEXT, **names},
         "Vocabulary.from_characters": {"text": TEXT, **names},
-        "Vocabulary.encode": {"self": vocabulary, "text": "be"},
-        "Vocabulary.decode": {"self": vocabulary, "ids": [1, 2]},
-        "Vocabulary.decode_stream": {"self": vocabulary, "ids": [1, 2]},
-        "Vocabulary.to_json": {"self": vocabulary},
         "Vocabulary.save": {"self": vocabulary, "path": folder / "tokens.json"},
+        "Vocabulary.decode_stream": {"self": vocabulary, "ids": [1, 2]},
         "Vocabulary.load": {"path": folder / "vocabulary.json"},
-        "BytePairEncoder": parts,
-        "BytePairEncoder.train": {"text": TEXT, "vocab_size": 260},
-        "BytePairEncoder.encode": {"self": encoder, "text": "be", "allowed_special": ["<stop>"]},
         "BytePairEncoder.encode_stream": {"self": encoder, "texts": ["be"], "allowed_special": ["<stop>"]},
         "BytePairEncoder.encode_bytes": {"self": encoder, "data": b"be"},
-        "BytePairEncoder.decode": {"self": encoder, "ids": [1, 2]},
-        "BytePairEncoder.decode_stream": {"self": encoder, "ids": [1, 2]},
-        "BytePairEncoder.decode_bytes": {"self": encoder, "ids": [1, 2]},
         "BytePairEncoder.to_json": {"self": encoder},
         "BytePairEncoder.save": {"self": encoder, "path": folder / "tokens.json"},
         "BytePairEncoder.save_hugging_face": {"self": encoder, "path": folder / "tokens.json"},
@@ -187,15 +174,7 @@ def of_tokens(folder: Path) -> dict[str, dict]:
             "merges_path": folder / "merges.txt",
             "special": ["<stop>"],
         },
-        "one_hot": {"ids": IDS, "vocab_size": VOCAB},
-        "embed": {"table": table, "ids": IDS},
-        "TokenEmbedding": {"vocab_size": VOCAB, "d_model": D_MODEL, "key": KEY},
-        "TokenEmbedding.__call__": {"self": embedding, "ids": IDS},
-        "Linear": {"d_in": D_MODEL, "d_out": 7, "key": KEY},
-        "Linear.__call__": {"self": linear, "x": rows(SEQ, D_MODEL)},
         "next_token_pairs": {"ids": [1, 2], "start": 9, "end": 4},
-        "cosine_similarity": {"x": rows(SEQ, D_MODEL), "y": rows(7, D_MODEL)},
-        "image_to_patches": {"image": image, "patch_size": (2, 3)},
         "patches_to_image": {"patches": rows(4, 18), "patch_size": (2, 3), "height": 4, "width": 6},
     }
 
@@ -213,28 +192,20 @@ def of_attention(_) -> dict[str, dict]:
     kept = {"self": cache, "positions": PLACES}
     return {
         "attention.quantise_groups": {"numbers": rows(SEQ, 4), "bits": 4},
-        "weighted_average": {"weights": bias, "values": values},
         "window_weights": {"seq_len": SEQ, "radius": 1},
-        "dot_product_scores": {"queries": queries, "keys": keys},
         "shared_projection_scores": {"x": x, "projection": rows(D_MODEL, 4)},
         "scaled_scores": scored,
         "softmax": {"scores": bias, "mask": mask},
         "attention_weights": {**scored, "mask": mask},
         "attend": {**scored, "values": values, "mask": mask},
         "hard_attention": {"queries": queries, "keys": keys, "values": values},
-        "causal_mask": {"seq_len": SEQ},
-        "padding_mask": {"is_token": ALL},
         "SelfAttention": {"d_model": D_MODEL, "d_k": 4, "key": KEY},
         "SelfAttention.__call__": {"self": one, "x": x, "mask": CAUSAL},
         "SelfAttention.attention_weights": {"self": one, "x": x, "mask": CAUSAL},
         "multi_head_concat": heads,
         "multi_head_sum": heads,
-        "split_heads": {"x": x, "num_heads": HEADS},
-        "merge_heads": {"heads": rows(HEADS, SEQ, 4)},
-        "MultiHeadAttention": {"d_model": D_MODEL, "num_heads": HEADS, "key": KEY},
         "MultiHeadAttention.__call__": asked,
         "MultiHeadAttention.attention_weights": asked,
-        "MultiHeadAttention.make_cache": {"self": several, "capacity": 9},
         "MultiHeadAttention.extend": {"self": several, "x": x, "cache": cache, "positions": PLACES},
         "MultiHeadAttention.cache_context": {"self": several, "context": context},
         "MultiHeadAttention.attend_cached": {"self": several, "x": x, "cache": read, "positions": PLACES},
@@ -261,11 +232,6 @@ def of_costs() -> dict[str, dict]:
         "attention.Blockwise": {"block_size": 2, "sinks": rows(HEADS)},
         "attention.blockwise_attention": {**of_heads, "mask": CAUSAL, "scale": 0.5, "scheme": pf.NoPositions()},
         "attention.online_softmax_step": {"rows": started, "scores": rows(SEQ, 2), "values": rows(2, 3)},
-        "attention.AcrossHeads": {"norm": pf.RMSNorm(6)},
-        "attention.AcrossHeads.__call__": {"self": pf.attention.AcrossHeads(pf.RMSNorm(6)), "heads": rows(2, SEQ, 3)},
-        "attention.positive_features": {"rows": rows(SEQ, 4)},
-        "attention.linear_weights": {"queries": rows(SEQ, 4), "keys": rows(SOURCE_SEQ, 4), "mask": None},
-        "attention.linear_attention": {**read, "mask": pf.attention.Mask(causal=True)},
         "attention.linear_step": {"state": rows(4, 4), "query": rows(4), "key": rows(4), "value": rows(3)},
         **of_forgetting(read),
         **of_short_vectors(),
@@ -279,14 +245,9 @@ def of_short_vectors() -> dict[str, dict]:
     kept = {"latents": rows(SOURCE_SEQ, 6), "rotary_keys": rows(SOURCE_SEQ, 2), "key_up": rows(HEADS, 6, 3)}
     seen = {"self": layer, "x": x, "mask": CAUSAL}
     return {
-        "attention.LatentConfig": {"width": 6, "rotary_width": 2, "query_width": 4},
-        "attention.latent_keys": kept,
-        "attention.latent_values": {"latents": kept["latents"], "value_up": rows(HEADS, 6, 4)},
         "attention.absorbed_scores": {"queries": rows(HEADS, SEQ, 5), **kept},
-        "attention.LatentAttention": sizes,
         "attention.LatentAttention.__call__": seen,
         "attention.LatentAttention.attention_weights": seen,
-        "attention.LatentAttention.make_cache": {"self": layer, "capacity": 9},
         "attention.LatentAttention.extend": {
             **{"self": layer, "x": x, "cache": layer.make_cache(9)},
             "positions": PLACES,
@@ -301,9 +262,6 @@ def of_forgetting(read: dict) -> dict[str, dict]:
         "attention.gated_linear_step": {"state": rows(4, 3), **step, "log_factor": jnp.zeros(())},
         "attention.gated_linear_weights": {"queries": read["queries"], "keys": read["keys"], "log_factors": factors},
         "attention.gated_linear_attention": {**read, "log_factors": factors, "state": rows(4, 3), "block_size": 2},
-        "attention.GatedLinearAttention": {"d_model": D_MODEL, "num_heads": HEADS, "key": KEY},
-        "attention.GatedLinearAttention.__call__": {"self": layer, "x": x, "mask": None},
-        "attention.GatedLinearAttention.start": {"self": layer, "batch": ()},
         "attention.GatedLinearAttention.extend": {"self": layer, "x": x, "state": layer.start(), "positions": PLACES},
         **of_correcting(read, step),
     }
@@ -317,12 +275,7 @@ def of_correcting(read: dict, step: dict) -> dict[str, dict]:
         "attention.delta_step": {"state": rows(4, 3), **step, **of_token, "log_factor": jnp.zeros(())},
         "attention.delta_weights": {"queries": read["queries"], "keys": read["keys"], **gates},
         "attention.delta_rule": {**read, **gates, "state": rows(4, 3), "block_size": 2},
-        "attention.short_convolution": {"rows": rows(SEQ, 3), "kernel": rows(2, 3), "before": rows(1, 3)},
-        "attention.DeltaCache": {"num_heads": HEADS, "d_k": 4, "d_v": 3, "num_rows": 3, "batch": (2,), "dtype": None},
-        "attention.GatedDeltaNet": {"d_model": D_MODEL, "num_heads": HEADS, "d_k": 4, "d_v": 3, "key": KEY},
-        "attention.GatedDeltaNet.__call__": seen,
         "attention.GatedDeltaNet.attention_weights": seen,
-        "attention.GatedDeltaNet.make_cache": {"self": layer, "capacity": 9, "batch": (), "sliding": False},
         "attention.GatedDeltaNet.extend": {"self": layer, "x": x, "cache": layer.make_cache(9), "positions": PLACES},
     }
 
@@ -338,13 +291,6 @@ def of_blocks(_) -> dict[str, dict]:
     look = {"self": reader, "x": x, "mask": CAUSAL, "context": context, "context_mask": None}
     cache = block.attention.make_cache(9)
     return {
-        "standardise": {"x": x},
-        "LayerNorm": {"d_model": D_MODEL},
-        "LayerNorm.__call__": {"self": norm, "x": x},
-        "RMSNorm": {"d_model": D_MODEL},
-        "RMSNorm.__call__": {"self": pf.RMSNorm(D_MODEL), "x": x},
-        "FeedForward": {"d_model": D_MODEL, "d_ff": 10, "key": KEY},
-        "FeedForward.__call__": {"self": network, "x": x},
         "SwiGLU": {"d_model": D_MODEL, "d_ff": 10, "key": KEY},
         "SwiGLU.__call__": {"self": pf.SwiGLU(D_MODEL, 10, key=KEY), "x": x},
         "dropout": {"x": x, "rate": 0.1, "key": KEY},
@@ -354,7 +300,6 @@ def of_blocks(_) -> dict[str, dict]:
         "blocks.output_norm": added,
         "blocks.sandwich_norm": {**added, "after": norm},
         "Block": {part: getattr(block, part) for part in parts},
-        "Block.__call__": seen,
         "blocks.blocks.CrossBlock.__call__": look,
         "Block.attention_weights": seen,
         "Block.extend": {"self": block, "x": x, "cache": cache, "positions": PLACES},
@@ -370,16 +315,8 @@ def of_experts(x) -> dict[str, dict]:
     experts = pf.blocks.Experts(D_MODEL, config, network, key=KEY)
     routed = {"x": x, "gates": rows(SEQ, 2), "chosen": chosen, "networks": experts.networks}
     return {
-        "blocks.ExpertsConfig": {"num_experts": 4, "per_token": 2, "width": 6},
-        "blocks.Experts": {"d_model": D_MODEL, "config": config, "make_network": network, "key": KEY},
-        "blocks.Experts.__call__": {"self": experts, "x": x},
-        "blocks.Experts.choose": {"self": experts, "x": x},
         "blocks.route": {"weights": weights(SEQ, 4), "per_token": 2, "choice_bias": rows(4)},
-        "blocks.within_capacity": {"chosen": chosen, "num_experts": 4, "capacity": 1.25},
         "blocks.mixture": {**routed, "kept": jnp.ones((SEQ, 2), bool)},
-        "training.expert_load": {"chosen": chosen, "num_experts": 4},
-        "training.balance_loss": {"weights": weights(SEQ, 4), "chosen": chosen},
-        "training.balanced": {"loss_function": pf.training.next_token_loss, "weight": 0.01},
         "training.move_bias": {"optimiser": pf.training.make_optimiser(CONFIG), "rate": 0.001},
         "models.active_parameters": {"module": experts},
     }
@@ -390,14 +327,10 @@ def of_positions(_) -> dict[str, dict]:
     learned, sinusoidal = pf.LearnedPositions(9, D_MODEL, key=KEY), pf.SinusoidalPositions(D_MODEL)
     relative = pf.RelativePositions(HEADS, num_buckets=8, max_distance=16, key=KEY)
     return {
-        "sinusoidal_positions": {"positions": PLACES, "d_model": D_MODEL},
         "shift_matrix": {"offset": 3, "d_model": D_MODEL},
         "SinusoidalPositions": {"d_model": D_MODEL},
         "SinusoidalPositions.embed": {"self": sinusoidal, "x": x, "positions": PLACES},
-        "LearnedPositions": {"max_len": 9, "d_model": D_MODEL, "key": KEY},
         "LearnedPositions.embed": {"self": learned, "x": x, "positions": PLACES},
-        "rotate_pairs": {"rows": x, "positions": PLACES},
-        "RotaryPositions": {},
         "positions.RotaryScaling": {"factor": 8.0},
         "positions.LinearScaling": {"factor": 8.0},
         "positions.NtkScaling": {"factor": 8.0},
@@ -435,18 +368,10 @@ def of_models(_) -> dict[str, dict]:
     cached = {"self": DECODER, "tokens": IDS, "cache": DECODER.make_cache(), "positions": PLACES}
     targets = {"tokens": TARGET[None], "positions": PLACES[None]}
     return {
-        "StackConfig": {"d_model": D_MODEL, "num_heads": HEADS, "num_kv_heads": 1},
-        "make_block": {"config": STACK, "kind": "delta", "key": KEY},
-        "DecoderConfig": TEXTS,
-        "Decoder": {"config": DECODER.config, "key": KEY},
         "Decoder.__call__": {"self": DECODER, "tokens": IDS, "documents": IDS * 0, "key": KEY},
         "Decoder.residual_stream": {"self": DECODER, "tokens": IDS, "key": KEY},
         "Decoder.attention_weights": {"self": DECODER, "tokens": IDS},
-        "Decoder.logits": {"self": DECODER, "x": x},
-        "Decoder.make_cache": {"self": DECODER, "capacity": 9},
         "Decoder.extend": cached,
-        "EncoderConfig": {**TEXTS, "num_segments": 2},
-        "Encoder": {"config": ENCODER_CONFIG, "key": KEY},
         **_of_heads("Encoder", (encoder := drawn(pf.Encoder, ENCODER_CONFIG)), read),
         "Encoder.embed": {"self": encoder, **read},
         "MaskedLanguageModel": {"config": ENCODER_CONFIG, "key": KEY},
@@ -456,16 +381,12 @@ def of_models(_) -> dict[str, dict]:
         "EncoderClassifier": {"config": CLASSIFIER_CONFIG, "key": KEY},
         **_of_heads("EncoderClassifier", CLASSIFIER, read),
         "EncoderClassifier.logits": {"self": CLASSIFIER, "x": x, "is_token": ALL, "key": KEY},
-        "Seq2SeqConfig": {"vocab_size": VOCAB, "context_len": 9, **PAIRS},
-        "Seq2SeqConfig.encoder_config": {"self": SEQ2SEQ_CONFIG},
-        "Seq2Seq": {"config": SEQ2SEQ_CONFIG, "key": KEY},
         "Seq2Seq.__call__": {**pair, "key": KEY},
         "Seq2Seq.residual_stream": {**pair, "key": KEY},
         "Seq2Seq.attention_weights": pair,
         "Seq2Seq.cross_attention_weights": pair,
         "Seq2Seq.encode": {**source, "key": KEY},
         "Seq2Seq.condition_on": source,
-        "Seq2Seq.logits": {"self": SEQ2SEQ, "x": x},
         "models.seq2seq.ConditionedSeq2Seq.make_cache": {"self": conditioned, "capacity": 9},
         "models.seq2seq.ConditionedSeq2Seq.extend": {
             "self": conditioned,
@@ -473,20 +394,10 @@ def of_models(_) -> dict[str, dict]:
             **targets,
         },
         "models.seq2seq.ConditionedSeq2Seq.logits": {"self": conditioned, "x": x},
-        "ViTConfig": {"image_size": (4, 6), "patch_size": (2, 3), "num_classes": 4, "channels": 3, "stack": STACK},
-        "ViTConfig.encoder_config": {"self": VIT_CONFIG},
-        "ViT": {"config": VIT_CONFIG, "key": KEY},
         "ViT.__call__": {"self": vit, "images": image, "key": KEY},
         "ViT.residual_stream": {"self": vit, "images": image, "key": KEY},
         "ViT.attention_weights": {"self": vit, "images": image},
-        "ViT.patches": {"self": vit, "images": image},
-        "ViT.logits": {"self": vit, "x": rows(SEQ, D_MODEL)},
         "models.vision.patch_kernel": {"embedding": vit.encoder.embedding, "patch_size": (2, 3), "channels": 3},
-        "load_pretrained": {"name": "vision"},
-        "data.load_record": {"name": "recurrent"},
-        "data.load_weights": {"name": "machines"},
-        "count_parameters": {"module": DECODER},
-        "training_flops": {"config": DECODER.config, "num_tokens": 10},
         "mask_tokens": {
             **{"tokens": IDS, "is_maskable": ALL, "mask_token": 1, "vocab_size": VOCAB, "first_ordinary": 2},
             "key": KEY,
@@ -534,9 +445,6 @@ def of_generation(_) -> dict[str, dict]:
     batch = pf.translation_batch(pairs, SEQ2SEQ_CONFIG)
     return {
         "generate": {"model": DECODER, "prompts": [[1, 2]], "max_new_tokens": 2, "key": KEY},
-        "Chat": {"model": DECODER, "tokenizer": _talkative(), "room": 5, "top_k": 3},
-        "Chat.say": {"self": pf.Chat(DECODER, _talkative()), "text": "ab", "max_new_tokens": 1},
-        "next_token_probabilities": {"logits": rows(VOCAB), "top_k": 3, "top_p": 0.5, "min_p": 0.1},
         "generation.sequence_log_probs": {"model": DECODER, "tokens": [1, 2]},
         "beam_search": {"model": DECODER, "prompts": [1, 2], "max_new_tokens": 2, "beam_width": 2},
         "generation.speculative_generate": {
@@ -553,14 +461,7 @@ def of_generation(_) -> dict[str, dict]:
         "generation.place_in_pages": {
             **{"tables": jnp.asarray([4, 2]), "positions": jnp.asarray([0, 1, 2]), "page_size": 2},
         },
-        "generation.PageTables": {"num_pages": 5, "page_size": 2},
-        "generation.PageTables.begin": {"self": _page_tables(), "text": 1, "tokens": [1, 2]},
-        "generation.PageTables.append": {"self": _page_tables(), "text": 0, "token": 3},
-        "generation.PageTables.end": {"self": _page_tables(), "text": 0},
         "generation.Server": {"model": DECODER, "places": 2, "page_size": 4, "num_pages": 3, "key": KEY},
-        "generation.Server.submit": {"self": _server(), "prompt": [1, 2], "max_new_tokens": 2},
-        "generation.Server.step": {"self": _server()},
-        "generation.Server.run": {"self": _server()},
         "generation.exact_match": {"found": ["a", "b"], "expected": ["a", "c"]},
         **of_writing_today(),
     }
@@ -568,25 +469,12 @@ def of_generation(_) -> dict[str, dict]:
 
 def of_writing_today() -> dict[str, dict]:
     """Penalties, patterns, and choices among texts."""
-    written = [pf.generation.read_answers(DECODER, [1, 2], [[3]])[0]._replace(text="a")]
     allowed = pf.generation.AllowedTexts(jnp.zeros((2, VOCAB), jnp.int32))
-    said = {"logits": rows(VOCAB), "tokens": IDS}
     return {
-        "generation.penalise_repetition": {**said, "penalty": 1.2},
-        "generation.penalise_counts": {**said, "presence": 0.5, "frequency": 0.1},
-        "generation.AllowedTexts": {"next_state": jnp.zeros((2, VOCAB), jnp.int32)},
-        "generation.AllowedTexts.state": {"self": allowed, "written": IDS},
-        "generation.AllowedTexts.allowed": {"self": allowed, "written": IDS},
         "generation.AllowedTexts.__call__": {
             **{"self": allowed, "logits": rows(VOCAB), "prompt": IDS[:2], "written": IDS},
         },
-        "generation.allowed_texts": {
-            **{"pattern": "a+", "tokenizer": pf.Vocabulary("ab", special=["<stop>"])},
-            "stop_token": 0,
-        },
         "generation.read_answers": {"model": DECODER, "prompt": [1, 2], "answers": [[3], [2, 1]]},
-        "generation.best_of": {"texts": written, "per": "token"},
-        "generation.majority": {"texts": written},
     }
 
 
@@ -595,53 +483,29 @@ def of_data(folder: Path) -> dict[str, dict]:
     with open(folder / "labelled.csv", "w", encoding="utf-8", newline="") as file:
         csv.writer(file).writerows([["text", "label"], ["to be", "verb"]])
     pf.data.write_tokens(folder / "ids.npy", range(9), VOCAB)
-    buckets = [(np.arange(6).reshape(3, 2), np.arange(3))]
     cut = {"tokens": list(range(9)), "seq_len": 3}
     return {
-        "data.pack": {"documents": [[1, 2], [3, 4, 5]], "window_len": 3},
-        "data.exact_duplicates": {"texts": ["to be", "To be"]},
-        "data.near_duplicates": {"texts": ["to be", "or not"], "similarity": 0.8},
-        "data.jaccard": {"one": {1}, "other": {1, 2}},
-        "data.min_hashes": {"shingles": {("to", "be")}, "num_hashes": 2},
-        "data.found_by_bands": {"similarity": 0.8, "bands": 2, "rows": 3},
-        "data.shared_ngrams": {"held_out": ["to be"], "training": ["or not"], "n": 1},
-        "data.consecutive_batches": {"buckets": buckets, "batch_size": 2},
-        "data.epoch_batches": {"buckets": buckets, "batch_size": 2},
-        "data.random_batches": {"buckets": buckets, "batch_size": 2},
         "data.length_buckets": {"examples": [[1], [2, 3]], "num_buckets": 2},
         "data.date_pairs": {"languages": ["en"], "years": [1999], "num_dates": 2},
         "data.date_splits": {"num_training": 17, "num_held_out": 17},
         "data.label_ids": {"labels": ["a", "b"], "names": ["a", "b"]},
-        "data.classification_batch": {"texts": [[1], [2, 3]], "labels": [0, 1], "length": 3},
         "data.docstring_splits": {"packages": ["optax", "equinox"]},
         "data.load_labelled": {"path": folder / "labelled.csv"},
-        "data.labelled_stories": {"num_stories": 2, "num_words": 13},
         "data.name_splits": {"languages": ["en"]},
         "data.names_by_language": {"languages": ["en"]},
         "data.thing_splits": {"languages": ["en", "de"]},
         "data.crossings": {"digits": pf.data.digits().test, "num_images": 3},
-        "data.stories": {"num_stories": 1, "num_words": 5},
-        "data.next_words": {"story": ". it is wet ."},
-        "data.possible_sentences": {"story": ". it is wet ."},
-        "data.word_kinds": {"story": ". it is wet ."},
         "data.word_surprises": {"story": ". it is wet ."},
-        "data.world_after": {"story": ". it is wet ."},
-        "data.verbs_last": {"story": ". it is wet ."},
-        "data.dialogues": {"num_dialogues": 1, "num_words": 20},
         "data.number_words": {"numbers": [1, 2]},
         "data.number_splits": {"num_training": 10, "num_held_out": 5},
-        "data.pad_texts": {"texts": [[1], [2, 3]], "length": 3},
         "data.keep_short": {"pairs": [([1], [2])], "source_len": 2, "target_len": 2},
         "data.load_parallel": {"source": folder / "text.txt", "target": folder / "text.txt"},
         "data.multi30k": {},
-        "data.textbook_reactions": {},
         "data.load_text": {"path": folder / "text.txt"},
         "data.stream_text": {"path": folder / "text.txt"},
         "data.split_text": {"text": TEXT},
         "data.open_tokens": {"path": folder / "ids.npy"},
         "data.write_tokens": {"path": folder / "written.npy", "ids": [1, 2], "vocab_size": VOCAB},
-        "data.consecutive_windows": cut,
-        "data.random_windows": {**cut, "batch_size": 2},
         "data.stream_windows": {**cut, "batch_size": 2},
     }
 
@@ -649,13 +513,11 @@ def of_data(folder: Path) -> dict[str, dict]:
 def of_training(folder: Path) -> dict[str, dict]:
     windows = pf.data.consecutive_windows(list(range(9)), 3)
     batch = pf.data.Windows(windows.inputs, windows.targets)
-    measured = {"model": DECODER, "batches": [batch]}
     saved = {"state": Line(), "metadata": {}, "step": 1}
     pf.training.save_checkpoint(folder / "run", **saved)
     pf.training.save_checkpoint(folder / "evaluated", 1, (Line(),), {"metrics": [{"step": 1, "validation_loss": 0.5}]})
     pf.save_model(folder / "decoder.safetensors", DECODER)
     config = pf.TrainingConfig(num_steps=1)
-    arrays = pf.training.named_arrays(Line())
     law = pf.training.PowerLaw(0.5, 9.0, 0.5, 60.0, 0.4)
     sizes, read = map(np.ravel, np.meshgrid([1e4, 1e5], [1e5, 1e6, 1e7]))
     runs = {"num_parameters": sizes, "num_tokens": read, "losses": pf.training.power_law_loss(sizes, read, law)}
@@ -663,18 +525,11 @@ def of_training(folder: Path) -> dict[str, dict]:
     loop = {"model": Line(), "loss_function": squared_error, "batches": batch_at, "config": config}
     text = {"texts": ["the cat"], "references": ["the cat"]}
     return {
-        "cross_entropy": {"logits": rows(SEQ, VOCAB), "targets": IDS, "is_token": ALL},
-        "TrainingConfig": {"num_steps": 3},
         "fit": {**loop, "progress": False},
         "save_model": {"path": folder / "saved.safetensors", "model": DECODER},
         "load_model": {"path": folder / "decoder.safetensors", "model_class": pf.Decoder},
         "training.next_token_loss": {"model": DECODER, "batch": batch, "key": KEY},
-        "training.perplexity": {"nats_per_token": 1.5},
-        "training.contrastive_loss": {"images": rows(SEQ, D_MODEL), "texts": rows(SEQ, D_MODEL), "temperature": 0.5},
-        "training.bits_from_nats": {"nats_per_token": 1.5, "num_tokens": 3, "num_characters": 9},
         "training.bits_per_character": {"model": DECODER, "text": "abc", "tokenizer": LETTERS},
-        "training.PowerLaw": dataclasses.asdict(law),
-        "training.power_law_loss": {"num_parameters": 1e4, "num_tokens": 1e6, "law": law},
         "training.training_work": {"num_parameters": 1e4, "num_tokens": 1e6},
         "training.best_size": {"work": 1e12, "law": law},
         "training.huber": {"residuals": [0.1]},
@@ -683,16 +538,9 @@ def of_training(folder: Path) -> dict[str, dict]:
         "training.NgramModel": {"tokens": list(range(9)), "order": 2, "vocab_size": VOCAB},
         "training.NgramModel.probability": {"self": ngrams, "token": 1, "context": (1,)},
         "training.NgramModel.loss": {"self": ngrams, "tokens": [1, 2]},
-        "training.mean_loss": {**measured, "loss_function": pf.training.next_token_loss},
-        "training.accuracy": measured,
         "training.corpus_loss": {"model": DECODER, "windows": windows},
-        "training.corpus_bleu": text,
         "training.corpus_chrf": text,
-        "training.learning_rate_schedule": {"config": CONFIG},
-        "training.make_optimiser": {"config": CONFIG},
-        "training.endless_schedule": {"learning_rate": 0.01, "warmup_steps": 3, "shape": "inverse_sqrt"},
         "training.with_decay": {"schedule": lambda step: 0.01, "num_steps": 9, "decay_steps": 3},
-        "training.hidden_matrices": {"tree": Line()},
         "training.muon": {"learning_rate": 0.01, "others": pf.training.make_optimiser(CONFIG)},
         "training.compile_step": {
             "model": Line(),
@@ -700,22 +548,13 @@ def of_training(folder: Path) -> dict[str, dict]:
             "batch": batch_at(0),
             "config": CONFIG,
         },
-        "training.make_train_step": {"loss_function": squared_error, "static": Line(), "config": CONFIG},
         "training.save_checkpoint": {**saved, "directory": folder / "another_run"},
         "training.list_checkpoints": {"directory": folder / "run"},
         "training.load_best": {"directory": folder / "evaluated", "model": Line()},
         "training.load_metadata": {"path": folder / "decoder.safetensors"},
         "training.load_checkpoint": {"directory": folder / "run", "like": Line(), "step": 1},
-        "training.named_arrays": {"tree": Line()},
-        "training.with_arrays": {"tree": Line(), "arrays": arrays},
-        "training.cut_product": {"x": rows(SEQ, 6), "weight": rows(6, D_MODEL), "num_devices": 3, "cut": "summed"},
-        "training.collective_bytes": {"kind": "all-reduce", "num_bytes": 64, "num_devices": 2},
-        "training.state_bytes": {"num_parameters": 70},
         "training.least_tokens": {"num_devices": 8, "flops_per_second": 1e15, "bytes_per_second": 5e10},
         "training.least_width": {"num_devices": 8, "flops_per_second": 1e15, "bytes_per_second": 5e10},
-        "training.bubble": {"num_stages": 4, "num_microbatches": 12},
-        "training.axis_names": {"tree": DECODER},
-        "training.shardings": {"tree": DECODER, "mesh": MESH, "table": pf.training.TENSOR},
         "training.log_to_tensorboard": {"directory": folder / "log"},
     }
 
@@ -743,8 +582,6 @@ def of_planning(_) -> dict[str, dict]:
     return {
         "models.Hardware": {**speeds, "node_size": 8},
         "models.this_machine": {"memory": 1e9, "size": 8},
-        "plan": {"config": DECODER.config, "mesh": {"data": 2}, "hardware": "A100", "batch_size": 4},
-        "training.collectives": {"compiled": jax.jit(jnp.sum).lower(rows(3)).compile()},
     }
 
 
@@ -794,13 +631,10 @@ def of_plots(_) -> dict[str, dict]:
     looked = {"weights": weights(3, 3), "rows": ["a", "b", "c"], "columns": ["a", "b", "c"]}
     vocabulary = pf.Vocabulary.from_characters("abc")
     return {
-        "plots.attention_map": looked,
         "plots.head_grid": {**looked, "weights": weights(2, 3, 3)},
         "plots.attention_arcs": {"weights": weights(3, 3), "tokens": ["a", "b", "c"]},
         "plots.logit_lens": {"logits": rows(2, 3, 3), "ids": [0, 1, 2], "tokenizer": vocabulary},
         "plots.loss_curve": {"metrics": [{"step": 1, "loss": 2.0}, {"step": 2, "loss": 1.0}], "columns": ["loss"]},
-        "plots.device_map": {"array": jax.device_put(rows(4, 2), jax.NamedSharding(MESH, jax.P("model")))},
-        "plots.memory_bars": {"plans": pf.plan(DECODER.config, {"data": 1}, "H100", batch_size=8)},
         "plots.confusion_matrix": {"targets": [0, 1], "predictions": [1, 1], "names": ["a", "b"]},
         "exercises.check": {"name": "linear_columns", "function": lambda x, weight, bias: weight @ x + bias[:, None]},
     }
