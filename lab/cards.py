@@ -10,6 +10,8 @@ def cards() -> dict[str, str]:
     """The page of each run, by the name of its file."""
     found = {}
     for name, run in runs().items():
+        if not (LAB / name / "record.json").is_file():
+            raise FileNotFoundError(f"lab/{name} has no record: make it by python -m lab.run {name}, or take it away.")
         record = json.loads((LAB / name / "record.json").read_text(encoding="utf-8"))
         found[f"{name}.md"] = f"---\norphan: true\n---\n\n(card-{name})=\n{run.card(measured(record))}"
     return found

@@ -9,10 +9,10 @@ stopped goes on; what is finished there is not trained again.
     python -m lab.run staircase --facts      says its facts anew, without training
 """
 
+import argparse
 import json
 import multiprocessing
 import platform
-import sys
 import time
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import FIRST_COMPLETED, Executor, Future, ProcessPoolExecutor, wait
@@ -113,10 +113,10 @@ def make(only: str) -> None:
 
 
 if __name__ == "__main__":
-    only = sys.argv[1] if len(sys.argv) > 1 else ""
-    if not runs(only) and not figures(only):
-        sys.exit(f"No run's name contains {only!r}; expected a word such as positions.")
-    if "--facts" in sys.argv:
-        say_again(only)
-    else:
-        make(only)
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("only", nargs="?", default="", help="a word in the names of runs, such as positions")
+    parser.add_argument("--facts", action="store_true", help="say facts anew, without training")
+    options = parser.parse_args()
+    if not runs(options.only) and (options.facts or not figures(options.only)):
+        parser.error(f"No run's name contains {options.only!r}; expected a word such as positions.")
+    (say_again if options.facts else make)(options.only)

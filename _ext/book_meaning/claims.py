@@ -58,12 +58,13 @@ class Claim(SphinxRole):
         try:
             place = claim(self.env, self.text)
         except LookupError as error:
+            self.env.note_reread()
             message = self.inliner.reporter.error(f"claim: {error.args[0]}", line=self.lineno)
             return [self.inliner.problematic(self.rawtext, self.rawtext, message)], [message]
         address = source_address(self.config, place.file, place.line)
         words = place.name.removeprefix("test_").replace("_", " ")
         link = nodes.reference("", "test", refuri=address, reftitle=f"Tested: {words}")
-        ids = [nodes.make_id(f"claim-{self.text}-{self.lineno}")]
+        ids = [nodes.make_id(f"claim-{self.text}-{self.env.new_serialno('claim')}")]
         return [nodes.superscript("", "", link, classes=["claim"], ids=ids, claim=self.text)], []
 
 
@@ -108,15 +109,15 @@ class MakeList(SphinxPostTransform):
 def said_by(node: nodes.superscript) -> str:
     """The sentence in which a claim stands, without what it links to."""
     block = node.parent
-    while not isinstance(block, nodes.paragraph | nodes.entry | nodes.caption):
+    while not isinstance(block, nodes.TextElement | nodes.entry) or isinstance(block, nodes.Inline):
         block = block.parent
     # By their identities, since texts that say the same are equal.
     links = {id(text): each for each in claims_of(block) for text in each.findall(nodes.Text)}
-    marks = {text: "\0" if each is node else "" for text, each in links.items()}
+    marks = {text: "\0" if each is node else "\1" for text, each in links.items()}
     marks |= {id(text): "…" for formula in block.findall(nodes.math) for text in formula.findall(nodes.Text)}
     text = "".join(marks.get(id(each), each.astext()) for each in block.findall(nodes.Text))
     sentences = re.split(r"(?<=[.!?:])\s+(?=[A-Z])", " ".join(text.split()))
-    return next(each for each in sentences if "\0" in each).replace(" \0", "").replace("\0", "")
+    return re.sub(r"\s*[\0\1]", "", next(each for each in sentences if "\0" in each))
 
 
 def outdated(app: Sphinx, env: BuildEnvironment, added: set, changed: set, removed: set) -> list[str]:

@@ -23,16 +23,19 @@ from sphinx.util.docutils import SphinxDirective, SphinxRole
 
 @functools.cache
 def _facts(path: Path, changed: float) -> dict[str, str]:
-    return json.loads(path.read_text(encoding="utf-8")).get("facts", {})
+    try:
+        return json.loads(path.read_text(encoding="utf-8")).get("facts") or {}
+    except (ValueError, AttributeError) as error:
+        raise LookupError(f"{path} cannot be read: {error}.") from error
 
 
 def fact(env: BuildEnvironment, place: str) -> str:
     """Return the text of a fact, such as `staircase.head.where.0`; raise `LookupError` where there is none."""
     record, _, name = place.partition(".")
     path = Path(env.srcdir) / "lab" / record / "record.json"
+    env.note_dependency(str(path))  # if it is not there, the page is read again when it is
     if not path.is_file():
         raise LookupError(f"there is no record {record!r} in lab/.")
-    env.note_dependency(str(path))
     facts = _facts(path, path.stat().st_mtime)
     if name not in facts:
         raise LookupError(f"the record {record!r} has no fact {name!r}; it has {nearest(name, facts)}.")
@@ -49,6 +52,7 @@ class Fact(SphinxRole):
         try:
             return [nodes.Text(fact(self.env, self.text))], []
         except LookupError as error:
+            self.env.note_reread()
             message = self.inliner.reporter.error(f"fact: {error.args[0]}", line=self.lineno)
             return [self.inliner.problematic(self.rawtext, self.rawtext, message)], [message]
 

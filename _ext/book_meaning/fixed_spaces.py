@@ -21,7 +21,7 @@ class FixSpaces(SphinxPostTransform):
             after = text.next_node(siblings=True, descend=False)
             fixed = re.sub(r"(?<=\d) (?=%)|^ (?=%)", FIXED, text.astext())
             if isinstance(after, nodes.superscript) and "claim" in after["classes"]:
-                fixed = re.sub(r" $", FIXED, fixed)
+                fixed = re.sub(r"\s+$", FIXED, fixed)
             if fixed != text:
                 text.parent.replace(text, nodes.Text(fixed))
 

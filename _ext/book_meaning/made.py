@@ -4,6 +4,7 @@ Neither is kept in the repository. A file that would be the same is left as it i
 again.
 """
 
+import os
 import sys
 from pathlib import Path
 
@@ -16,11 +17,11 @@ def keep(folder: Path, kind: str, files: dict[str, str]) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     for file in folder.glob(f"*{kind}"):
         if file.name not in files:
-            file.unlink()
+            file.unlink(missing_ok=True)
     for name, text in files.items():
         file = folder / name
         if not file.exists() or file.read_text("utf-8") != text:
-            new = file.with_suffix(".new")  # another process may be reading the old one
+            new = file.with_name(f"{name}.{os.getpid()}.new")  # another process may be reading the old one
             new.write_text(text, "utf-8")
             new.replace(file)
 
@@ -33,19 +34,20 @@ def draw(root: Path) -> None:
 
 def say(root: Path) -> None:
     """To say the cards takes some seconds: they are said when a record has changed, or what says it."""
-    done = root / "build" / "cards"
-    changed = [file.stat().st_mtime for kind in ("**/*.py", "*/record.json") for file in (root / "lab").glob(kind)]
-    if not done.exists() or done.stat().st_mtime <= max(changed):
+    done, pages = root / "build" / "cards", root / "appendix" / "cards"
+    files = sorted(file for kind in ("**/*.py", "*/record.json") for file in (root / "lab").glob(kind))
+    said_of = "\n".join(f"{file.relative_to(root)} {file.stat().st_mtime_ns}" for file in files)
+    if not pages.is_dir() or not done.exists() or done.read_text("utf-8") != said_of:
         from lab.cards import cards
 
-        keep(root / "appendix" / "cards", ".md", cards())
+        keep(pages, ".md", cards())
         done.parent.mkdir(exist_ok=True)
-        done.touch()
+        done.write_text(said_of, "utf-8")
 
 
 def make(app: Sphinx, config: Config) -> None:
     root = Path(app.srcdir)
-    if (root / "lab").is_dir():
+    if (root / "lab" / "cards.py").is_file():
         sys.path.insert(0, str(root))
         draw(root)
         say(root)

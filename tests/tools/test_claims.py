@@ -34,8 +34,8 @@ def test_claim_names_what_is_not_there(env, name, said):
 
 
 def test_a_claim_is_listed_by_its_sentence_alone():
-    first, second = (nodes.superscript("", "", nodes.reference("", "test"), classes=["claim"]) for _ in range(2))
+    first, second, third = (nodes.superscript("", "", nodes.reference("", "test"), classes=["claim"]) for _ in "123")
     text = [nodes.Text("It has one. With eight it is ahead "), first, nodes.Text(". Five are level "), second]
-    nodes.paragraph("", "", *text, nodes.Text(", not more. The end."))
+    nodes.paragraph("", "", *text, nodes.Text(", six not "), third, nodes.Text(". The end."))
     assert said_by(first) == "With eight it is ahead."
-    assert said_by(second) == "Five are level, not more."
+    assert said_by(second) == said_by(third) == "Five are level, six not."

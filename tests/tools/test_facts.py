@@ -36,7 +36,7 @@ def test_fact_names_what_is_not_there(env, place, said):
 
 
 def test_no_line_ends_before_a_percent_sign_or_the_link_to_a_test(tmp_path):
-    page = "# Toy\n\nIt has 16 % and {fact}`rows.share` % {claim}`rows.it_has`. In code `16 %`.\n"
+    page = "# Toy\n\nIt has 16 % and {fact}`rows.share` %\n{claim}`rows.it_has`. In code `16 %`.\n"
     record, test = json.dumps({"facts": {"share": "25"}}), "def test_it_has():\n    assert True\n"
     toy_site.write(tmp_path, {"index.md": page})
     for name, text in {"record.json": record, "test_run.py": test}.items():

@@ -276,7 +276,7 @@ def _skeleton_of(fields: dict, model_class: Any, num_tensors: int) -> Any:
 
 def _count_layers(fields: dict) -> int:
     within = sum(_count_layers(value) for value in fields.values() if isinstance(value, dict))
-    return within + sum(value for name, value in fields.items() if name.endswith("_layers"))
+    return within + sum(value for name, value in fields.items() if name.endswith("_layers") and isinstance(value, int))
 
 
 def _from_dict(config_class: Any, fields: dict) -> Any:
@@ -291,9 +291,10 @@ def _from_dict(config_class: Any, fields: dict) -> Any:
         named = [kind for kind in kinds if getattr(kind, "kind", None) == value.get("kind")]
         return _from_dict((named or kinds)[0], value)
 
-    config = config_class(**{name: built(name, value) for name, value in fields.items()})
+    made = {field.name for field in dataclasses.fields(config_class) if not field.init}
+    config = config_class(**{name: built(name, value) for name, value in fields.items() if name not in made})
     # Else what a field is by default would be part of what the file means, and no default could ever change.
-    if missing := [field.name for field in dataclasses.fields(config) if field.init and field.name not in fields]:
+    if missing := [field.name for field in dataclasses.fields(config) if field.name not in made | fields.keys()]:
         raise ValueError(
             f"its {config_class.__name__} does not say {', '.join(missing)}; if it was saved before there were such "
             "fields, make the model by a configuration that says them, put the numbers of the file into it "
