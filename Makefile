@@ -196,7 +196,7 @@ browser: book $(BROWSER_READY)  ## try the built site in headless Chromium
 	@# They wait for frames more than they compute: four workers on two cores, too.
 	@$(call alone,book); $(BIN)/pytest tests/browser $(WORKERS) --numprocesses 4 9>&-
 
-models: $(READY)  ## train the stored models anew, with their cards (ONLY=positions for one)
+models: $(READY)  ## train the stored models anew (ONLY=positions for one)
 	$(BIN)/python -m lab.run $(ONLY)
 
 bench: $(PARITY_READY)  ## time it against PyTorch and transformers, write benchmarks/RESULTS.md (TEXT=file MULTI30K=folder)

@@ -2,9 +2,9 @@
 
 `make models` runs it: every `lab/<name>/run.py`, two at a time, each after those that its `NEEDS` name, then every
 script in `lab/figures`, which writes what a live figure shows of them into `widgets/`. `make models ONLY=positions`
-makes only those whose names contain that word. What `results()` of a run returns goes into its record, with what its
-`facts` say of that; `lab/cards.py` says its card. Training is checkpointed under `build/models`, so that a run that was
-stopped goes on; what is finished there is not trained again.
+makes only that of this name, or else those whose names contain the word. What `results()` of a run returns goes into
+its record, with what its `facts` say of that; `lab/cards.py` says its card. Training is checkpointed under
+`build/models`, so that a run that was stopped goes on; what is finished there is not trained again.
 
     python -m lab.run staircase --facts      says its facts anew, without training
 """
@@ -27,9 +27,10 @@ from lab.records import LAB, measured, write_index, write_record
 
 
 def runs(only: str = "") -> dict[str, ModuleType]:
-    """The recorded runs whose names contain a word."""
+    """The recorded run of this name, or else those whose names contain it as a word."""
     names = [path.parent.name for path in sorted(LAB.glob("*/run.py"))]
-    return {name: import_module(f"lab.{name}.run") for name in names if only in name}
+    names = [only] if only in names else [name for name in names if only in name]
+    return {name: import_module(f"lab.{name}.run") for name in names}
 
 
 def figures(only: str = "") -> list[ModuleType]:

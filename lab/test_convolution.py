@@ -1,4 +1,4 @@
-"""The convolutions that runs compare with are what they are called."""
+"""The convolutions that vision transformers are compared with are what they are called."""
 
 import equinox as eqx
 import jax

@@ -1,4 +1,4 @@
-"""Lines with the names of one thing in many languages, to be continued.
+"""Lines with the names of one thing in many languages, to learn to fill and to continue.
 
 Whoever finds out which letters of two names correspond can fill a hole in one from the others.
 """

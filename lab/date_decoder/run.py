@@ -97,9 +97,9 @@ def card(found: dict) -> str:
 It does what the encoder–decoders of `lab/seq2seq` do, with one stack: it reads a date, a token that asks for the
 answer, and writes the date in ISO 8601.
 
-- **Data.** As on that card. Source and answer are one text; only the letters of the answer count in the loss.
+- **Data.** As for `lab/seq2seq`. Source and answer are one text; only the letters of the answer count in the loss.
 - **Model.** `date_decoder.json`, {found["parameters"]:,} parameters.
-- **Training.** As on that card; seeds 0 to 2. All settings stand in `lab/date_decoder/run.py`; `make models`
+- **Training.** As there; seeds 0 to 2. All settings stand in `lab/date_decoder/run.py`; `make models`
   trains it again.
 - **Result.** Exact match of greedy search; only seed 0 is stored.
 

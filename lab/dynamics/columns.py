@@ -1,4 +1,4 @@
-"""Layers of rigid bodies on windows in columns, `(features, points, windows)`, for training.
+"""Layers of the models of rigid bodies, on windows in columns, `(features, points, windows)`, for training.
 
 The numbers of many windows then lie side by side in memory, and a step of training takes a seventh of the time. Results
 are those of the package's layers on rows.

@@ -1,4 +1,4 @@
-"""What the encoder learns from other texts: lines of one language, of several, and single names."""
+"""What the encoder of names learns from other texts: lines of one language, of several, and single names."""
 
 import dataclasses
 

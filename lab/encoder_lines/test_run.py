@@ -1,4 +1,4 @@
-"""The other texts for the encoder are what they are called, and its vectors tell languages apart."""
+"""The other texts for the encoder of names are what they are called, and its vectors tell languages apart."""
 
 from functools import cache
 

@@ -206,7 +206,7 @@ def facts(found: dict[str, Any]) -> dict[str, str]:
 def card(found: dict[str, Any]) -> str:
     """What was done, and what came out."""
     rivals = found["opponents"]
-    return f"""# The masked autoencoder
+    return f"""# The masked autoencoder of digits
 
 How well a small masked autoencoder paints patches of digits that it is not shown, beside what needs no network. No
 weights are kept: the mean squared error of the hidden pixels, which lie from 0 to 2, is the result.

@@ -178,7 +178,7 @@ def card(found: dict) -> str:
 
 In which of {len(found["languages"])} languages is a name? The stored encoder, fine-tuned with few labels, beside the
 same network from scratch and a linear model of letter groups. No weights are kept: the accuracies are the result, and
-stand in `record.json`, with the answers and the letter groups that the chapter shows: those of the
+stand in `record.json`, with the answers and the letter groups that {{ref}}`sec-encoder` shows: those of the
 models of seed 2 with 100 labels of each language.
 
 - **Data.** `plainformer.data.name_splits()`; labels are drawn from its training part, {found["num_test"]:,} names of

@@ -1,4 +1,4 @@
-"""Train a small decoder.
+"""Train a small decoder of letters on the Python reference.
 
 No weights are kept: losses and samples are the result. `record.json` holds them.
 """

@@ -235,7 +235,7 @@ def card(found: dict) -> str:
     return f"""# How little of a token can be kept
 
 Decoders that keep keys and values of 8, 4, 2 or 1 heads, or one short vector of which those of all heads are made
-(latent attention, chapter on modern models), on stories of the little world. No weights are kept: the numbers
+(latent attention, {{ref}}`sec-modern`), on stories of the little world. No weights are kept: the numbers
 stand in `record.json`.
 Settings: `lab/latent/run.py`; `make models ONLY=latent` trains all again.
 

@@ -1,4 +1,4 @@
-"""One block on stories, as it should be, without the mask, and without the shift: what their losses show.
+"""One block on stories, as it should be, without the mask, and without the shift, and its losses.
 
 No weights are kept: losses and what is written are the result. `record.json` holds them.
 """

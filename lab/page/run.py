@@ -103,9 +103,8 @@ def card(found: dict) -> str:
     """What was done, and what came out."""
     return f"""# The transformer on one page, with one thing changed
 
-The cells of *A whole transformer on one page* in the chapter on the decoder, run by `lab/page/run.py`, which
-`make models`
-runs. The numbers stand in `record.json`.
+The cells of *A whole transformer on one page* in {{ref}}`sec-decoder`, run by `lab/page/run.py`, which
+`make models` runs. The numbers stand in `record.json`.
 
 - **Training.** As on the page, for {NUM_STEPS} steps instead of 150, with three seeds for weights and batches. Five
   times the steps are {5 * NUM_STEPS:,}, with 8,000 stories instead of 400.

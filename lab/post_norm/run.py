@@ -226,7 +226,7 @@ weights are kept: the losses are the result, and stand in `record.json`.
   width 768, carried over to width 32 so that products have the same size (in proportion at other widths). *Masked*
   bytes: {MASKED:.0%} are hidden and guessed from both sides, with sinusoids as positions.
 - **Result and knobs turned.** How different the tokens of a window are after the last block before training, the r(X)
-  of the chapter on validation text, and the validation loss after the last step, in nats per byte, by seed:
+  of {{ref}}`sec-depth` on validation text, and the validation loss after the last step, in nats per byte, by seed:
 
 | changed | steps | r(X) before | loss |
 |---|---|---|---|

@@ -36,9 +36,9 @@ def card(found: dict) -> str:
         mean = np.mean(powers, axis=0)
         lines.append(f"| {kind} | {' | '.join(f'{round(mean[back], 1) + 0:.1f}' for back in SHOWN)} |")
     table = "\n".join(lines)
-    return f"""# How far gradients reach
+    return f"""# How far gradients reach in recurrent networks and decoders
 
-How strongly the last logits depend on the input so many steps back, in the models of the chapter on relations as they
+How strongly the last logits depend on the input so many steps back, in the models of {{ref}}`sec-relations` as they
 start. Nothing was trained. All numbers stand in `record.json`.
 
 - **Models.** Those of `lab/recurrent` for copying over 80 blanks, with their first weights, seeds 0 to 2.

@@ -128,7 +128,7 @@ def knobs(found: dict) -> str:
         ", ".join(f"{NAMES[run['kind']]} {run['judge']:.2f}" for run in part)
         for part in (runs["widths"][: len(runs["widths"]) // 2], runs["widths"][len(runs["widths"]) // 2 :])
     )
-    return f"""- **Knobs turned.** What changes the order is said in the chapter on relations, too.
+    return f"""- **Knobs turned.** What changes the order is said in {{ref}}`sec-relations`, too.
   - *Rates*, each 1.6 times the one before, with the loss to choose by: {tried(found)}.
   - *Five times the steps*, one seed, and *equal time*, one seed: in the table above.
   - *Five times the steps at a rate of {lower["rate"]:g}*, {NAMES["modern"]}: {lower["judge"]:.2f}, and
@@ -232,7 +232,7 @@ def what_was_done(found: dict) -> str:
 
 def card(found: dict) -> str:
     """What was done, and what came out."""
-    return f"""# The recurrent models
+    return f"""# Recurrent networks beside decoders, on text and on copying
 
 A plain recurrent network, an LSTM, a GRU and gated linear attention beside two decoders of equal size, on text and on
 copying. No weights are kept: the numbers are the result, and stand in `record.json`.

@@ -1,4 +1,4 @@
-"""Train language models of many sizes for many lengths, and write what each reached: for scaling laws.
+"""Train language models of many sizes for many lengths, and write what each reached, for their law.
 
 Each size is trained once, at a constant rate. From several places of that run a copy goes its own way, with a rate that
 falls to zero over a fifth of its length (Hägele et al., 2024): several lengths of training for little more than the
@@ -333,7 +333,7 @@ it was trained. No weights are kept: the numbers stand in `record.json`. Setting
 {rate_table(found)}
 
 - **Knobs turned.** Another seed, for some widths. What it does to the law, and what it does to leave out a size or the
-  shortest trainings, and to take squares in the place of Huber's loss, the chapter on scaling laws computes.
+  shortest trainings, and to take squares in the place of Huber's loss, {{ref}}`sec-scaling-laws` computes.
 
 {loss_table(found["other seed"], floor)}
 

@@ -300,7 +300,7 @@ def facts(found: dict) -> dict[str, str]:
 
 def card(found: dict) -> str:
     """What was done, and what came out."""
-    return f"""# Seconds that attention takes
+    return f"""# How long attention takes
 
 What makes writing faster on a processor, by the clock. No weights are kept: the times are the result, and stand in
 `record.json`.

@@ -1,4 +1,4 @@
-"""Train the encoder–decoders, three that differ by their seed."""
+"""Train encoder–decoders of dates, three that differ by their seed."""
 
 from collections.abc import Sequence
 from typing import Any

@@ -300,8 +300,8 @@ beside the same network from scratch and what counts. The pre-trained encoder, w
   pre-training {story_encoder.NUM_STORIES:,} stories of `plainformer.data.stories()`, {LENGTH} words each.
 - **Model.** {plan.num_layers} blocks of width {plan.width} with heads of 16 columns: RMS norm, SwiGLU, rotary;
   {found["parameters"]:,} parameters.
-- **Pre-training.** {plan.num_steps:,} steps of {story_encoder.BATCH_SIZE} stories. Words are hidden as in the
-  chapter on the encoder,
+- **Pre-training.** {plan.num_steps:,} steps of {story_encoder.BATCH_SIZE} stories. Words are hidden as in
+  {{ref}}`sec-encoder`,
   {plan.fraction:.0%} of those that their two neighbours leave open: no word stood there in {story_encoder.OPEN:.0%} of
   the stories read. AdamW, learning rate up to {plan.learning_rate:g}, seed {plan.seed}. Loss
   {found["training loss"]:.3f} nats per hidden word.

@@ -1,4 +1,4 @@
-"""Train the decoder that goes on with the names of one thing, and see whether it copies."""
+"""Train a decoder that goes on with the names of one thing, and see whether it copies."""
 
 import dataclasses
 
@@ -121,7 +121,7 @@ def card(found: dict) -> str:
     learning, held_out = found["things"]
     table = [f"| {name} | {' | '.join(f'{nats:.2f}' for nats in each)} |" for name, each in found["names"].items()]
     first, again = (", ".join(f"{each[when]:.2f}" for each in found["words"]) for when in ("first", "again"))
-    return f"""# The decoder of one thing in many languages
+    return f"""# A decoder of the names of one thing in many languages
 
 A character-level language model. A line holds what several languages call one thing, and the model learns to copy from
 the names it has read into the next.

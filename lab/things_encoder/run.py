@@ -1,4 +1,4 @@
-"""Train the encoder that reads the names of one thing in many languages, beside two that count."""
+"""Train an encoder that reads the names of one thing in many languages, beside two that count."""
 
 from collections.abc import Callable
 from functools import partial
@@ -133,7 +133,7 @@ def table(found: dict) -> str:
 def card(found: dict) -> str:
     """What was done, and what came out."""
     learning, held_out = found["things"]
-    return f"""# The encoder of one thing in many languages
+    return f"""# An encoder of the names of one thing in many languages
 
 A character-level masked language model. A line holds what several languages call one thing, and a hidden letter of one
 name can be guessed from the others by whoever knows which letters correspond.

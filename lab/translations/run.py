@@ -1,4 +1,4 @@
-"""Let the stored models translate all that was held out; write down where they are wrong, with a card.
+"""Let the encoder–decoders of dates translate all that was held out; write down where they are wrong, with a card.
 
 Nothing is trained. `record.json` holds every text that differs from what is expected, by its place in its part.
 """

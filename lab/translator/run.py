@@ -415,8 +415,8 @@ def what_came_out(found: dict) -> str:
 {validation_table(found)}
 
 - **Knobs turned.** BLEU on the validation part of the same model with other searches: greedy
-  {both["averaged"][str(both["chosen"])]["BLEU"]:.1f}, {other}. The short training of the
-  chapter on encoder–decoders, 2,000 steps of a model
+  {both["averaged"][str(both["chosen"])]["BLEU"]:.1f}, {other}. The short training of
+  {{ref}}`sec-seq2seq`, 2,000 steps of a model
   of 2 + 2 blocks in the form of 2019 with a dropout of 0.1, is in `benchmarks/multi30k.json`, with three seeds.
 - **Counting.** A translator that counts words and phrases, without a network (`captions_by_counting.py`),
   has {counted["phrases"]["test"]:.1f} on the test and {counted["phrases"]["validation"]:.1f} on the validation part, on
@@ -456,7 +456,7 @@ def card(found: dict) -> str:
 
 An encoder–decoder, and a decoder alone, learn to translate captions of photographs. The weights are not stored: the
 captions come from Flickr30k, which is provided for non-commercial research and education only, and the README of
-Multi30k names no licence that allows more. All that the chapter on encoder–decoders shows of them is in `record.json`.
+Multi30k names no licence that allows more. All that {{ref}}`sec-seq2seq` shows of them is in `record.json`.
 
 {what_was_done(found)}
 {what_came_out(found)}

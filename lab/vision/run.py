@@ -87,7 +87,7 @@ def card(found: dict) -> str:
     return f"""# The vision transformer of digits
 
 It names handwritten digits of 8 × 8 pixels, and is small enough to look into: use it to study what a vision transformer
-does with patches. To tell digits apart, the support-vector machine of the chapter does about as well, and is simpler.
+does with patches. To tell digits apart, a support-vector machine does about as well, and is simpler.
 
 - **Data.** `plainformer.data.digits()`, the digits that ship with scikit-learn: {training:,} images to
   train on, {test} held out, by the same writers. While training, each image is moved by at most a pixel
@@ -100,8 +100,8 @@ does with patches. To tell digits apart, the support-vector machine of the chapt
   seed 0 and 1,000 steps: 95.4, 97.5 and 96.5 % (`lab/digits/choose_vision.py`).
   Then all {training:,} were learned from.
 - **Result.** Test accuracy {found["accuracy"]:.2%}, one seed; one test image is {1 / test:.1%}.
-- **Opponents**, in the chapter, on the same test images: a support-vector machine, 98.9 %, and 100 % if it has moved
-  images, too; a convolutional network, 98.4 % in the mean of three seeds.
+- **Opponents** in {{ref}}`sec-vision`, on the same test images: a support-vector machine, 98.9 %, and 100 % if it
+  has moved images, too; a convolutional network, 98.4 % in the mean of three seeds.
 - **Limits.** The hands of the test are in the training, too; the digits are tiny, centred and of one size. Sizes,
   weight decay and the number of steps are older than the fold; test images were looked at when they were settled.
 - **Licence.** The weights are Apache-2.0, as the code; the images are of the UCI repository and come with scikit-learn.

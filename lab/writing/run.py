@@ -133,13 +133,13 @@ def _cut(ids: list[int], other: int | None) -> list[list[int]]:
 
 @cache
 def decoder_of_letters() -> Writer:
-    """The decoder, on the Python reference."""
+    """The decoder of the Python reference."""
     return Writer(*pf.load_pretrained("decoder"), pf.data.python_reference_splits(), START, LENGTH)
 
 
 @cache
 def decoder_of_plays() -> Writer:
-    """The large decoder, on Shakespeare's plays in byte pairs of some two letters."""
+    """The decoder of Shakespeare's plays in byte pairs of some two letters."""
     return Writer(*pf.load_pretrained("shakespeare"), pf.data.tiny_shakespeare(), START // 2, LENGTH // 2)
 
 
@@ -286,7 +286,7 @@ def facts(found: dict) -> dict[str, str]:
 def card(found: dict) -> str:
     """What was done, and what came out."""
     lengths = found["up to a space"]
-    return f"""# What stored decoders write
+    return f"""# What stored decoders write, by each search
 
 Texts that two stored decoders wrote or found after beginnings of real text, and how surprising they are. Nothing was
 trained. All stand in `record.json`.

@@ -534,7 +534,7 @@ def of_given_answers(choice: dict) -> dict[str, str]:
 
 def card(found: dict) -> str:
     """What was done, and what came out."""
-    return f"""# Writing today
+    return f"""# Penalties, patterns and choices: writing today
 
 What stored models write with min-p and penalties, within a pattern, and when the best of several is kept. No weights
 are kept; all that was counted stands in `record.json`.
