@@ -169,9 +169,9 @@ def card(found: dict) -> str:
     return f"""# The encoder of names
 
 A character-level masked language model of names in {languages} languages. It guesses hidden letters of names; its
-encoder is what {{ref}}`sec-encoder` tunes to tell languages with a few labels, and what the live figure
-there shows. It knows names of countries, languages, months and weekdays, and nothing else. To tell languages, to guess a letter or to find a wrong
-one, counting does better, as is shown there: use it to study how an encoder learns.
+encoder is what {{ref}}`sec-encoder` tunes to tell languages with a few labels, and what the live figure there shows. It
+knows names of countries, languages, months and weekdays, and nothing else. To tell languages, to guess a letter or to
+find a wrong one, counting does better, as is shown there: use it to study how an encoder learns.
 
 - **Data.** The training part of `plainformer.data.name_splits()`, which is from CLDR through Babel:
   {learning:,} names, without their languages. A text is a name, cut after {ENCODER.context_len} characters.
