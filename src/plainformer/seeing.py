@@ -1,7 +1,4 @@
-"""Looking inside a model while it runs, and putting something else in place of what is seen.
-
-See the chapter on multi-head attention.
-"""
+"""Looking inside a model while it runs, and putting something else there (chapter on multi-head attention)."""
 
 import difflib
 from collections.abc import Callable

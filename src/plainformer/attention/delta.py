@@ -1,7 +1,4 @@
-"""The delta rule: a state that a token corrects at its key, where linear attention only adds to it.
-
-See the chapter on modern models.
-"""
+"""The delta rule: a state that a token corrects at its key (chapter on modern models)."""
 
 from typing import Any
 

@@ -1,7 +1,4 @@
-"""Attention with the same result that costs less: block by block, without those that are hidden.
-
-See the chapter on efficiency.
-"""
+"""Attention with the same result that costs less: block by block, without those that are hidden."""
 
 from typing import NamedTuple
 

@@ -1,7 +1,4 @@
-"""Linear attention that forgets: a factor per token before the running sum, and its dual form.
-
-See the chapter on relations.
-"""
+"""Linear attention that forgets: a factor per token, and its dual form (chapter on relations)."""
 
 from collections.abc import Callable
 

@@ -1,7 +1,4 @@
-"""Attention whose keys and values are made of one short vector per token, which alone is kept.
-
-See the chapter on modern models.
-"""
+"""Attention whose keys and values come of one short vector per token (chapter on modern models)."""
 
 import dataclasses
 from collections.abc import Callable

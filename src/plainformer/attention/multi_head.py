@@ -1,7 +1,4 @@
-"""Several attention heads side by side: as a sum, as a concatenation, and as one layer.
-
-See the chapter on multi-head attention.
-"""
+"""Several attention heads side by side: as a sum, as a concatenation, and as one layer."""
 
 from collections.abc import Callable
 

@@ -1,7 +1,4 @@
-"""Where a model looks: attention followed through all layers, or laid over the patches of an image.
-
-See the chapter on vision.
-"""
+"""Where a model looks: attention followed through all layers, or over an image (chapter on vision)."""
 
 import jax.numpy as jnp
 from jaxtyping import Array, Float

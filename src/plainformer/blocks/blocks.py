@@ -1,7 +1,4 @@
-"""The transformer block: attention and a token-wise network, each with its norm and its residual.
-
-See the chapter on blocks.
-"""
+"""The transformer block: attention and a token-wise network, each with its norm and its residual."""
 
 import abc
 from collections.abc import Callable

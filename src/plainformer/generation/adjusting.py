@@ -1,7 +1,4 @@
-"""Logits changed before a token is drawn: by a function of one's own, for what has been said before.
-
-See the chapter on serving.
-"""
+"""Logits changed before a token is drawn: by one's own function, for what was said before (chapter on serving)."""
 
 from collections.abc import Callable
 

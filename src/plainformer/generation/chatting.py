@@ -1,7 +1,4 @@
-"""Talking with a model that was trained to answer: what was read stays in the cache from turn to turn.
-
-See the chapter on chatting.
-"""
+"""Talking with a model that was trained to answer: what was read stays in the cache from turn to turn."""
 
 from collections.abc import Generator, Iterator, Sequence
 from typing import Any, cast

@@ -1,7 +1,4 @@
-"""Choosing among texts: given answers by their likelihood, the best of several samples, the majority.
-
-See the chapter on serving.
-"""
+"""Choosing among texts: answers by likelihood, the best of several, the majority (chapter on serving)."""
 
 from collections import Counter
 from collections.abc import Sequence

@@ -1,7 +1,5 @@
 """Regular expressions, read one character at a time: what may still come after a beginning of a text.
 
-See the chapter on serving.
-
 A *sequence* is a tuple of parts that a text has to match one after the other. A part is a set of characters, of which
 the text has one; `Either`, several sequences of which it matches one; or `Times`, a sequence that it matches a number
 of times. What is left of a pattern after a character is again a sequence, or several: those are the states of an

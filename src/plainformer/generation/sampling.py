@@ -1,7 +1,4 @@
-"""Continuing a text: one distribution after another, drawn from, with a cache, as one compiled loop.
-
-See the chapter on generation.
-"""
+"""Continuing a text: drawn from one distribution after another, with a cache, in one loop (chapter on generation)."""
 
 import itertools
 import math

@@ -1,7 +1,4 @@
-"""Pairs of texts to learn from, the loss on them, and translating many sources at once.
-
-See the chapter on encoder–decoders.
-"""
+"""Pairs of texts to learn from, their loss, and translating many at once (chapter on encoder–decoders)."""
 
 from collections.abc import Callable, Sequence
 from typing import Unpack, overload

@@ -1,7 +1,4 @@
-"""Answering in a form, and preferring: batches and losses by which `fit` tunes a trained decoder.
-
-See the chapter on fine-tuning.
-"""
+"""Answering in a form, and preferring: batches and losses by which `fit` tunes a trained decoder."""
 
 import dataclasses
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """Which part of a model did it: lens, silencing, patching, paths, probes and induction scores.
 
-See the chapter on looking inside.
-
 A place in a model is a name, as `look` has them, with an index into the array of that name: `{"stack.input": ...}` is
 all of it, `{"stack.blocks.1.output": np.s_[..., 3, :]}` the stream at token 3 after the second block.
 """

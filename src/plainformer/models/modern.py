@@ -1,7 +1,4 @@
-"""Models that others have published, as configurations of the package, with the numbers that they name.
-
-See the chapter on modern models.
-"""
+"""Models that others have published, as configurations of the package, with the numbers that they name."""
 
 import dataclasses
 import functools

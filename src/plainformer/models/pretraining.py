@@ -1,7 +1,4 @@
-"""Learning from text without labels by guessing hidden tokens, and from few labels afterwards.
-
-See the chapter on the encoder.
-"""
+"""Learning by guessing hidden tokens, and from few labels afterwards (chapter on the encoder)."""
 
 import dataclasses
 from collections.abc import Callable

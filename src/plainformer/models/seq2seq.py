@@ -1,7 +1,4 @@
-"""Sequence to sequence: an encoder reads a source, and a decoder writes a target while looking at it.
-
-See the chapter on encoder–decoders.
-"""
+"""Sequence to sequence: an encoder reads a source, and a decoder writes a target while looking at it."""
 
 import dataclasses
 

@@ -1,7 +1,4 @@
-"""What a way to tell tokens where they stand has to do, and two that are simple: nothing, and a table.
-
-See the chapter on positions.
-"""
+"""What a way to tell tokens where they stand has to do, and two that are simple: nothing, and a table."""
 
 from typing import ClassVar, NamedTuple
 

@@ -1,7 +1,4 @@
-"""From tokens to rows of a matrix: one-hot rows, embeddings, linear maps, and pairs to learn from.
-
-See the chapter on tokens.
-"""
+"""From tokens to rows of a matrix: one-hot rows, embeddings, linear maps, and pairs to learn from."""
 
 import math
 from collections.abc import Callable

@@ -1,7 +1,4 @@
-"""Keeping all experts at work: a loss for unequal loads, and a bias that is moved instead.
-
-See the chapter on modern models.
-"""
+"""Keeping all experts at work: a loss for unequal loads, or a bias that is moved (chapter on modern models)."""
 
 from collections.abc import Callable
 

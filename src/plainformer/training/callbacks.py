@@ -1,7 +1,4 @@
-"""Where the metrics of `fit` go: a table on the disk, and other programs, imported only when used.
-
-See the chapter on the decoder.
-"""
+"""Where the metrics of `fit` go: a table on the disk, and other programs (chapter on the decoder)."""
 
 import csv
 import io

@@ -1,7 +1,4 @@
-"""The checkpoints of a training run: files or folders in a folder, each whole or not at all.
-
-See the chapter on the decoder.
-"""
+"""The checkpoints of a training run: each whole or not at all (chapter on the decoder)."""
 
 from collections.abc import Collection
 from pathlib import Path

@@ -1,7 +1,4 @@
-"""A training run in its folder: it trains there alone, goes on where it stopped, and notes its metrics.
-
-See the chapter on the decoder.
-"""
+"""A training run in its folder: it goes on where it stopped, and notes its metrics (chapter on the decoder)."""
 
 import dataclasses
 import math

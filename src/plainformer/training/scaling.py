@@ -1,7 +1,4 @@
-"""More than one device: a matrix product in parts, what is sent for it, and when that pays.
-
-See the chapter on several devices.
-"""
+"""More than one device: a matrix product in parts, what is sent for it, and when that pays."""
 
 from typing import Literal
 

@@ -1,7 +1,4 @@
-"""How the loss falls with size and with text: the law, its fit, and the best size for a given work.
-
-See the chapter on scaling laws.
-"""
+"""How the loss falls with size and with text: the law, its fit, and the best size for a given work."""
 
 import dataclasses
 from functools import partial
