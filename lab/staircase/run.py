@@ -177,8 +177,8 @@ def knob_lines(knobs: list[dict]) -> str:
 def card(found: dict) -> str:
     """What was done, and what came out."""
     grams = ", ".join(f"{above:.3f} with n = {order}" for order, above in found["counted"].items())
-    sizes = ", ".join(f"{NAMES[row]} {number:,}" for row, number in found["parameters"].items())
-    rates = ", ".join(f"{NAMES[row]} {each.learning_rate:g}" for row, each in ROWS.items())
+    sizes = "; ".join(f"{NAMES[row]}: {number:,}" for row, number in found["parameters"].items())
+    rates = "; ".join(f"{NAMES[row]}: {each.learning_rate:g}" for row, each in ROWS.items())
     return f"""# The machine of stories, a part at a time
 
 Each row has a part more than the row above. The numbers stand in `record.json`, the weights of the rows that are
