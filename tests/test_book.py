@@ -12,6 +12,7 @@ from book import ROOT, Book
 from book_meaning.equation_claims import implementations, mentions, missing, proofs
 from book_meaning.equation_sources import equations
 from book_meaning.listing import find
+from book_meaning.order import chapters
 from chapter_cells import read_cells
 from count_listings import names_listed
 from docutils import nodes
@@ -228,7 +229,8 @@ def test_equations_of_the_sheet_have_the_numbers_and_words_of_the_book():
     domain, read = BOOK.built.env.get_domain("math").equations, equations(ROOT)
     assert list(read) == [label for name in CHAPTERS for label, equation in read.items() if equation.page == name]
     assert set(read) == set(domain)
-    for name in CHAPTERS:
+    for name, number in chapters(ROOT).items():
+        assert BOOK.built.env.toc_secnumbers.get(name, {}).get("", ()) == ((int(number),) if number else ())
         shown = [node for node in BOOK.built.trees[name].findall(nodes.math_block) if node.get("label")]
         assert [node["label"] for node in shown] == [label for label in read if read[label].page == name]
         assert [" ".join(node.astext().split()) for node in shown] == [read[node["label"]].tex for node in shown]
