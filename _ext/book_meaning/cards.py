@@ -7,10 +7,11 @@ import re
 
 from docutils import nodes
 from sphinx.application import Sphinx
+from sphinx.environment import BuildEnvironment
 from sphinx.transforms.post_transforms import SphinxPostTransform
 from sphinx.util.docutils import SphinxDirective
 
-CARDS = "appendix/cards/"
+PAGE, CARDS = "appendix/recorded_runs", "appendix/cards/"
 RUN = re.compile(r"lab/(\w+)")
 
 
@@ -53,7 +54,14 @@ class ListCards(SphinxPostTransform):
         return nodes.list_item("", nodes.paragraph("", "", link, nodes.Text(": "), run))
 
 
+def outdated(app: Sphinx, env: BuildEnvironment, added: set, changed: set, removed: set) -> list[str]:
+    """The list depends on all cards."""
+    is_of_cards = any(name.startswith(CARDS) for name in added | changed | removed)
+    return [PAGE] if is_of_cards and PAGE in env.found_docs else []
+
+
 def connect(app: Sphinx) -> None:
+    app.connect("env-get-outdated", outdated)
     app.add_directive("card-index", CardIndex)
     app.add_post_transform(ListCards)
     app.add_post_transform(LinkCards)

@@ -52,6 +52,7 @@ class ChapterTable(Written):
     def lines(self) -> Iterator[str]:
         yield from ("| Chapter | What you will have built by its end |", "|---|---|")
         root = Path(self.env.srcdir)
+        self.env.note_dependency(str(root / "_toc.yml"))
         for page in lessons(root):
             file = root / f"{page}.md"
             self.env.note_dependency(str(file))

@@ -5,8 +5,10 @@ side: sections that turn out higher than their place would lie over the next one
 """
 
 import re
+from pathlib import Path
 
 from book_meaning.live_figure import live_figure
+from book_meaning.order import lessons
 from docutils import nodes
 from sphinx.application import Sphinx
 
@@ -35,7 +37,7 @@ def height(node: nodes.Node) -> float:
 
 
 def keep_places(app: Sphinx, pagename: str, templatename: str, context: dict, doctree: nodes.document) -> None:
-    if doctree is None or app.builder.format != "html" or not pagename.startswith("chapters/"):
+    if doctree is None or app.builder.format != "html" or pagename not in lessons(Path(app.srcdir)):
         return  # tables and lists of the appendix are not estimated well
     tops = [node for node in doctree.children if isinstance(node, nodes.section)]
     for section in (part for top in tops for part in top.children if isinstance(part, nodes.section)):
