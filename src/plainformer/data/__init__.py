@@ -49,6 +49,7 @@ from plainformer.data.stories import (
     word_surprises as word_surprises,
     world_after as world_after,
 )
+from plainformer.data.telling import continue_story as continue_story
 from plainformer.data.text import (
     load_text as load_text,
     python_reference as python_reference,
