@@ -1,7 +1,8 @@
 """Questions that counting cannot answer: short stories of the little world, each told with many names.
 
 A machine may answer most questions of ordinary stories by counting which room was named most often. In these it fails
-like that: somebody carries a thing away, somebody else leaves afterwards, a thing is in a box, somebody keeps walking.
+like that: two people are in two rooms, somebody carries a thing away, somebody else leaves afterwards, a thing is in a
+box, somebody keeps walking.
 """
 
 import itertools
@@ -37,11 +38,13 @@ def walk(number: int, rng: np.random.Generator) -> tuple[str, str]:
 def questions() -> dict[str, dict[str, str]]:
     """Stories of each kind with their answers; two kinds have the stories of the kind before, and a wrong answer."""
     rng = np.random.default_rng(0)
-    names = ("carried away", "not taken", "then another leaves", WRONG, "with something else", WRONG_TOO, "in the box")
-    kinds: dict[str, dict[str, str]] = {name: {} for name in names}
-    carried, not_taken, left, wrong, laden, wrong_too, box = kinds.values()
+    names = ("one of two", "carried away", "not taken", "then another leaves", WRONG, "with something else", WRONG_TOO)
+    kinds: dict[str, dict[str, str]] = {name: {} for name in (*names, "in the box")}
+    two, carried, not_taken, left, wrong, laden, wrong_too, box = kinds.values()
     every = itertools.product(itertools.permutations(PEOPLE, 2), itertools.permutations(ROOMS, 2), ("lamp", "ball"))
     for (one, other), (start, aim), thing in every:
+        apart = f"{one} is in the {start}", f"{other} is in the {aim}"
+        two |= {told(*apart, f"where is {one} ?"): start, told(*apart, f"where is {other} ?"): aim}
         third = rng.choice([room for room in ROOMS if room not in (start, aim)])
         here = [f"{each} is in the {start}" for each in (one, other, f"the {thing}", "the box")]
         takes, goes, where = f"{one} takes the {thing}", f"{one} goes to the {aim}", f"where is the {thing} ?"

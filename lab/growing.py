@@ -61,20 +61,37 @@ class Row:
     d_model: int = 64
     num_heads: int = 8
     num_layers: int = 0  # without blocks there are heads alone; without heads, an average
+    without: tuple[Literal["network", "tying"], ...] = ()  # what a block, or its read-out, does not have yet
     scheme: Literal["none", "alibi"] = "none"
     num_steps: int = 1000
     learning_rate: float = 0.001
 
 
 ROWS = {
-    "average": Row(num_heads=0, learning_rate=0.03),
-    "head": Row(num_heads=1, learning_rate=0.03),
+    "average": Row(num_heads=0, learning_rate=0.01, num_steps=4000),
+    "head": Row(num_heads=1, learning_rate=0.03, num_steps=4000),
     "heads": Row(learning_rate=0.03),
     "block": Row(num_layers=1, learning_rate=0.01),
     "stack": Row(num_layers=4, learning_rate=0.003),
     "positions": Row(num_layers=4, scheme="alibi", learning_rate=0.003),
     "decoder": Row(num_layers=4, scheme="alibi", learning_rate=0.003, num_steps=4000),
 }
+# From eight heads to a block, a part at a time.
+PARTS = {
+    "norms": Row(num_layers=1, without=("network", "tying"), learning_rate=0.01),
+    "tying": Row(num_layers=1, without=("network",), learning_rate=0.03),
+}
+
+
+def without_network(model: pf.Decoder) -> pf.Decoder:
+    """The same, whose one block has heads alone."""
+    nothing = (eqx.nn.Identity(), eqx.nn.Lambda(jnp.zeros_like))
+
+    def network(model):
+        block = model.stack.blocks[0]
+        return block.feed_forward_norm, block.feed_forward
+
+    return eqx.tree_at(network, model, nothing)
 
 
 def make(row: Row, seed: int, vocab_size: int = WORDS):
@@ -89,7 +106,9 @@ def make(row: Row, seed: int, vocab_size: int = WORDS):
             position_scheme=row.scheme,
             use_bias=False,
         )
-        return pf.Decoder(pf.DecoderConfig(vocab_size, LENGTH + 1, stack=stack), key=key)
+        tied = "tying" not in row.without
+        model = pf.Decoder(pf.DecoderConfig(vocab_size, LENGTH + 1, stack=stack, tied_embedding=tied), key=key)
+        return without_network(model) if "network" in row.without else model
     if row.num_heads > 1:
         mix: Mix = pf.MultiHeadAttention(row.d_model, row.num_heads, key=mix_key)
     elif row.num_heads == 1:
@@ -194,13 +213,18 @@ def counted_stories(seed: int) -> np.ndarray:
 
 
 def counted_words(seed: int) -> np.ndarray:
-    """The logarithm of the share of each word, at every place of the stories kept back."""
+    """The logarithm of the share of each word, the same row after every word."""
     counts = np.bincount(counted_stories(seed)[:, 1:].ravel(), minlength=WORDS)
-    return np.broadcast_to(np.log(counts / counts.sum()), (*kept_back().ids[:, 1:].shape, WORDS))
+    return np.tile(np.log(counts / counts.sum()), (WORDS, 1))
 
 
 def counted_pairs(seed: int) -> np.ndarray:
     """The same after each word; a pair that was never seen counts a hundredth."""
     counts = np.full((WORDS, WORDS), 0.01)
     np.add.at(counts, (counted_stories(seed)[:, :-1], counted_stories(seed)[:, 1:]), 1)
-    return np.log(counts / counts.sum(axis=1, keepdims=True))[kept_back().ids[:, :-1]]
+    return np.log(counts / counts.sum(axis=1, keepdims=True))
+
+
+def expected_by_table(table: np.ndarray) -> np.ndarray:
+    """What a row of logits for each word says, at every place of every story kept back."""
+    return table[kept_back().ids[:, :-1]]
