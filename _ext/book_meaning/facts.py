@@ -62,9 +62,12 @@ class Facts(SphinxDirective):
 
     def run(self) -> list[nodes.Node]:
         try:
-            return self.parse_text_to_nodes(fact(self.env, self.arguments[0]))
+            found = self.parse_text_to_nodes(fact(self.env, self.arguments[0]))
         except LookupError as error:
             raise self.error(f"facts: {error.args[0]}") from None
+        for table in (each for node in found for each in node.findall(nodes.table)):
+            table["classes"].append("facts")
+        return found
 
 
 def connect(app: Sphinx) -> None:

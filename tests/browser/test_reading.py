@@ -315,4 +315,4 @@ def test_landing_page_says_what_it_is_on_its_first_screen(open_page, size):
     pictures = page.locator(".picture-card")
     assert pictures.count() == pictures.locator("svg").count() == 3
     page.get_by_role("link", name="Start reading").click()
-    page.wait_for_url("**/chapters/tokens.html")
+    page.wait_for_url("**/chapters/primer.html")
