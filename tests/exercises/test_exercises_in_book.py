@@ -26,7 +26,9 @@ def solutions(file):
     """The code of each solution that has any, by label."""
     found = {}
     for _, label, text in SOLUTION.findall(file.read_text(encoding="utf-8")):
-        cells = [re.sub(r"\A:tags:.*\n", "", cell) for cell in CELL.findall(text)]
+        cells = [
+            re.sub(r"\A(:tags:[^\n]*\n|---\n.*?^---\n)", "", cell, flags=re.S | re.M) for cell in CELL.findall(text)
+        ]
         found[label] = ast.parse("\n".join(cells))
     return found
 

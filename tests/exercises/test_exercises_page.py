@@ -72,7 +72,10 @@ def test_the_same_is_said_without_jax(without_jax, capsys):
         exercise = load_exercise(name)
         check(name, in_float64(exercise.answer))
         wrong = [in_float64(partial(exercise.answer, **mistake.variants[0])) for mistake in exercise.mistakes]
-        assert said == [capsys.readouterr().out, *(complaint(name, function) for function in wrong)], name
+        passed = capsys.readouterr().out
+        if name == "transformer":  # is tried on stored weights, too, where they can be read
+            passed = passed.replace("passed 4", "passed 3")
+        assert said == [passed, *(complaint(name, function) for function in wrong)], name
 
 
 def test_readers_get_arrays_of_numpy_and_pass(monkeypatch, capsys):

@@ -87,7 +87,8 @@ GRADIENT_STEP = [
     (stepped(lambda x, targets: x - np.eye(len(x))[targets].mean(axis=0)), "the softmax is missing"),
     (stepped(lambda x, targets: -np.eye(len(x))[targets].mean(axis=0)), "only raise the logits"),
     (stepped(lambda x, targets: softmax(x) - np.eye(len(x))[targets].max(axis=0) / len(targets)), "counts once"),
-    (stepped(lambda x, targets: gradient(x, targets[:1])), "first target alone"),
+    (stepped(lambda x, targets: gradient(x, targets[:1])), "a single target"),
+    (stepped(lambda x, targets: gradient(x, targets[-1:])), "a single target"),
     (
         stepped(lambda x, targets: np.exp(x) / np.exp(x).sum() - np.eye(len(x))[targets].mean(axis=0)),
         "large logits overflow",

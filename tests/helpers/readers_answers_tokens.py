@@ -130,6 +130,11 @@ def pairs_by_reshape(ids, length):
     return ids[:n].reshape(-1, length), ids[1 : n + 1].reshape(-1, length)
 
 
+def floor_of_all(ids, length):
+    n = len(ids) // length
+    return ids[: n * length].reshape(n, length), ids[1 : n * length + 1].reshape(n, length)
+
+
 def rolled(axis):
     def cut(ids, length):
         inputs, _ = pairs_by_reshape(ids, length)
@@ -194,6 +199,7 @@ PAIRS = [
     (rolled(axis=1), "the shift goes round inside the row"),
     (rolled(axis=0), "along the wrong axis"),
     (beyond_the_end, "last row needs ids beyond the end"),
+    (floor_of_all, "last row needs ids beyond the end"),
     (rolled_as_a_whole, "last row needs ids beyond the end"),
     (pairs(spare=2), "last row is missing"),
     (pairs(step=lambda length: 1), "rows start at every id"),

@@ -23,6 +23,8 @@ def diagnose(exercise: Exercise, got: list[np.ndarray | str], is_wrong: list[boo
     up_to_first = list(range(max(is_wrong.index(True), 1) + 1))
     scopes = [ordinary, up_to_first] if any(is_wrong[i] for i in ordinary) else [up_to_first]
     for scope in scopes:
+        if all(isinstance(got[i], str) for i in scope):  # anything may raise everywhere
+            continue
         for mistakes, steps in _explanations(exercise):
             if all(_agree(exercise, got[i], _result(exercise, i, steps)) for i in scope):
                 return mistakes

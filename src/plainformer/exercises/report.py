@@ -13,7 +13,7 @@ from plainformer.exercises.runner import run
 def complaint_about(name: str, exercise: Exercise, function: Callable, got: list[np.ndarray | str]) -> str | None:
     """Return what to say of the function that got these results, or `None` if all are right."""
     checked = list(zip(exercise.cases, got, exercise.expected, strict=True))
-    is_wrong = [not isinstance(result, str) and not exercise.is_same(result, right) for _, result, right in checked]
+    is_wrong = [isinstance(result, str) or not exercise.is_same(result, right) for _, result, right in checked]
     if mistakes := diagnose(exercise, got, is_wrong):
         diagnosis = "; and ".join(mistake.diagnosis for mistake in mistakes)
         hints = " ".join(mistake.hint for mistake in mistakes)
@@ -42,19 +42,13 @@ def _is_right_in_half_precision(got: np.ndarray, expected: np.ndarray) -> bool:
 
 def example(exercise: Exercise, function: Callable) -> list[str]:
     """Return the first example that the function gets wrong, as lines to read, or none."""
-    for inputs in exercise.examples:
-        got, expected = run(function, inputs, exercise), exercise.answer(**inputs)
-        if isinstance(got, str) or exercise.is_same(got, expected):
-            continue
+    found = [(inputs, run(function, inputs, exercise), exercise.answer(**inputs)) for inputs in exercise.examples]
+    wrong = [each for each in found if isinstance(each[1], str) or not exercise.is_same(each[1], each[2])]
+    for inputs, got, expected in sorted(wrong, key=lambda each: isinstance(each[1], str))[:1]:
         lines = [f"    {each} = {text(value)}" for each, value in inputs.items()]
-        return [
-            "With",
-            *lines,
-            "you return",
-            *_result(exercise, inputs, got, with_sums=True),
-            "it should be",
-            *_result(exercise, inputs, expected),
-        ]
+        result = [] if isinstance(got, str) else _result(exercise, inputs, got, with_sums=True)
+        comes = ["you return", *result] if result else [str(got)]
+        return ["With", *lines, *comes, "it should be", *_result(exercise, inputs, expected)]
     return []
 
 
@@ -153,4 +147,6 @@ def text(value) -> str:
         return f"[{', '.join(text(each) for each in value)}]"
     if isinstance(value, np.ndarray | np.floating | float):
         return f"{round(float(value), 3) + 0.0:.8g}"  # + 0.0 turns -0 into 0
+    if isinstance(value, dict):
+        return f"a dictionary of {', '.join(value)}"
     return str(value) if isinstance(value, int | np.bool_ | np.integer) else repr(value)

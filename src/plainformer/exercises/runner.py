@@ -54,6 +54,10 @@ def run(function: Callable, inputs: dict, exercise: Exercise) -> np.ndarray | st
 
 def as_argument(value):
     """Return what the reader's function gets: an array for an array, a copy of anything that could be changed."""
+    if isinstance(value, dict):
+        return {name: as_argument(each) for name, each in value.items()}
+    if isinstance(value, list):
+        return [as_argument(each) for each in value]
     return as_readers_array(value) if isinstance(value, np.ndarray) else copy.deepcopy(value)
 
 

@@ -74,9 +74,9 @@ MISTAKES = [
         observe=lambda targets, size: (np.bincount(targets, minlength=size) > 0) / len(targets),
     ),
     Mistake(
-        "you go by the first target alone",
+        "you go by a single target, the first or the last",
         "The loss is a mean over all targets. Which of them have a part in its gradient?",
-        observe=lambda targets, size: np.eye(size)[targets[0]],
+        observe=[lambda targets, size: np.eye(size)[targets[0]], lambda targets, size: np.eye(size)[targets[-1]]],
     ),
     Mistake(
         "large logits overflow: exp(1000) is infinite",

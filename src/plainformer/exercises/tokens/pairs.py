@@ -65,11 +65,15 @@ MISTAKES = [
     Mistake(
         "your last row needs ids beyond the end of the text",
         "The last input needs a target, too. How many ids must be left for one more row?",
-        rows=[
-            lambda total, length: np.arange(0, total - length + 1, length),
-            lambda total, length: np.arange(0, total, length),
-        ],
-        pick=[repeat_last, go_round, fill_with_zeros],
+        *(
+            {"rows": rows, "pick": filled}
+            for rows in (
+                lambda total, length: np.arange(0, total - length + 1, length),
+                lambda total, length: np.arange(0, total, length),
+            )
+            for filled in (repeat_last, go_round, fill_with_zeros)
+        ),
+        {"rows": lambda total, length: np.arange(0, total - length + 1, length)},  # which raises where N divides T
     ),
     Mistake(
         "your last row is missing where its target is exactly the last id",
