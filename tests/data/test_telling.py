@@ -32,6 +32,21 @@ def test_words_come_as_often_as_the_machine_says_and_another_seed_draws_others()
 
 
 @pytest.mark.parametrize(
+    ("machine", "error", "message"),
+    [
+        (lambda ids: np.zeros((40, 40))[ids], TypeError, "in jax.numpy"),
+        (lambda weights, ids: weights[ids], TypeError, "missing 1 required positional argument: 'ids' Expected"),
+        (lambda ids: jnp.zeros((len(ids), 40), int), ValueError, "int32 numbers"),
+        (by_table(np.full((40, 40), np.nan)), ValueError, r"nan as the largest logit after 'is'"),
+        (by_table(np.full((40, 40), -np.inf)), ValueError, "-inf as the largest logit"),
+    ],
+)
+def test_a_machine_that_cannot_be_drawn_from_is_refused(machine, error, message, unchecked):
+    with pytest.raises(error, match=message):
+        continue_story(machine, ". it is", 1)
+
+
+@pytest.mark.parametrize(
     ("machine", "story", "message"),
     [
         (by_table(np.zeros((40, 40))), "it is wet", "begins with 'it is wet'"),

@@ -1,8 +1,11 @@
 """Answers to the exercises on the road to a whole transformer: a step, a draw, a mask, a stack, and the machine."""
 
+import math
+
 import jax
 import jax.numpy as jnp
 import numpy as np
+import scipy.special
 import scipy.stats
 from exercise_checks import in_numpy, softmax
 
@@ -56,15 +59,23 @@ def written(*changes: tuple[str, str]):
     for right, wrong in changes:
         assert code.count(right) == 1, right
         code = code.replace(right, wrong)
-    names = {"np": np, "softmax": softmax, "gelu": gelu, "gelu_of_openai": gelu_of_openai}
+    names = {"np": np, "scipy": scipy, "softmax": softmax, "gelu": gelu, "gelu_of_openai": gelu_of_openai}
     exec(code, names)
     return lambda *given: names["transformer"](*jax.tree.map(np.asarray, given))
 
 
+ATTEND, NETWORK = 'x + attend(rms(x, w["attention_norm"]), w)', 'y + network(rms(y, w["feed_forward_norm"]), w)'
+SKIPPED_ATTEND, SKIPPED_NETWORK = (
+    ATTEND.replace("x + ", 'rms(x, w["attention_norm"]) + '),
+    NETWORK.replace("y + ", 'rms(y, w["feed_forward_norm"]) + '),
+)
 TRANSFORMER = [
     ("no word is hidden", ("n[:, None] >= n, scores, -np.inf", "True, scores, 0.0")),
     ("mask is the wrong way round", ("n[:, None] >= n", "n[:, None] <= n")),
-    ("each word from itself", ("n[:, None] >= n, scores, -np.inf", "n[:, None] > n, scores, -np.inf")),
+    ("each word from itself", ("n[:, None] >= n, scores, -np.inf", "n[:, None] > n, scores, -1e9")),
+    ("one too far", ("n[:, None] >= n", "n[:, None] + 1 >= n")),
+    ("hidden scores to zero", ("scores, -np.inf)", "scores, 0.0)")),
+    ("where you should divide by its root", ("q.shape[-1] ** 0.5", "q.shape[-1]")),
     ("along the wrong axis", ("softmax(scores, axis=-1)", "softmax(scores, axis=1)")),
     ("not divided by the root", (" / q.shape[-1] ** 0.5", "")),
     ("root of the whole width", ("q.shape[-1] ** 0.5", "x.shape[-1] ** 0.5")),
@@ -93,6 +104,15 @@ TRANSFORMER = [
         ("scale * x / np.sqrt(np.mean(x * x,", "scale * (x - x.mean(-1, keepdims=True)) / np.sqrt(x.var("),
     ),
     ("bends by relu", ('gelu(x @ w["up"])', 'np.maximum(x @ w["up"], 0)')),
+    ("does not bend", ('gelu(x @ w["up"])', 'x @ w["up"]')),
+    ("bends by silu", ('gelu(x @ w["up"])', 'x @ w["up"] * scipy.special.expit(x @ w["up"])')),
+    ("in both sublayers the skip", (ATTEND, SKIPPED_ATTEND), (NETWORK, SKIPPED_NETWORK)),
+    ("around attention the skip", (ATTEND, SKIPPED_ATTEND)),
+    ("around the network the skip", (NETWORK, SKIPPED_NETWORK)),
+    ("two norms are swapped, or one", ('rms(y, w["feed_forward_norm"])', 'rms(y, w["attention_norm"])')),
+    ("runs over the words", ("np.mean(x * x, -1,", "np.mean(x * x, 0,")),
+    ("one block is left out", ('in weights["blocks"]', 'in weights["blocks"][:-1]')),
+    ("or their logarithms", ('x @ weights["table"].T', 'np.log(softmax(x @ weights["table"].T))')),
     ("approximation by tanh", ('gelu(x @ w["up"])', 'gelu_of_openai(x @ w["up"])')),
     ("blocks come in the wrong order", ('in weights["blocks"]', 'in reversed(weights["blocks"])')),
     ("only one block is used", ('in weights["blocks"]', 'in weights["blocks"][:1]')),
@@ -125,6 +145,12 @@ def last_use(weight, ids, rate):
     return weight - rate * gradient
 
 
+def without_softmax(weight, ids, rate):
+    gradient = np.zeros_like(weight)
+    np.add.at(gradient, ids[:-1], weight[ids[:-1]] - np.eye(len(weight))[ids[1:]])
+    return weight - rate * gradient / (len(ids) - 1)
+
+
 TRAINING_STEP = [
     (step_by_loss(lambda w, ids: surprise(w, ids, ids).mean()), "nothing is shifted"),
     (step_by_loss(lambda w, ids: surprise(w, ids[1:], ids[:-1]).mean()), "shift the wrong way"),
@@ -132,6 +158,9 @@ TRAINING_STEP = [
     (up_the_gradient, "go up the gradient"),
     (lambda w, ids, rate: w - jax.grad(mean_surprise)(w, ids), "learning rate plays no part"),
     (lambda w, ids, rate: jax.grad(mean_surprise)(w, ids), "the gradient alone"),
+    (lambda w, ids, rate: -rate * jax.grad(mean_surprise)(w, ids), "the step, not the matrix"),
+    (step_by_loss(lambda w, ids: mean_surprise(w, ids) / math.log(2)), "in bits"),
+    (in_numpy(without_softmax), "softmax is missing"),
     (step_by_loss(lambda w, ids: surprise(w, ids[:-1], ids[1:]).sum()), "sum of the surprises"),
     (step_by_loss(lambda w, ids: surprise(w, ids[:-1], ids[1:]).sum() / len(ids)), "one question less"),
     (in_numpy(last_use), "last use alone"),
@@ -152,6 +181,7 @@ DRAW_TOKEN = [
     (lambda logits, u: np.argmax(softmax(logits) > u), "by itself"),
     (lambda logits, u: np.argmax(np.cumsum(logits) > u), "logits themselves"),
     (lambda logits, u: np.argmax(np.cumsum(np.exp(logits - logits.max())) > u), "not divided by their sum"),
+    (lambda logits, u: np.argmax(np.cumsum(np.exp(logits)) > u), "not divided by their sum"),
     (lambda logits, u: along_the_line(logits, u) + 1, "the token after"),
     (lambda logits, u: along_the_line(logits, u) - 1, "the token before"),
     (lambda logits, u: np.searchsorted(np.cumsum(sorted(softmax(logits), reverse=True)), u, "right"), "a rank"),
@@ -205,6 +235,8 @@ STACK = [
     (lambda x, blocks, norm: norm(in_turn(x, [blocks[0] for _ in blocks]) if blocks else x), "every time"),
     (doubled, "the skips are in the blocks"),
     (norm_in_the_loop, "after every block"),
+    (lambda x, blocks, norm: norm(in_turn(x, [lambda rows, f=f: f(norm(rows)) for f in blocks])), "before every block"),
+    (lambda x, blocks, norm: norm(norm(in_turn(x, blocks))), "twice at the end"),
     (lambda x, blocks, norm: in_turn(norm(x), blocks), "before the first block"),
     (lambda x, blocks, norm: in_turn(x, blocks), "at the end is missing"),
 ]

@@ -17,14 +17,15 @@ def continue_story(machine: Callable, story: str, num_words: Positive, seed: Nat
 
     Args:
         machine: a function from ids, `(seq,)`, places in `WORLD_WORDS`, to the logits of what comes after each,
-            `(seq, 40)`. A row of logits depends on no later id.
+            `(seq, 40)`. A row of logits depends on no later id. It is compiled, so it computes with `jax.numpy`.
         story: how it begins, with a full stop.
         num_words: how many words to add.
         seed: another one draws other words.
 
     Raises:
+        TypeError: if the machine cannot be called with ids alone, or computes with NumPy.
         ValueError: if the story does not begin with a full stop, has another word than the forty, or the machine makes
-            something else of ids.
+            something else of ids, or logits of which none is the largest.
 
     Example:
         A machine that finds a full stop likeliest after anything.
@@ -38,14 +39,29 @@ def continue_story(machine: Callable, story: str, num_words: Positive, seed: Nat
         raise ValueError(f"story has the word {unknown[0][:20]!r}; expected words of pf.data.little_world.WORLD_WORDS.")
     ids = np.zeros(len(said) + num_words, np.int32)
     ids[: len(said)] = [WORLD_WORDS.index(word) for word in said]
-    logits = jax.eval_shape(machine, jnp.asarray(ids))
+    _check_logits(machine, ids)
+    key, row_of = jax.random.key(seed), jax.jit(lambda ids, place: machine(ids)[place])
+    for place in range(len(said), len(ids)):
+        row = row_of(ids, place - 1)
+        if not jnp.isfinite(row.max()):
+            word, largest = WORLD_WORDS[ids[place - 1]], row.max()
+            raise ValueError(f"machine gives {largest} as the largest logit after {word!r}; expected a number.")
+        ids[place] = jax.random.categorical(jax.random.fold_in(key, place), row)
+    return " ".join(WORLD_WORDS[number] for number in ids)
+
+
+def _check_logits(machine: Callable, ids: np.ndarray) -> None:
+    """Raise an error if the machine does not make a logit for each word after each id."""
+    try:
+        logits = jax.eval_shape(machine, jnp.asarray(ids))
+    except TypeError as error:
+        reason = str(error).partition("\n")[0]
+        raise TypeError(f"machine fails on ids: {reason} Expected a function of ids alone, in jax.numpy.") from error
     wanted = (len(ids), len(WORLD_WORDS))
+    what = f"an array of shape {logits.shape}" if hasattr(logits, "shape") else f"a {type(logits).__name__}"
     if getattr(logits, "shape", None) != wanted:
-        what = f"an array of shape {logits.shape}" if hasattr(logits, "shape") else f"a {type(logits).__name__}"
         raise ValueError(
             f"machine makes {what} of {len(ids)} ids; expected {wanted}, a logit for each word after each."
         )
-    key, row_of = jax.random.key(seed), jax.jit(lambda ids, place: machine(ids)[place])
-    for place in range(len(said), len(ids)):
-        ids[place] = jax.random.categorical(jax.random.fold_in(key, place), row_of(ids, place - 1))
-    return " ".join(WORLD_WORDS[number] for number in ids)
+    if not jnp.issubdtype(logits.dtype, jnp.floating):
+        raise ValueError(f"machine makes {logits.dtype} numbers of ids; expected logits, which are real numbers.")

@@ -46,9 +46,12 @@ def example(exercise: Exercise, function: Callable) -> list[str]:
     wrong = [each for each in found if isinstance(each[1], str) or not exercise.is_same(each[1], each[2])]
     for inputs, got, expected in sorted(wrong, key=lambda each: isinstance(each[1], str))[:1]:
         lines = [f"    {each} = {text(value)}" for each, value in inputs.items()]
-        result = [] if isinstance(got, str) else _result(exercise, inputs, got, with_sums=True)
-        comes = ["you return", *result] if result else [str(got)]
-        return ["With", *lines, *comes, "it should be", *_result(exercise, inputs, expected)]
+        if isinstance(got, str):
+            return ["With", *lines, got, "it should be", *_result(exercise, inputs, expected)]
+        result, right = _result(exercise, inputs, got, with_sums=True), _result(exercise, inputs, expected)
+        if result == right:
+            right.append(f"    (the largest difference is {np.abs(got - expected).max():.1g})")
+        return ["With", *lines, "you return", *result, "it should be", *right]
     return []
 
 

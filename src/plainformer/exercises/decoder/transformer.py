@@ -35,12 +35,14 @@ def _slopes(first=1):
 STEPS = {
     "biases": lambda seq: _alibi(seq, _slopes()),
     "seen": lambda seq: np.tri(seq, dtype=bool),
+    "hide": lambda scores, seen: np.where(seen, scores, -np.inf),
     "scale": lambda n: n.d_k**-0.5,
     "weigh": _softmax,
     "split": lambda rows: rows.reshape(len(rows), HEADS, -1).swapaxes(0, 1),
     "merge": lambda heads: heads.swapaxes(0, 1).reshape(heads.shape[1], -1),
     "mix": lambda rows, w: rows @ w["output"],
     "norm": _rms,
+    "norms": lambda w: (w["attention_norm"], w["feed_forward_norm"]),
     "bend": lambda z: z * (1 + _ERF(z / math.sqrt(2))) / 2,
     "first": lambda x, f: x + f.attention(f.attention_norm(x)),
     "second": lambda x, y, f: y + f.network(f.feed_forward_norm(y)),
@@ -61,11 +63,12 @@ def transformer(weights, ids, **steps):
 
 def _block(x, w, do):
     """The rows after one block."""
+    first, second = do.norms(w)
     f = SimpleNamespace(
         attention=lambda rows: _attention(rows, w, do),
         network=lambda rows: do.bend(rows @ w["up"]) @ w["down"],
-        attention_norm=lambda rows: do.norm(rows, w["attention_norm"]),
-        feed_forward_norm=lambda rows: do.norm(rows, w["feed_forward_norm"]),
+        attention_norm=lambda rows: do.norm(rows, first),
+        feed_forward_norm=lambda rows: do.norm(rows, second),
     )
     return do.second(x, do.first(x, f), f)
 
@@ -75,7 +78,7 @@ def _attention(rows, w, do):
     queries, keys, values = (do.split(rows @ w[name]) for name in ("query", "key", "value"))
     sizes = SimpleNamespace(d_k=queries.shape[-1], d_model=rows.shape[-1])
     scores = queries @ keys.swapaxes(1, 2) * do.scale(sizes) + do.biases(len(rows))
-    weights = do.weigh(np.where(do.seen(len(rows)), scores, -np.inf))
+    weights = do.weigh(do.hide(scores, do.seen(len(rows))))
     return do.mix(do.merge(weights @ values), w)
 
 
@@ -94,6 +97,17 @@ ATTENTION = [
         "your mask hides each word from itself, and the first sees nothing",
         "Has a row read its own word?",
         seen=lambda seq: np.tri(seq, k=-1, dtype=bool),
+        hide=lambda scores, seen: np.where(seen, scores, -1e9),  # with -inf nothing is a number
+    ),
+    Mistake(
+        "each word sees one too far: the very word that it is asked for",
+        "Row n is asked for word n + 1. May it read this word?",
+        seen=lambda seq: np.tri(seq, k=1, dtype=bool),
+    ),
+    Mistake(
+        "you set the hidden scores to zero, so hidden words still get a weight",
+        "exp(0) is 1. Which score has the exponential 0?",
+        hide=lambda scores, seen: np.where(seen, scores, 0),
     ),
     Mistake(
         "your softmax runs along the wrong axis: over the words that look, not over those looked at",
@@ -109,6 +123,11 @@ ATTENTION = [
         "you divide the scores by the root of the whole width, not by that of one head",
         "How long are the two vectors whose dot product one head takes?",
         scale=lambda n: n.d_model**-0.5,
+    ),
+    Mistake(
+        "you divide the scores by d_k, where you should divide by its root",
+        "By how much does the size of a dot product grow with the length of the two vectors?",
+        scale=lambda n: 1 / n.d_k,
     ),
     Mistake(
         "positions are forgotten: nothing is added to the scores",
@@ -181,6 +200,36 @@ BLOCK = [
         second=lambda x, y, f: f.feed_forward_norm(y + f.network(y)),
     ),
     Mistake(
+        "in both sublayers the skip carries the normalised rows",
+        "If both sublayers return zeros, x should pass the block unchanged. Does it pass yours?",
+        first=lambda x, f: f.attention_norm(x) + f.attention(f.attention_norm(x)),
+        second=lambda x, y, f: f.feed_forward_norm(y) + f.network(f.feed_forward_norm(y)),
+    ),
+    Mistake(
+        "around attention the skip carries the normalised rows",
+        "If attention returns zeros, x should pass unchanged. Does it pass yours?",
+        first=lambda x, f: f.attention_norm(x) + f.attention(f.attention_norm(x)),
+    ),
+    Mistake(
+        "around the network the skip carries the normalised rows",
+        "If the network returns zeros, its rows should pass unchanged. Do they pass yours?",
+        second=lambda x, y, f: f.feed_forward_norm(y) + f.network(f.feed_forward_norm(y)),
+    ),
+    Mistake(
+        "the scales of the two norms are swapped, or one is used twice",
+        "Which sublayer does attention_norm prepare the rows for?",
+        norms=[
+            lambda w: (w["feed_forward_norm"], w["attention_norm"]),
+            lambda w: (w["attention_norm"], w["attention_norm"]),
+            lambda w: (w["feed_forward_norm"], w["feed_forward_norm"]),
+        ],
+    ),
+    Mistake(
+        "your norm runs over the words, where each word should be normalised by itself",
+        "Along which axis lie the numbers of one word?",
+        norm=lambda x, scale: scale * x / np.sqrt((x**2).mean(axis=0, keepdims=True) + 1e-5),
+    ),
+    Mistake(
         "your norm subtracts the mean, as layer normalisation does; these norms are RMSNorms",
         "By what is a row divided in an RMSNorm, and is anything subtracted?",
         norm=lambda x, scale: _rms(x - x.mean(axis=-1, keepdims=True), scale),
@@ -189,6 +238,16 @@ BLOCK = [
         "your network bends by relu, and the machine was trained with gelu",
         "What does the bend make of -1/2?",
         bend=lambda z: np.maximum(z, 0),
+    ),
+    Mistake(
+        "your network does not bend: two matrices in a row are one",
+        "What stands between the two maps?",
+        bend=lambda z: z,
+    ),
+    Mistake(
+        "your network bends by silu, and the machine was trained with gelu",
+        "By which probability does gelu multiply z?",
+        bend=lambda z: z / (1 + np.exp(-z)),
     ),
     Mistake(
         "your gelu is the approximation by tanh; jax.nn.gelu takes approximate=False",
@@ -208,14 +267,19 @@ WHOLE = [
         order=[lambda blocks: blocks[:1], lambda blocks: blocks[-1:], lambda blocks: blocks[:1] * len(blocks)],
     ),
     Mistake(
+        "one block is left out",
+        "How often does your loop turn, and over which list?",
+        order=[lambda blocks: blocks[:-1], lambda blocks: blocks[1:]],
+    ),
+    Mistake(
         "the last norm is missing",
         "What happens between the last block and the product with the table?",
         finish=lambda x, weights, norm: x,
     ),
     Mistake(
-        "you return probabilities, where logits are asked for",
+        "you return probabilities or their logarithms, where logits are asked for",
         "Which function makes probabilities of logits, and who calls it?",
-        say=_softmax,
+        say=[_softmax, lambda logits: np.log(_softmax(logits))],
     ),
     Mistake(
         "you return what comes after the last word alone",

@@ -60,6 +60,17 @@ MISTAKES = [
         finish=lambda rows, norm: rows,
     ),
     Mistake(
+        "you normalise before every block, and there is a norm in each of them already",
+        "Where does the one norm stand that belongs to no block?",
+        run=lambda x, blocks, norm: _in_turn(x, [each for block in blocks for each in (norm, block)]),
+        finish=[lambda rows, norm: rows, lambda rows, norm: norm(rows)],
+    ),
+    Mistake(
+        "you normalise twice at the end",
+        "How many norms stand after the loop?",
+        finish=lambda rows, norm: norm(norm(rows)),
+    ),
+    Mistake(
         "the norm at the end is missing",
         "Which argument have you not used?",
         finish=lambda rows, norm: rows,
@@ -74,7 +85,7 @@ def _block(seq, width):
     return Function(lambda x: x + over_rows.astype(x.dtype) @ x @ over_columns.astype(x.dtype))
 
 
-_NORM = Function(lambda x: x / ((x**2).mean(axis=-1, keepdims=True) + 1e-5) ** 0.5)
+_NORM = Function(lambda x: 1.5 * x / ((x**2).mean(axis=-1, keepdims=True) + 1e-5) ** 0.5 + 0.25)
 
 
 def _case(name, seq, width, num_blocks, is_edge=False):

@@ -42,7 +42,7 @@ MISTAKES = [
     Mistake(
         "you add up exponentials that are not divided by their sum",
         "Where does the line end, on which u lies between 0 and 1?",
-        expect=lambda logits: np.exp(logits - logits.max()),
+        expect=[lambda logits: np.exp(logits - logits.max()), np.exp],
     ),
     Mistake(
         "you take the token after the right one",

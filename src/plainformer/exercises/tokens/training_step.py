@@ -16,14 +16,14 @@ def training_step(
     learning_rate,
     *,
     align=lambda ids: (ids[:-1], ids[1:]),
-    look=lambda weight, given: weight[given],
+    expect=_softmax_rows,
     scatter=lambda shape, given, rows: _added(shape, given, rows),
     mean=lambda rows: rows / len(rows),
     move=lambda weight, gradient, learning_rate: weight - learning_rate * gradient,
 ):
     """Return the matrix after one step down the gradient of the mean surprise at each next token."""
     given, following = align(ids)
-    gradients = _softmax_rows(look(weight, given)) - np.eye(weight.shape[1])[following]
+    gradients = expect(weight[given]) - np.eye(weight.shape[1])[following]
     return move(weight, scatter(weight.shape, given, mean(gradients)), learning_rate)
 
 
@@ -64,6 +64,24 @@ MISTAKES = [
         "the learning rate plays no part",
         "By what is the gradient multiplied before it is subtracted?",
         move=lambda weight, gradient, learning_rate: weight - gradient,
+    ),
+    Mistake(
+        "you return the step, not the matrix after it",
+        "From which numbers is the step subtracted?",
+        move=[
+            lambda weight, gradient, learning_rate: -learning_rate * gradient,
+            lambda weight, gradient, learning_rate: learning_rate * gradient,
+        ],
+    ),
+    Mistake(
+        "the softmax is missing: you compare the logits themselves with what came",
+        "Do logits sum to one? What makes probabilities of them?",
+        expect=lambda logits: logits,
+    ),
+    Mistake(
+        "your loss is in bits, where it should be in nats",
+        "Which logarithm has the derivative 1/x?",
+        move=lambda weight, gradient, learning_rate: weight - learning_rate * gradient / np.log(2),
     ),
     Mistake(
         "you return the gradient alone",
@@ -108,7 +126,7 @@ EXERCISE = Exercise(
         _case("8 tokens of 5", 5, [4, 0, 0, 3, 4, 1, 0, 2], 2.0),
         _case("two tokens", 3, [2, 0], 0.7, is_edge=True),
     ],
-    examples=[{"weight": np.zeros((3, 3)), "ids": np.array([0, 1, 2, 2, 0]), "learning_rate": 12.0}],
+    examples=[{"weight": np.eye(3), "ids": np.array([0, 1, 2, 2, 0]), "learning_rate": 12.0}],
     result="(vocab_size, vocab_size)",
     tried_on="{ids[0]} tokens",
 )
