@@ -129,17 +129,11 @@ def facts(found: dict) -> dict[str, str]:
     """What chapters say: of each row, on a real text, of counting and guessing; and tables."""
     texts = {f"{row}.{name}": text for row, seeds in found["rows"].items() for name, text in facts_of(seeds).items()}
     texts |= {f"{row}.real": f"{loss:.2f}" for row, loss in found["real text"].items()}
-    others = [[seed["kinds"]["other"][0] for seed in found["rows"][row]] for row in ("head", "average")]
-    texts |= ends("head.worse", (head - average for head, average in zip(*others, strict=True)))
-    texts |= {f"always.{column}": percent(right) for column, right in found["always the same"].items()}
     texts["most_often"] = percent(found["named most often"])
     texts |= {f"counted.{order}": f"{above:.3f}" for order, above in found["counted"].items()}
     rows = list(NAMES)
     texts |= {f"rows.{row}": table(found, rows[max(place - 1, 0) : place + 1], False) for place, row in enumerate(rows)}
     texts |= {"whole": table(found, rows, True), "parts": parts_table(found)}
-    texts |= {
-        f"parts.{row}.above": f"{np.mean([s['above'] for s in each]):.3f}" for row, each in found["parts"].items()
-    }
     texts |= {f"{row}.heard": f"```text\n{text}\n```" for row, text in found["heard"].items()}
     for before, after in pairwise(("block", "stack", "positions", "decoder")):
         texts[f"asked.{after}"] = asked_table({row: found["rows"][row] for row in (before, after)})

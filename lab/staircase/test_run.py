@@ -57,9 +57,8 @@ def test_guesses_without_a_machine_are_as_good_as_recorded():
 
 def test_letters_of_the_real_text_are_counted_as_recorded():
     row = list(real_text.COUNTED)[-1]
-    assert real_text.counted(row)[0] == pytest.approx(
-        recorded()["real text"][row], abs=0.02
-    )  # other Pythons, other text
+    loss, _ = real_text.counted(row)
+    assert loss == pytest.approx(recorded()["real text"][row], abs=0.02)  # other Pythons, other text
 
 
 def test_the_machines_of_the_real_text_are_those_of_the_stories_but_for_their_tokens():
@@ -141,9 +140,13 @@ def test_after_a_thousand_steps_a_head_is_behind_an_average():
     assert of_1000["head"] > of_1000["average"]
 
 
-def test_each_part_but_one_adds_possible_sentences():
+def test_every_part_adds_possible_sentences():
     shares = [np.mean(of_rows(row, "possible")) for row in recorded()["rows"]]
-    assert shares == sorted(shares)
+    assert all(np.diff(shares) > 0)
+
+
+def test_eight_heads_know_no_better_where_than_the_room_named_most_often():
+    assert max(right("heads", "where")) < recorded()["named most often"]
 
 
 def test_norms_and_network_help_with_each_seed_and_tying_does_not():
