@@ -52,20 +52,21 @@ def _joined(picture: Picture, *arrows: str) -> Picture:
 
 def _beside() -> list[Picture]:
     """What goes beyond the machine, three or four parts a row."""
+    real = ("subwords", "pieces"), ("real_text", "real text"), ("deep_stacks", "deep stacks")
     uses = ("efficiency", "costs"), ("relations", "relations"), ("dynamics", "motion")
     trained = ("pretrained", "opened"), ("inside", "inside"), ("finetuning", "tuned")
     sized = ("scaling", "devices"), ("scaling_laws", "how large")
     today = ("modern", "today"), ("serving", "serving"), ("recipes", "recipes"), ("chatting", "answers")
-    return [row(*(_part(*each) for each in parts), gap=14) for parts in (uses, trained, sized, today)]
+    return [row(*(_part(*each) for each in parts), gap=14) for parts in (real, uses, trained, sized, today)]
 
 
 def wide() -> Picture:
     """The whole machine from left to right: tokens, positions, and a stack of blocks that hold heads that hold
     attention. Of blocks are made an encoder, a decoder and a vision transformer; encoder and decoder together
-    translate, a decoder alone writes. Below it, what all of it costs, what it is related to, and motion as one more
-    use; then models that are trained already: how they are opened, looked into, and tuned; several devices, and how
-    large a model should be; the block of today, how it serves many readers, and how it is trained; and a published
-    model that answers.
+    translate, a decoder alone writes. Below it, real text and its pieces, and what keeps deep stacks trainable; what all of
+    it costs, what it is related to, and motion as one more use; then models that are trained already: how they are
+    opened, looked into, and tuned; several devices, and how large a model should be; the block of today, how it serves
+    many readers, and how it is trained; and a published model that answers.
     """
     models = column(
         _part("encoder", "encoder", 86), _part("decoder", "decoder", 86), _part("vision", "vision", 86), gap=8
@@ -88,10 +89,10 @@ def wide() -> Picture:
 
 def narrow() -> Picture:
     """The whole machine from top to bottom: tokens, positions, and a stack of blocks that hold heads that hold
-    attention; below it encoder, decoder and vision transformer, then translating and writing, then costs, relations and
-    motion, then models that are trained already: how they are opened, looked into, and tuned; several devices, and how
-    large a model should be; the block of today, how it serves many readers, and how it is trained; and a published
-    model that answers.
+    attention; below it encoder, decoder and vision transformer, then translating and writing, then real text, its
+    pieces and deep stacks, then costs, relations and motion, then models that are trained already: how they are opened,
+    looked into, and tuned; several devices, and how large a model should be; the block of today, how it serves many
+    readers, and how it is trained; and a published model that answers.
     """
     front = row(_part("primer", "primer"), _part("tokens", "tokens"), _part("positions", "positions"), gap=18)
     models = row(_part("encoder", "encoder"), _part("decoder", "decoder"), _part("vision", "vision"), gap=14)

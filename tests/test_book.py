@@ -26,8 +26,9 @@ CHAPTERS = BOOK.chapters
 PAGES = ["index", *CHAPTERS, *(f"appendix/{file.stem}" for file in sorted((ROOT / "appendix").glob("*.md")))]
 # Two appendices are run like chapters and hold no lesson: mistakes by symptom, and what to type for one's own data.
 LESSONS = [name for name in CHAPTERS if not name.endswith(("/mistakes", "/own_data"))]
-# The primer and the notation are about what the others share: they have no module of their own.
-WITH_MODULE = [name for name in LESSONS if not name.endswith(("/primer", "/notation"))]
+# The primer and the notation are about what the others share, and three chapters go on with modules of those before.
+OWN_NO_MODULE = ("/primer", "/notation", "/subwords", "/real_text", "/deep_stacks")
+WITH_MODULE = [name for name in LESSONS if not name.endswith(OWN_NO_MODULE)]
 
 
 def stem_of(name: str) -> str:

@@ -110,7 +110,7 @@ Language models of Tiny Shakespeare, of several sizes; the largest is stored in 
 - **Knobs turned.** With a dropout of 0.2 and 5,000 steps planned, the large one had 1.460 after 2,000 steps and 1.474
   after 3,000. A model of width 384, {larger["0.4"]["parameters"]:,} parameters, has {ends["0.4"]:.3f} after 3,000 steps
   with a dropout of 0.4 and {ends["0.5"]:.3f} with 0.5, on a GPU in TF32. Judged by windows side by side, as
-  {{ref}}`sec-decoder` does elsewhere, the losses are 0.01 to 0.02 higher.
+  {{ref}}`sec-real-text` does elsewhere, the losses are 0.01 to 0.02 higher.
 - **Published.** nanoGPT's recipe, 10.7 million parameters on single characters, is reported with 1.47 on random windows
   of the same part.
 - **What the largest writes** behind `ROMEO:`, unedited, with the first seed:

@@ -7,7 +7,7 @@ import pytest
 # What a reader types, and where it must lead: first the first result, then what must be among the first three.
 QUERIES = {
     "softmax": ["glossary.html#term-softmax", "self_attention.html#letting-the-tokens-decide"],
-    "logit lens": ["glossary.html#term-logit-lens", "decoder.html#what-the-stream-says-on-the-way"],
+    "logit lens": ["glossary.html#term-logit-lens", "real_text.html#what-the-stream-says-on-the-way"],
     "KV cache": ["glossary.html#term-keyvalue-cache", "generation.html#the-cache"],
     "LoRA": ["glossary.html#term-LoRA", "finetuning.html#two-thin-matrices"],
     "rotary": ["positions.html#rotary"],

@@ -1,4 +1,4 @@
-"""Answers to the exercises of the chapter `tokens` as readers would write them, right ones and wrong ones."""
+"""Answers to the exercises of the chapters `tokens` and `subwords` as readers would write them, right ones and wrong ones."""
 
 from functools import partial
 from itertools import pairwise

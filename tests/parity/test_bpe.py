@@ -85,7 +85,7 @@ def files_of(tokenizer, folder):
     return tokenizer.model.save(str(folder))  # vocab.json, merges.txt
 
 
-@pytest.mark.equation("eq-tokens-pair-count", "eq-tokens-best-pair")
+@pytest.mark.equation("eq-subwords-pair-count", "eq-subwords-best-pair")
 @pytest.mark.parametrize("name", ["reference", "multilingual", "spaces", "runs"])
 def test_train_learns_the_same_merges(name, tmp_path):
     text, vocab_size = TEXTS[name], 1000
@@ -103,7 +103,7 @@ def test_train_stops_at_the_same_count():
         assert ours.vocabulary == theirs.get_vocab()
 
 
-@pytest.mark.equation("eq-tokens-encode")
+@pytest.mark.equation("eq-subwords-encode")
 def test_from_gpt2_encodes_as_tokenizers_does(tmp_path):
     theirs = trained_by_tokenizers(python_reference() + MULTILINGUAL + EMOJI, 3000, special_tokens=["<|endoftext|>"])
     ours = BytePairEncoder.from_gpt2(*files_of(theirs, tmp_path))

@@ -73,7 +73,7 @@ def test_train_by_another_pattern():
 # Encoding and decoding
 
 
-@pytest.mark.equation("eq-tokens-encode")
+@pytest.mark.equation("eq-subwords-encode")
 def test_encode_by_hand():
     encoder = BytePairEncoder.train("low low low lower newer", 256 + 4)
     # " low" and "lower" hold l-o 4 times, o-w 4, so "lo", "low", then w-e 1... " low" (space = Ġ, a large id) 3 times
@@ -82,7 +82,7 @@ def test_encode_by_hand():
     assert encoder.tokens[257:] == (b"low", b" low", b"er")
 
 
-@pytest.mark.equation("eq-tokens-encode")
+@pytest.mark.equation("eq-subwords-encode")
 @given(st.text(st.sampled_from("shel .'\n日1")))
 def test_encode_equals_applying_every_merge_in_order(encoder, text):
     expected = []

@@ -125,7 +125,7 @@ def spell(merges):
     return [tokens[256 + n] for n in range(len(merges))]
 
 
-@pytest.mark.equation("eq-tokens-pair-count")
+@pytest.mark.equation("eq-subwords-pair-count")
 def test_count_pairs_by_hand():
     counts = count_pairs(words(low=5, lower=2, newest=6, widest=3, aaa=1))
     assert {chr(a) + chr(b): count for (a, b), count in counts.items()} == {
@@ -140,7 +140,7 @@ def test_merge_pair_by_hand():
     assert merge_pair([], (1, 2), 9) == []
 
 
-@pytest.mark.equation("eq-tokens-best-pair")
+@pytest.mark.equation("eq-subwords-best-pair")
 def test_learn_merges_of_the_classic_four_words():
     merges = learn_merges(words(low=5, lower=2, newest=6, widest=3), 100)
     # 9 es (before st: e < s), 9 est, 7 lo (before ow), 7 low, 6 ew (before n|e, w|est), 6 new, 6 newest,
@@ -159,7 +159,7 @@ def test_learn_merges_wants_free_ids():
     assert learn_merges({(256, 1): 1}, 1, first_id=257) == [(256, 1)]
 
 
-@pytest.mark.equation("eq-tokens-pair-count", "eq-tokens-best-pair")
+@pytest.mark.equation("eq-subwords-pair-count", "eq-subwords-best-pair")
 @given(st.dictionaries(st.lists(st.integers(0, 3), max_size=12).map(tuple), st.integers(1, 5), max_size=6))
 def test_learn_merges_equals_counting_everything_again(pieces):
     merges, now = [], dict(pieces)
@@ -176,7 +176,7 @@ def test_learn_merges_equals_counting_everything_again(pieces):
 # Applying
 
 
-@pytest.mark.equation("eq-tokens-encode")
+@pytest.mark.equation("eq-subwords-encode")
 @given(st.lists(st.integers(0, 3), max_size=12).map(tuple), st.lists(st.integers(0, 3), max_size=12))
 def test_apply_merges_equals_applying_each_in_order(text, piece):
     merges = learn_merges({text: 1}, 100)

@@ -7,7 +7,7 @@ from hypothesis import given, settings, strategies as st
 from plainformer.tokens.patches import image_to_patches, patches_to_image, tiling
 
 
-@pytest.mark.equation("eq-tokens-patches")
+@pytest.mark.equation("eq-subwords-patches")
 def test_image_to_patches_equals_the_formula_index_by_index():
     height, width, channels, patch_height, patch_width = 6, 20, 3, 2, 5
     image = np.random.default_rng(0).normal(size=(height, width, channels)).astype(np.float32)
@@ -19,7 +19,7 @@ def test_image_to_patches_equals_the_formula_index_by_index():
         assert patches[patch, feature] == value
 
 
-@pytest.mark.equation("eq-tokens-patches")
+@pytest.mark.equation("eq-subwords-patches")
 @settings(max_examples=5)  # every new shape is compiled anew
 @given(st.tuples(*[st.integers(1, 3)] * 5))
 def test_patches_to_image_undoes_image_to_patches(sizes):
@@ -31,7 +31,7 @@ def test_patches_to_image_undoes_image_to_patches(sizes):
     np.testing.assert_array_equal(back, image)
 
 
-@pytest.mark.equation("eq-tokens-patches")
+@pytest.mark.equation("eq-subwords-patches")
 @pytest.mark.parametrize("batch", [(2, 7)])
 def test_patches_of_several_images_are_those_of_each(batch):
     images = np.random.default_rng(0).normal(size=(*batch, 4, 6, 3)).astype(np.float32)

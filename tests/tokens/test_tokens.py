@@ -114,7 +114,7 @@ def test_token_embedding_starts_with_rows_of_length_about_one(key):
     assert abs(float(lengths.mean()) - 1) < 0.02
 
 
-@pytest.mark.equation("eq-tokens-linear")
+@pytest.mark.equation("eq-subwords-linear")
 @pytest.mark.parametrize("batch", [(), (3, 7)])
 def test_linear_layer_equals_a_float64_reference(batch, key):
     layer = eqx.tree_at(lambda e: e.bias, Linear(5, 12, key=key), jnp.arange(12.0))

@@ -42,7 +42,7 @@ def by_hand(config: TrainingConfig):
     return weights, rows
 
 
-@pytest.mark.equation("eq-decoder-schedule")
+@pytest.mark.equation("eq-real-text-schedule")
 def test_fit_equals_a_loop_in_numpy():
     weights, rows = by_hand(CONFIG)
     assert any(row["gradient_norm"] > CONFIG.clip_norm for row in rows)

@@ -12,7 +12,7 @@ from plainformer.training.ngrams import NgramModel, estimated_discounts
 TEXT = [0, 1, 0, 1, 2, 0, 1]  # "abababc…": pairs 01 three times, 10 once, 12 once, 20 once
 
 
-@pytest.mark.equation("eq-decoder-kneser-ney")
+@pytest.mark.equation("eq-real-text-kneser-ney")
 def test_ngram_model_by_hand():
     # Before 0, 1, 2 stand {1, 2}, {0}, {1}: four kinds of pairs, so the unigram level counts 2, 1, 1 of 4.
     unigram = [(2 - 0.5 + 0.5 * 3 / 4) / 4, (1 - 0.5 + 0.5 * 3 / 4) / 4, (1 - 0.5 + 0.5 * 3 / 4) / 4, 0.5 * 3 / 4 / 4]
@@ -26,14 +26,14 @@ def test_ngram_model_by_hand():
     assert model.probability(2, (3,)) == pytest.approx(unigram[2])
 
 
-@pytest.mark.equation("eq-decoder-kneser-ney")
+@pytest.mark.equation("eq-real-text-kneser-ney")
 def test_ngram_model_of_order_one_counts_tokens():
     model = NgramModel(TEXT, 1, 5, discount=0.25)
     expected = [(count - 0.25 * (count > 0) + 0.25 * 3 / 5) / 7 for count in (3, 3, 1, 0, 0)]
     np.testing.assert_allclose([model.probability(token, (2, 0)) for token in range(5)], expected)
 
 
-@pytest.mark.equation("eq-decoder-modified-discounts")
+@pytest.mark.equation("eq-real-text-modified-discounts")
 def test_estimated_discounts_by_hand():
     # Four n-grams occur once, two twice, one three and one four times: the share is 4 / (4 + 2 * 2).
     assert estimated_discounts([1, 1, 1, 1, 2, 2, 3, 4]) == (
@@ -45,7 +45,7 @@ def test_estimated_discounts_by_hand():
     assert estimated_discounts([1, 2, 3, *[4] * 30])[2] == 0
 
 
-@pytest.mark.equation("eq-decoder-modified-discounts")
+@pytest.mark.equation("eq-real-text-modified-discounts")
 def test_ngram_model_takes_less_from_what_occurred_once():
     text = [int(token) for token in np.random.default_rng(3).zipf(1.3, size=2000) % 40]
     model = NgramModel(text, 2, 41, discount=None)
@@ -59,7 +59,7 @@ def test_ngram_model_takes_less_from_what_occurred_once():
     assert model.probability(second, (first,)) == pytest.approx(expected)
 
 
-@pytest.mark.equation("eq-decoder-kneser-ney")
+@pytest.mark.equation("eq-real-text-kneser-ney")
 @pytest.mark.parametrize(("order", "discount"), [(1, None), (2, 0.75), (5, None)])
 def test_ngram_model_probabilities_sum_to_one(order, discount):
     text = np.random.default_rng(0).integers(6, size=60)

@@ -36,7 +36,7 @@ def test_training_config_takes_the_limits(unchecked):
     TrainingConfig(num_steps=np.int64(3), warmup_steps=np.int32(2), min_lr_ratio=1, learning_rate=np.float32(0.1))
 
 
-@pytest.mark.equation("eq-decoder-schedule")
+@pytest.mark.equation("eq-real-text-schedule")
 def test_learning_rate_schedule_by_hand():
     # Up in four equal stairs, 0.015 each; down along half a cosine of eight steps, to a quarter of 0.06.
     up = [0.015, 0.03, 0.045, 0.06]
@@ -59,7 +59,7 @@ def by_optax(weights, gradients, config):
     return weights
 
 
-@pytest.mark.equation("eq-primer-adam", "eq-primer-adamw")
+@pytest.mark.equation("eq-primer-adam", "eq-real-text-adamw")
 @pytest.mark.parametrize("clip_norm", [None, 1.5])
 def test_make_optimiser_is_adamw_by_hand(clip_norm):
     numbers = np.random.default_rng(3)

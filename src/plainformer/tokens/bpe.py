@@ -126,7 +126,7 @@ class BytePairEncoder:
     def encode(self, text: str, *, allowed_special: Collection[str] = ()) -> list[int]:
         """Turn text into ids; names of special tokens in it, too, are text like any other unless they are allowed.
 
-        Implements `eq-tokens-encode`. A lone surrogate, which no valid text holds but a Python string may, is encoded
+        Implements `eq-subwords-encode`. A lone surrogate, which no valid text holds but a Python string may, is encoded
         as its three bytes.
         """
         _check_text(text)

@@ -98,7 +98,7 @@ def certain_pieces(text: str, pattern: str = GPT2_PATTERN) -> list[str]:
 def count_pairs(pieces: Pieces) -> Counter[Pair]:
     """Count how often each pair of neighbouring tokens occurs in distinct pieces, each given with its own count.
 
-    Implements `eq-tokens-pair-count`. In a row of three equal tokens their pair counts twice.
+    Implements `eq-subwords-pair-count`. In a row of three equal tokens their pair counts twice.
     """
     counts: Counter[Pair] = Counter()
     for piece, times in pieces.items():
@@ -121,7 +121,7 @@ def merge_pair(piece: Sequence[int], pair: Pair, new_id: int) -> list[int]:
 def learn_merges(pieces: Pieces, num_merges: int, *, first_id: int = 256, min_count: int = 1) -> list[Pair]:
     r"""Merge the most frequent pair into a new token, again and again, and return the pairs: n makes `first_id + n`.
 
-    Implements `eq-tokens-best-pair`; Sennrich et al. (2016), section 3.2, algorithm 1. Ties: among pairs that are
+    Implements `eq-subwords-best-pair`; Sennrich et al. (2016), section 3.2, algorithm 1. Ties: among pairs that are
     equally frequent the one with the smaller left id wins, and then the one with the smaller right id. Ids of bytes
     follow `byte_alphabet`, and each merge takes the next free id. Hugging Face's `tokenizers` has the same rule.
 
@@ -175,7 +175,7 @@ def _best_pair(queue: list[tuple[int, Pair]], counts: Mapping[Pair, int], min_co
 def apply_merges(piece: Sequence[int], rules: Mapping[Pair, tuple[int, int]]) -> list[int]:
     r"""Apply the earliest learned merge that fits, leftmost first, until none fits.
 
-    Implements `eq-tokens-encode` for one piece, of ids of bytes. `rules` has for each pair to merge its place in the
+    Implements `eq-subwords-encode` for one piece, of ids of bytes. `rules` has for each pair to merge its place in the
     order of learning, and the id of the token that it makes. A heap of what could be merged, and a chain of who stands
     next to whom, keep the time near linear even for a piece of a million bytes without a space.
     """

@@ -103,7 +103,7 @@ def linear(
 ) -> Float[Array, "*batch d_out"]:
     r"""Multiply every row by one matrix, and add one vector to every row.
 
-    Implements `eq-tokens-linear`; Dosovitskiy et al. (2021), equation 1 (the patch projection).
+    Implements `eq-subwords-linear`; Dosovitskiy et al. (2021), equation 1 (the patch projection).
     """
     # One tall matrix instead of a batch of them: 1.3 to 1.4 times as fast on a CPU, gradients included.
     rows = x.reshape(-1, x.shape[-1]) @ weight
@@ -114,7 +114,7 @@ def linear(
 class Linear(eqx.Module):
     """A learned linear map of every row: one matrix for all of them, and one vector, zeros at first, added to each.
 
-    Implements `eq-tokens-linear`. The `initialiser` makes the matrix from a key and a shape; Glorot normal by default.
+    Implements `eq-subwords-linear`. The `initialiser` makes the matrix from a key and a shape; Glorot normal by default.
     """
 
     weight: Float[Array, "d_in d_out"]

@@ -15,7 +15,7 @@ Discount = Annotated[float, Number(lambda discount: 0 < discount < 1, "above 0 a
 def estimated_discounts(counts: Iterable[int]) -> tuple[float, ...]:
     r"""Return what to take from counts of one, of two, and of three or more.
 
-    Implements `eq-decoder-modified-discounts`; Chen and Goodman (1999), equation 26. Where no n-gram occurs once, or
+    Implements `eq-real-text-modified-discounts`; Chen and Goodman (1999), equation 26. Where no n-gram occurs once, or
     twice, three or four times, the formula has nothing to go by, and all three are 0.75.
     """
     num = Counter(counts)
@@ -28,7 +28,7 @@ def estimated_discounts(counts: Iterable[int]) -> tuple[float, ...]:
 class NgramModel:
     r"""A smoothed n-gram model: the next token given the last `order - 1`, from counts.
 
-    Implements `eq-decoder-kneser-ney`; Kneser and Ney (1995), in the interpolated form of Chen and Goodman (1999),
+    Implements `eq-real-text-kneser-ney`; Kneser and Ney (1995), in the interpolated form of Chen and Goodman (1999),
     section 3.
 
     Args:
@@ -36,7 +36,7 @@ class NgramModel:
         order: 1 for a unigram model, which looks at nothing; 2 for a bigram model, which looks at one token; and so on.
         discount: what is taken from every count and given to tokens never seen there; `None` for the modified form of
             Chen and Goodman, in which counts of one, two, and three or more have discounts of their own at each length,
-            estimated from the text: `eq-decoder-modified-discounts`.
+            estimated from the text: `eq-real-text-modified-discounts`.
     """
 
     @checked

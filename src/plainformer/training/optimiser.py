@@ -115,7 +115,7 @@ def num_warmup_steps(config: TrainingConfig) -> int:
 def learning_rate_schedule(config: TrainingConfig) -> Callable:
     r"""Return the function from the number of steps done to the learning rate of the next.
 
-    Implements `eq-decoder-schedule`; Loshchilov and Hutter (2017), equation 5, after a linear warm-up. Others are
+    Implements `eq-real-text-schedule`; Loshchilov and Hutter (2017), equation 5, after a linear warm-up. Others are
     those of `endless_schedule`, with the fall of `with_decay`.
     """
     import optax
@@ -138,7 +138,7 @@ def learning_rate_schedule(config: TrainingConfig) -> Callable:
 def make_optimiser(config: TrainingConfig, schedule: Callable | None = None, *, decays: Callable | None = None):
     r"""Return the optimiser that `fit` uses: gradients are clipped, then AdamW, or Muon, follows the schedule.
 
-    Implements `eq-primer-adamw`, which is `eq-primer-adam` without weight decay; Loshchilov and Hutter (2019),
+    Implements `eq-real-text-adamw`, which is `eq-primer-adam` without weight decay; Loshchilov and Hutter (2019),
     algorithm 2; Kingma and Ba (2015), algorithm 1.
 
     Args:

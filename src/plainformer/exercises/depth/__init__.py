@@ -1,1 +1,1 @@
-"""The exercise of the chapter `depth`: how different the tokens are."""
+"""The exercise of the chapter `depth`: a stack of blocks."""

@@ -1,1 +1,1 @@
-"""Exercises of the chapter `tokens`: the ids of a text, and windows cut from a long row."""
+"""Exercises of the chapter `tokens`: a training step, and a text cut into rows of questions."""

@@ -1,4 +1,4 @@
-"""What readers may hand in for the exercise of the chapter `depth`, right and wrong."""
+"""What readers may hand in for the exercise of the chapter `deep_stacks`, right and wrong."""
 
 import jax.numpy as jnp
 import numpy as np
