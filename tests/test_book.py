@@ -19,6 +19,7 @@ from docutils import nodes
 from py_mini_racer import MiniRacer
 from raw_markup import raw_markup
 from words_kept import words_lost
+from words_open import words_before_exercises
 from wrong_calls import public_callables
 
 BOOK = Book()
@@ -307,6 +308,13 @@ def test_chapter_has_three_exercises_each_with_a_solution(subtests):
             solved = {solution["target_label"] for solution in found(name, "solution_node")}
             assert len(exercises) >= 3, f"{name}.md has {len(exercises)} exercises; expected at least three"
             assert not (open_ := exercises - solved), f"{name}.md: no solution to {sorted(open_)}"
+
+
+def test_part_one_is_short():
+    """From the primer to the decoder a reader goes without skipping."""
+    part_one = CHAPTERS[: CHAPTERS.index("chapters/decoder") + 1]
+    read = {name: words_before_exercises((ROOT / f"{name}.md").read_text(encoding="utf-8")) for name in part_one}
+    assert not (long := {name: words for name, words in read.items() if words > 3000}), f"words, at most 3,000: {long}"
 
 
 def test_every_figure_has_alternative_text_and_a_caption(subtests):
