@@ -2,10 +2,12 @@
 
 from itertools import pairwise
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 
+import plainformer as pf
 from plainformer.data.little_world import WORLD_WORDS
 from plainformer.data.telling import continue_story
 
@@ -31,6 +33,11 @@ def test_words_come_as_often_as_the_machine_says_and_another_seed_draws_others()
     assert all(0.75 - 0.09 < words.count(".") / 400 < 0.75 + 0.09 for words in told)
 
 
+def of_three_words(ids):
+    sizes = pf.DecoderConfig(40, 3, stack=pf.StackConfig(d_model=2, num_heads=1))
+    return pf.Decoder(sizes, key=jax.random.key(0))(ids)
+
+
 @pytest.mark.parametrize(
     ("machine", "error", "message"),
     [
@@ -39,6 +46,7 @@ def test_words_come_as_often_as_the_machine_says_and_another_seed_draws_others()
         (lambda ids: jnp.zeros((len(ids), 40), int), ValueError, "int32 numbers"),
         (by_table(np.full((40, 40), np.nan)), ValueError, r"nan as the largest logit after 'is'"),
         (by_table(np.full((40, 40), -np.inf)), ValueError, "-inf as the largest logit"),
+        (of_three_words, ValueError, "refuses 4 ids, those of the story and of num_words more: .*context_len"),
     ],
 )
 def test_a_machine_that_cannot_be_drawn_from_is_refused(machine, error, message, unchecked):

@@ -158,6 +158,7 @@ def test_arguments_that_do_not_fit():
         (3, "got an int"),
         (None, "got a NoneType"),
         ({}, "got a dict"),
+        (np, "got the module numpy"),
         ("my_scores", "got a str. Pass the function itself, without quotation marks."),
         (jnp.ones((2, 2)), "Pass the function itself, without calling it."),
         ([1, 2], "Pass the function itself, without calling it."),

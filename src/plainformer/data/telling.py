@@ -57,6 +57,10 @@ def _check_logits(machine: Callable, ids: np.ndarray) -> None:
     except TypeError as error:
         reason = str(error).partition("\n")[0]
         raise TypeError(f"machine fails on ids: {reason} Expected a function of ids alone, in jax.numpy.") from error
+    except ValueError as error:  # such as a decoder whose context is shorter
+        raise ValueError(
+            f"machine refuses {len(ids)} ids, those of the story and of num_words more: {error}"
+        ) from error
     wanted = (len(ids), len(WORLD_WORDS))
     what = f"an array of shape {logits.shape}" if hasattr(logits, "shape") else f"a {type(logits).__name__}"
     if getattr(logits, "shape", None) != wanted:

@@ -62,7 +62,9 @@ def as_argument(value):
 
 
 def with_article(thing) -> str:
-    """Return the type of something with its article: an int, a str."""
+    """Return the type of something with its article: an int, a str; a module by its name."""
+    if inspect.ismodule(thing):
+        return f"the module {thing.__name__}"
     name = type(thing).__name__
     return f"{'an' if name[0].lower() in 'aeiou' else 'a'} {name}"
 
