@@ -2,22 +2,7 @@
 
 from itertools import pairwise
 
-from drawings.sketch import (
-    SMALL,
-    SOFT,
-    Picture,
-    arc,
-    arrow,
-    box,
-    caption,
-    column,
-    grid,
-    matrix,
-    over,
-    row,
-    space,
-    words,
-)
+from drawings.sketch import Picture, arrow, box, caption, column, grid, matrix, row, space, words
 
 TOKEN, FEATURE = 14.0, 7.0  # points per token, and per feature
 N, D, D_K, D_V = 6 * TOKEN, 10 * FEATURE, 6 * FEATURE, 8 * FEATURE
@@ -94,35 +79,3 @@ def masks() -> Picture:
         one(5, 7, lambda n, m: True, "five tokens see seven others"),
         gap=46,
     )
-
-
-def causal_graph() -> Picture:
-    """The causal mask as a graph: four tokens in a row, numbered 0 to 3, and an arc from each of them to every token on
-    its right. So each reads what stands before it, and itself.
-    """
-    tokens = row(*(box(f"t{n}", f"{n}", "stream", width=34, height=34, round_by=17) for n in range(4)), gap=56)
-    picture = column(space(10, 76), tokens)
-    for n in range(4):
-        for m in range(n):
-            picture = arc(picture, f"t{m}.top.0.6", f"t{n}.top.0.4", 0.35)
-    return column(picture, words("each token reads itself and what stands before it", SMALL, SOFT))
-
-
-def paths() -> Picture:
-    """How far the first of eight tokens is from the last. Through a convolution that sees one neighbour on each side:
-    seven layers. Through a recurrence: seven steps, one after the other. Through attention: one step, whatever the
-    distance.
-    """
-    kinds = (("convolution, radius 1", True), ("recurrence", True), ("attention", False))
-    return column(*(_path(*kind) for kind in kinds), gap=22, align=1)
-
-
-def _path(name: str, step_by_step: bool) -> Picture:
-    tokens = row(*(box(f"t{n}", "", "stream", width=22, height=22, round_by=11) for n in range(8)), gap=24)
-    picture = column(space(10, 30), tokens, gap=0)
-    for n in range(7) if step_by_step else ():
-        picture = arrow(picture, f"t{n}.right", f"t{n + 1}.left")
-    if not step_by_step:
-        picture = arc(picture, "t0.top", "t7.top", 0.11)
-    steps = "7 layers" if name[0] == "c" else "7 steps" if step_by_step else "1 step"
-    return row(words(name, SMALL, SOFT), picture, over(space(60), words(steps, SMALL)), gap=18, align=1)
