@@ -1,4 +1,4 @@
-"""Answers to the exercises of the chapters `tokens` and `subwords` as readers would write them, right ones and wrong ones."""
+"""Right and wrong answers to the exercises of the chapters `tokens` and `subwords`, as readers would write them."""
 
 from functools import partial
 from itertools import pairwise

@@ -16,8 +16,8 @@ def image_to_patches(
 ) -> Num[Array, "*batch num_patches patch_features"]:
     r"""Cut an image into patches, and write each one as a row.
 
-    Implements `eq-subwords-patches`; Dosovitskiy et al. (2021), section 3.1. Patches are in reading order, left to right
-    and then down; so are the pixels of a patch, and each pixel's channels stay together. `patch_size` is the side of a
+    Implements `eq-subwords-patches`; Dosovitskiy et al. (2021), section 3.1. Patches are in reading order, left to
+    right and then down; so are the pixels of a patch, and each pixel's channels stay together. `patch_size` is the side of a
     square patch, or its `(height, width)`, in pixels; `ValueError` if such patches do not tile the image.
 
     Example:

@@ -114,7 +114,7 @@ def linear(
 class Linear(eqx.Module):
     """A learned linear map of every row: one matrix for all of them, and one vector, zeros at first, added to each.
 
-    Implements `eq-subwords-linear`. The `initialiser` makes the matrix from a key and a shape; Glorot normal by default.
+    Implements `eq-subwords-linear`. The `initialiser` makes the matrix from key and shape; Glorot normal by default.
     """
 
     weight: Float[Array, "d_in d_out"]
