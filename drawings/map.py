@@ -64,9 +64,9 @@ def wide() -> Picture:
     """The whole machine from left to right: tokens, positions, and a stack of blocks that hold heads that hold
     attention. Of blocks are made an encoder, a decoder and a vision transformer; encoder and decoder together
     translate, a decoder alone writes. Below it, real text and its pieces, and what keeps deep stacks trainable; what
-    all of it costs, what it is related to, and motion as one more use; then models that are trained already: how they are
-    opened, looked into, and tuned; several devices, and how large a model should be; the block of today, how it serves
-    many readers, and how it is trained; and a published model that answers.
+    all of it costs, what it is related to, and motion as one more use; then models that are trained already: how they
+    are opened, looked into, and tuned; several devices, and how large a model should be; the block of today, how it
+    serves many readers, and how it is trained; and a published model that answers.
     """
     models = column(
         _part("encoder", "encoder", 86), _part("decoder", "decoder", 86), _part("vision", "vision", 86), gap=8

@@ -16,9 +16,9 @@ def image_to_patches(
 ) -> Num[Array, "*batch num_patches patch_features"]:
     r"""Cut an image into patches, and write each one as a row.
 
-    Implements `eq-subwords-patches`; Dosovitskiy et al. (2021), section 3.1. Patches are in reading order, left to
-    right and then down; so are the pixels of a patch, and each pixel's channels stay together. `patch_size` is the side of a
-    square patch, or its `(height, width)`, in pixels; `ValueError` if such patches do not tile the image.
+    Implements `eq-subwords-patches`; Dosovitskiy et al. (2021), section 3.1. Patches are in reading order, from the
+    left and then down; so are the pixels of a patch, and each pixel's channels stay together. `patch_size` is the side
+    of a square patch, or its `(height, width)`, in pixels; `ValueError` if such patches do not tile the image.
 
     Example:
         The pixels of a grey image, numbered in reading order; each row is a patch of two by two.
