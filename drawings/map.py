@@ -74,8 +74,10 @@ def wide() -> Picture:
     uses = column(_part("seq2seq", "translation", 106), _part("generation", "writing", 106), gap=8)
     front = [_part("primer", "primer"), _part("tokens", "tokens"), _part("positions", "positions")]
     uses = place(uses.width, models.height, [(uses, 0, 0)])
+    beside = _beside()
+    rows = row(*beside[:3], gap=14), row(*beside[3:], gap=14)
     return _joined(
-        column(row(*front, _block(), models, uses, gap=14), row(*_beside(), gap=14), gap=12),
+        column(row(*front, _block(), models, uses, gap=14), *rows, gap=12),
         "tokens.right > positions.left",
         "positions.right > depth.left",
         "depth.right > encoder.left",

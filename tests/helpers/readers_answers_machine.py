@@ -79,6 +79,12 @@ TRANSFORMER = [
     ("along the wrong axis", ("softmax(scores, axis=-1)", "softmax(scores, axis=1)")),
     ("not divided by the root", (" / q.shape[-1] ** 0.5", "")),
     ("root of the whole width", ("q.shape[-1] ** 0.5", "x.shape[-1] ** 0.5")),
+    ("root of 8", ("q.shape[-1] ** 0.5", "8**0.5")),
+    (
+        "biases are divided",
+        (" / q.shape[-1] ** 0.5", ""),
+        ("np.abs(n[:, None] - n)", "np.abs(n[:, None] - n)\n    scores = scores / q.shape[-1] ** 0.5"),
+    ),
     ("positions are forgotten", ("scores - slopes[:, None, None] * np.abs(n[:, None] - n)", "scores")),
     ("the wrong sign", ("scores - slopes", "scores + slopes")),
     ("slopes begin with 1", ("range(1, 9)", "range(8)")),

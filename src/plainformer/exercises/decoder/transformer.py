@@ -37,6 +37,7 @@ STEPS = {
     "seen": lambda seq: np.tri(seq, dtype=bool),
     "hide": lambda scores, seen: np.where(seen, scores, -np.inf),
     "scale": lambda n: n.d_k**-0.5,
+    "join": lambda products, scale, biases: products * scale + biases,
     "weigh": _softmax,
     "split": lambda rows: rows.reshape(len(rows), HEADS, -1).swapaxes(0, 1),
     "merge": lambda heads: heads.swapaxes(0, 1).reshape(heads.shape[1], -1),
@@ -77,7 +78,7 @@ def _attention(rows, w, do):
     """What all heads find, mixed."""
     queries, keys, values = (do.split(rows @ w[name]) for name in ("query", "key", "value"))
     sizes = SimpleNamespace(d_k=queries.shape[-1], d_model=rows.shape[-1])
-    scores = queries @ keys.swapaxes(1, 2) * do.scale(sizes) + do.biases(len(rows))
+    scores = do.join(queries @ keys.swapaxes(1, 2), do.scale(sizes), do.biases(len(rows)))
     weights = do.weigh(do.hide(scores, do.seen(len(rows))))
     return do.mix(do.merge(weights @ values), w)
 
@@ -128,6 +129,16 @@ ATTENTION = [
         "you divide the scores by d_k, where you should divide by its root",
         "By how much does the size of a dot product grow with the length of the two vectors?",
         scale=lambda n: 1 / n.d_k,
+    ),
+    Mistake(
+        "you divide the scores by the root of 8, however wide a head is",
+        "The narrower machines have eight heads as well. How wide is one of them?",
+        scale=lambda n: 8**-0.5,
+    ),
+    Mistake(
+        "your biases are divided by the root of d_k, together with the scores",
+        "By which factor is a bias too small if it stands inside the bracket?",
+        join=lambda products, scale, biases: (products + biases) * scale,
     ),
     Mistake(
         "positions are forgotten: nothing is added to the scores",
