@@ -62,7 +62,7 @@ class Row:
     num_heads: int = 8
     num_layers: int = 0  # without blocks there are heads alone; without heads, an average
     without: tuple[Literal["network", "tying"], ...] = ()  # what a block, or its read-out, does not have yet
-    scheme: Literal["none", "alibi"] = "none"
+    scheme: Literal["none", "alibi", "rotary", "relative", "learned", "sinusoidal"] = "none"
     num_steps: int = 1000
     learning_rate: float = 0.001
 

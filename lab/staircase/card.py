@@ -130,6 +130,11 @@ def facts(found: dict) -> dict[str, str]:
     texts = {f"{row}.{name}": text for row, seeds in found["rows"].items() for name, text in facts_of(seeds).items()}
     texts |= {f"{row}.real": f"{loss:.2f}" for row, loss in found["real text"].items()}
     texts["most_often"] = percent(found["named most often"])
+    texts |= {
+        f"scheme.{each['changed']['scheme']}": f"{each['above']:.3f}"
+        for each in found["knobs"]
+        if "scheme" in each["changed"]
+    }
     texts |= {f"counted.{order}": f"{above:.3f}" for order, above in found["counted"].items()}
     rows = list(NAMES)
     texts |= {f"rows.{row}": table(found, rows[max(place - 1, 0) : place + 1], False) for place, row in enumerate(rows)}

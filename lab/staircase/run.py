@@ -30,6 +30,7 @@ KNOBS: list[tuple[str, dict]] = [
     *(("tying", {"learning_rate": rate}) for rate in (0.003, 0.01, 0.1)),
     *(("block", {"learning_rate": rate}) for rate in (0.003, 0.03)),
     *(("stack", {"learning_rate": rate}) for rate in (0.001, 0.01)),
+    *(("positions", {"scheme": scheme}) for scheme in ("rotary", "relative", "learned", "sinusoidal")),
 ]
 
 

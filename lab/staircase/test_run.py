@@ -209,3 +209,10 @@ def test_a_block_knows_with_one_seed_of_three_whether_it_is_light_and_else_guess
 def test_four_blocks_know_with_one_seed_of_three_whether_it_is_light():
     *others, knows = sorted(right("stack", "light"))
     assert max(others) < 0.7 < 0.9 < knows
+
+
+def test_with_the_first_seed_alibi_ends_nearest_to_the_lowest_loss():
+    others = [knob["above"] for knob in recorded()["knobs"] if "scheme" in knob["changed"]]
+    assert len(others) == 4
+    assert recorded()["rows"]["positions"][0]["above"] + 0.02 < min(others)
+    assert 0 < recorded()["rows"]["stack"][0]["above"] - max(others) < 0.002
