@@ -235,9 +235,10 @@ def test_start_says_what_went_wrong_and_tries_again(open_figure):
 
 
 STORY = ". Ben is in the cellar . where is Ben ?"
+ANSWER = {"logits", "probabilities"}
 SO_FAR = {
-    "tokens": ("embedding", {"ids", "embedding"}),
-    "positions": ("scores", {"ids", "embedding", *IN_BLOCK, "block0", "block2", "block3"}),
+    "tokens": ("embedding", {"ids", "embedding", *ANSWER}),
+    "positions": ("scores", {"ids", "embedding", *IN_BLOCK, "block0", "block2", "block3", "final", *ANSWER}),
 }
 # What each begins with, as its chapter's first lines ask.
 ASKED = {
