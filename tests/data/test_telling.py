@@ -33,20 +33,24 @@ def test_words_come_as_often_as_the_machine_says_and_another_seed_draws_others()
     assert all(0.75 - 0.09 < words.count(".") / 400 < 0.75 + 0.09 for words in told)
 
 
-def of_three_words(ids):
-    sizes = pf.DecoderConfig(40, 3, stack=pf.StackConfig(d_model=2, num_heads=1))
+def of_two_words(ids):
+    sizes = pf.DecoderConfig(40, 2, stack=pf.StackConfig(d_model=2, num_heads=1))
     return pf.Decoder(sizes, key=jax.random.key(0))(ids)
 
 
 @pytest.mark.parametrize(
     ("machine", "error", "message"),
     [
-        (lambda ids: np.zeros((40, 40))[ids], TypeError, "in jax.numpy"),
-        (lambda weights, ids: weights[ids], TypeError, "missing 1 required positional argument: 'ids' Expected"),
+        (lambda ids: np.zeros((40, 40))[ids], TypeError, "with jax.numpy"),
+        (
+            lambda weights, ids: weights[ids],
+            TypeError,
+            "missing 1 required positional argument: 'ids'. Expected a function of ids",
+        ),
         (lambda ids: jnp.zeros((len(ids), 40), int), ValueError, "int32 numbers"),
         (by_table(np.full((40, 40), np.nan)), ValueError, r"nan as the largest logit after 'is'"),
         (by_table(np.full((40, 40), -np.inf)), ValueError, "-inf as the largest logit"),
-        (of_three_words, ValueError, "refuses 4 ids, those of the story and of num_words more: .*context_len"),
+        (of_two_words, ValueError, "fails on 3 ids, 3 of the story and 0 before the last word to come: .*context_len"),
     ],
 )
 def test_a_machine_that_cannot_be_drawn_from_is_refused(machine, error, message, unchecked):
@@ -59,9 +63,9 @@ def test_a_machine_that_cannot_be_drawn_from_is_refused(machine, error, message,
     [
         (by_table(np.zeros((40, 40))), "it is wet", "begins with 'it is wet'"),
         (by_table(np.zeros((40, 40))), ". it is Wet", "the word 'Wet'"),
-        (by_table(np.zeros((40, 39))), ". it is", r"of shape \(4, 39\) of 4 ids; expected \(4, 40\)"),
-        (lambda ids: (ids,), ". it is", r"a tuple of 4 ids; expected"),
-        (lambda ids: jnp.zeros(40), ". it is", r"of shape \(40,\) of 4 ids; expected \(4, 40\)"),
+        (by_table(np.zeros((40, 39))), ". it is", r"of shape \(3, 39\) of 3 ids; expected \(3, 40\)"),
+        (lambda ids: (ids,), ". it is", r"a tuple of 3 ids; expected"),
+        (lambda ids: jnp.zeros(40), ". it is", r"of shape \(40,\) of 3 ids; expected \(3, 40\)"),
     ],
 )
 def test_what_is_no_story_and_no_machine_is_refused(machine, story, message, unchecked):

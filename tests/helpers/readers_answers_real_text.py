@@ -35,6 +35,26 @@ def by_the_package(ids, vocab_size):
     return np.array([[model.probability(w, (a,)) for w in range(vocab_size)] for a in range(vocab_size)])
 
 
+def with_words(ids, vocab_size):
+    """As a reader counts who begins with NumPy."""
+    pairs = np.zeros((vocab_size, vocab_size))
+    pairs[ids[:-1], ids[1:]] += 1
+    return from_pairs(pairs)
+
+
+def from_pairs(pairs, kinds_axis=0, left=lambda pairs: np.maximum(pairs - 0.75, 0)):
+    kinds = (pairs > 0).sum(axis=kinds_axis)
+    alone = (np.maximum(kinds - 0.75, 0) + 0.75 * (kinds > 0).sum() / len(pairs)) / kinds.sum()
+    after = left(pairs) + 0.75 * (pairs > 0).sum(axis=1, keepdims=True) * alone
+    return after / pairs.sum(axis=1, keepdims=True)
+
+
+def counted(ids, vocab_size):
+    pairs = np.zeros((vocab_size, vocab_size))
+    np.add.at(pairs, (ids[:-1], ids[1:]), 1)
+    return pairs
+
+
 RIGHT = [("bigram", in_loops()), ("bigram", by_the_package)]
 WRONG = [
     ("bigram", in_loops(delta=0, back=False), "nothing is taken from the counts"),
@@ -43,10 +63,19 @@ WRONG = [
     ("bigram", in_loops(uniform=True), "to all tokens alike"),
     ("bigram", in_loops(frequency=True), "how often each token occurs"),
     ("bigram", in_loops(raw=True), "shorter context is not smoothed"),
+    ("bigram", lambda ids, size: from_pairs(counted(ids, size)), "or of nan"),
+    ("bigram", with_words, "each pair is counted once"),
+    ("bigram", lambda ids, size: in_loops()(ids[:-1], size), "last pair"),
+    ("bigram", lambda ids, size: from_pairs(counted(ids, size), kinds_axis=1), "came after each"),
+    ("bigram", lambda ids, size: from_pairs(counted(ids, size), left=lambda pairs: pairs - 0.75), "below zero"),
+    (
+        "bigram",
+        lambda ids, size: (counted(ids, size) + 1) / (counted(ids, size) + 1).sum(1, keepdims=True),
+        "one is added",
+    ),
     ("bigram", in_loops(empty=0), "made of zeros"),
     ("bigram", lambda ids, vocab_size: in_loops()(ids, vocab_size).T, "your columns sum to one"),
     ("bigram", lambda ids, vocab_size: in_loops()(ids[::-1], vocab_size), "counted backwards"),
     ("bigram", in_loops(step=2), "do not overlap"),
-    ("bigram", in_loops(delta=0, add=1, back=False), "one is added to every count"),
     ("bigram", lambda ids, vocab_size: np.log(in_loops()(ids, vocab_size)), "return logarithms"),
 ]

@@ -1,5 +1,6 @@
 """A story of the little world, continued by a machine of the reader's."""
 
+import inspect
 from collections.abc import Callable
 
 import jax
@@ -39,10 +40,10 @@ def continue_story(machine: Callable, story: str, num_words: Positive, seed: Nat
         raise ValueError(f"story has the word {unknown[0][:20]!r}; expected words of pf.data.little_world.WORLD_WORDS.")
     ids = np.zeros(len(said) + num_words, np.int32)
     ids[: len(said)] = [WORLD_WORDS.index(word) for word in said]
-    _check_logits(machine, ids)
-    key, row_of = jax.random.key(seed), jax.jit(lambda ids, place: machine(ids)[place])
+    _check_logits(machine, ids[:-1], len(said))
+    key, row_of = jax.random.key(seed), jax.jit(lambda ids, place: jnp.asarray(machine(ids))[place])
     for place in range(len(said), len(ids)):
-        row = row_of(ids, place - 1)
+        row = row_of(ids[:-1], place - 1)  # nothing is asked after the last word
         if not jnp.isfinite(row.max()):
             word, largest = WORLD_WORDS[ids[place - 1]], row.max()
             raise ValueError(f"machine gives {largest} as the largest logit after {word!r}; expected a number.")
@@ -50,17 +51,15 @@ def continue_story(machine: Callable, story: str, num_words: Positive, seed: Nat
     return " ".join(WORLD_WORDS[number] for number in ids)
 
 
-def _check_logits(machine: Callable, ids: np.ndarray) -> None:
+def _check_logits(machine: Callable, ids: np.ndarray, num_said: int) -> None:
     """Raise an error if the machine does not make a logit for each word after each id."""
     try:
         logits = jax.eval_shape(machine, jnp.asarray(ids))
-    except TypeError as error:
-        reason = str(error).partition("\n")[0]
-        raise TypeError(f"machine fails on ids: {reason} Expected a function of ids alone, in jax.numpy.") from error
-    except ValueError as error:  # such as a decoder whose context is shorter
-        raise ValueError(
-            f"machine refuses {len(ids)} ids, those of the story and of num_words more: {error}"
-        ) from error
+    except (TypeError, ValueError) as error:
+        kind = TypeError if isinstance(error, TypeError) else ValueError
+        what = f"{len(ids)} ids, {num_said} of the story and {len(ids) - num_said} before the last word to come"
+        reason = (str(error).strip() or type(error).__name__).partition("\n")[0].rstrip(".")
+        raise kind(f"machine fails on {what}: {reason}. {_expected_of(machine, error)}".rstrip()) from error
     wanted = (len(ids), len(WORLD_WORDS))
     what = f"an array of shape {logits.shape}" if hasattr(logits, "shape") else f"a {type(logits).__name__}"
     if getattr(logits, "shape", None) != wanted:
@@ -69,3 +68,14 @@ def _check_logits(machine: Callable, ids: np.ndarray) -> None:
         )
     if not jnp.issubdtype(logits.dtype, jnp.floating):
         raise ValueError(f"machine makes {logits.dtype} numbers of ids; expected logits, which are real numbers.")
+
+
+def _expected_of(machine: Callable, error: Exception) -> str:
+    """What would have been right, where the call itself was wrong, or the machine computes with NumPy."""
+    if isinstance(error, jax.errors.TracerArrayConversionError):
+        return "Expected a function that computes with jax.numpy."
+    try:
+        inspect.signature(machine).bind(None)
+    except (TypeError, ValueError):
+        return "Expected a function of ids alone."
+    return ""

@@ -70,7 +70,7 @@ def with_article(thing) -> str:
 
 
 def _is_a_result(thing) -> bool:
-    return hasattr(thing, "shape") or isinstance(thing, list | tuple)
+    return not inspect.ismodule(thing) and (hasattr(thing, "shape") or isinstance(thing, list | tuple))
 
 
 def _together(result, exercise: Exercise) -> np.ndarray | str:
@@ -129,6 +129,8 @@ def _hint(error: BaseException) -> str:
         said = str(error)
     except Exception:
         return ""
+    if "unhashable" in said and "Array" in said:
+        return " An entry of a JAX array is no key of a dictionary. Begin with .tolist(), such as ids = ids.tolist()."
     if "immutable" in said or "read-only" in said:
         return " The arguments are JAX arrays, which never change. Write x = x.at[i].set(value), or begin a new array."
     return " Your function should return, not leave the program." if isinstance(error, SystemExit) else ""

@@ -43,13 +43,13 @@ def bigram(
     taken=_taken,
     unseen=lambda alone: alone,
     share=lambda alone: alone,
-    finish=lambda after: after,
+    finish=lambda after, counts: after,
 ):
     """Return the probability of each token, in columns, after each token, in rows."""
     counts = count(ids, vocab_size)
     alone = smooth(kinds(counts))
     seen, after = _after(counts, share(alone), left, taken)
-    return finish(np.where(seen > 0, after, unseen(alone)))
+    return finish(np.where(seen > 0, after, unseen(alone)), counts)
 
 
 MISTAKES = [
@@ -80,19 +80,23 @@ MISTAKES = [
         kinds=lambda counts: counts.sum(axis=0),
     ),
     Mistake(
-        "your shorter context is not smoothed: a token that follows none gets the probability 0",
+        "your shorter context is not smoothed: what was taken from it does not go to all tokens alike",
         "What does the formula say of the empty context, and what stands below it?",
-        smooth=lambda counts: counts / counts.sum(),
+        smooth=[lambda counts: counts / counts.sum(), lambda counts: np.maximum(counts - DELTA, 0) / counts.sum()],
     ),
     Mistake(
-        "after a token that was never followed by any your row is made of zeros, or of equal numbers",
+        "after a token that was never followed by any your row is made of zeros, of equal numbers or of nan",
         "What is p(w | a), if a never occurred as a context?",
-        unseen=[np.zeros_like, lambda alone: np.full_like(alone, 1 / len(alone))],
+        unseen=[
+            np.zeros_like,
+            lambda alone: np.full_like(alone, 1 / len(alone)),
+            lambda alone: np.full_like(alone, np.nan),
+        ],
     ),
     Mistake(
         "rows and columns are exchanged: your columns sum to one",
         "Row a should say what comes after a. Which index of the counts is the token before?",
-        finish=lambda after: after.T,
+        finish=lambda after, counts: after.T,
     ),
     Mistake(
         "the pairs are counted backwards: each token with the one before it",
@@ -107,13 +111,32 @@ MISTAKES = [
     Mistake(
         "one is added to every count, where something should be taken from each",
         "Which probability has a pair that never came, and which one that came once?",
-        left=lambda counts: counts + 1,
-        taken=lambda counts: np.zeros((len(counts), 1)),
+        finish=lambda after, counts: (counts + 1) / (counts + 1).sum(axis=1, keepdims=True),
+    ),
+    Mistake(
+        "the last pair of the text is not counted",
+        "How many pairs of neighbours has a text of N tokens?",
+        count=lambda ids, vocab_size: _pairs(ids[:-1], vocab_size),
+    ),
+    Mistake(
+        "each pair is counted once, however often it comes",
+        "pairs[before, after] += 1 adds one to each place, even if it is named twice. What does np.add.at do?",
+        count=lambda ids, vocab_size: (_pairs(ids, vocab_size) > 0).astype(float),
+    ),
+    Mistake(
+        "your shorter context counts how many different tokens came after each, where it should count those before it",
+        "In which axis of the pairs does the token before stand?",
+        kinds=lambda counts: (counts > 0).sum(axis=1).astype(float),
+    ),
+    Mistake(
+        "the discount is taken from pairs that never came, too: some counts fall below zero",
+        "What is max(c - delta, 0) for a count of 0?",
+        left=lambda counts: counts - DELTA,
     ),
     Mistake(
         "you return logarithms, where probabilities are asked for",
         "Do the numbers of a row sum to one?",
-        finish=np.log,
+        finish=[lambda after, counts: np.log(after), lambda after, counts: -np.log(after)],
     ),
 ]
 
@@ -134,7 +157,8 @@ EXERCISE = Exercise(
     bigram,
     MISTAKES,
     cases=[
-        _case("a text of 5 tokens", np.append(_RNG.choice(5, size=28, p=[0.4, 0.3, 0.15, 0.1, 0.05]), 4), 5),
+        # Its first token never comes again, and every token is followed by one.
+        _case("a text of 5 tokens", [4, *_RNG.choice(4, size=27, p=[0.4, 0.3, 0.2, 0.1]), 0], 5),
         _case("a token that nothing follows", [0, 1, 0, 1, 2, 0, 0, 1, 0, 3], 4, is_edge=True),
         _case("a token that does not occur", [0, 1, 0, 1, 1, 0, 0], 3, is_edge=True),
     ],
