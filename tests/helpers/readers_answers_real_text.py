@@ -42,11 +42,12 @@ def with_words(ids, vocab_size):
     return from_pairs(pairs)
 
 
-def from_pairs(pairs, kinds_axis=0, left=lambda pairs: np.maximum(pairs - 0.75, 0)):
+def from_pairs(pairs, kinds_axis=0, left=lambda pairs: np.maximum(pairs - 0.75, 0), least=1):
     kinds = (pairs > 0).sum(axis=kinds_axis)
     alone = (np.maximum(kinds - 0.75, 0) + 0.75 * (kinds > 0).sum() / len(pairs)) / kinds.sum()
     after = left(pairs) + 0.75 * (pairs > 0).sum(axis=1, keepdims=True) * alone
-    return after / pairs.sum(axis=1, keepdims=True)
+    seen = pairs.sum(axis=1, keepdims=True)
+    return np.where((seen > 0) | (least == 0), after / np.maximum(seen, least), alone)
 
 
 def counted(ids, vocab_size):
@@ -60,10 +61,10 @@ WRONG = [
     ("bigram", in_loops(delta=0, back=False), "nothing is taken from the counts"),
     ("bigram", in_loops(back=False), "not given back"),
     ("bigram", in_loops(once=True), "one discount for each row"),
-    ("bigram", in_loops(uniform=True), "to all tokens alike"),
+    ("bigram", in_loops(uniform=True), "give back to all tokens alike"),
     ("bigram", in_loops(frequency=True), "how often each token occurs"),
     ("bigram", in_loops(raw=True), "shorter context is not smoothed"),
-    ("bigram", lambda ids, size: from_pairs(counted(ids, size)), "or of nan"),
+    ("bigram", lambda ids, size: from_pairs(counted(ids, size), least=0), "or of nan"),
     ("bigram", with_words, "each pair is counted once"),
     ("bigram", lambda ids, size: in_loops()(ids[:-1], size), "last pair"),
     ("bigram", lambda ids, size: from_pairs(counted(ids, size), kinds_axis=1), "came after each"),
