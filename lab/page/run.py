@@ -49,10 +49,11 @@ SHOWN = (
 
 
 def cells() -> tuple[str, str]:
-    """The cell that defines the transformer, and the one that trains it, without its picture."""
+    """What defines the transformer and its loss, and the cell that trains it, without its picture."""
     page = CHAPTER.read_text(encoding="utf-8").partition("(sec-decoder-page)=")[2]
     code = re.findall(r"```\{code-cell\} ipython3\n(?:---\n.*?---\n)?(.*?)```", page, re.DOTALL)
-    (definition,) = (cell for cell in code if "def mean_surprise" in cell)
+    parts = [cell.partition("pf.exercises.check")[0] for cell in code if re.search("def (block|mean_surprise)", cell)]
+    definition = "\n".join(parts)
     (training,) = (cell for cell in code if "optax.adam" in cell)
     return definition, training.partition("figure, ax =")[0]
 
@@ -103,7 +104,7 @@ def card(found: dict) -> str:
     """What was done, and what came out."""
     return f"""# The transformer on one page, with one thing changed
 
-The cells of *A whole transformer on one page* in {{ref}}`sec-decoder`, run by `lab/page/run.py`, which
+The cells of *Write the transformer* in {{ref}}`sec-decoder`, run by `lab/page/run.py`, which
 `make models` runs. The numbers stand in `record.json`.
 
 - **Training.** As on the page, for {NUM_STEPS} steps instead of 150, with three seeds for weights and batches. Five
