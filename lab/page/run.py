@@ -52,10 +52,10 @@ def cells() -> tuple[str, str]:
     """What defines the transformer and its loss, and the cell that trains it, without its picture."""
     page = CHAPTER.read_text(encoding="utf-8").partition("(sec-decoder-page)=")[2]
     code = re.findall(r"```\{code-cell\} ipython3\n(?:---\n.*?---\n)?(.*?)```", page, re.DOTALL)
-    parts = [cell.partition("pf.exercises.check")[0] for cell in code if re.search("def (block|mean_surprise)", cell)]
-    definition = "\n".join(parts)
+    (model,) = (cell for cell in code if "def transformer" in cell)
+    (loss,) = (cell for cell in code if "def mean_surprise" in cell)
     (training,) = (cell for cell in code if "optax.adam" in cell)
-    return definition, training.partition("figure, ax =")[0]
+    return model.partition("pf.exercises.check")[0] + loss, training.partition("figure, ax =")[0]
 
 
 def learned(name: str, seed: int, num_steps: int = NUM_STEPS) -> tuple[np.ndarray, float]:

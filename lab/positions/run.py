@@ -299,8 +299,24 @@ def stretched_table(longer: dict[str, list]) -> str:
     return "\n".join(lines)
 
 
+def bases_table(texts: dict[str, str]) -> str:
+    """Right answers at the last places by the base of rotary positions, and how many hands go all the way round."""
+    head = ("heads of", "base", "hands that go round", "random letters", "the Python reference")
+    lines = [f"| {' | '.join(head)} |", "|---" * len(head) + "|"]
+    for width, base in itertools.product((32, 8), (10_000, 100, 16, 8, 4, 2)):
+        turns = 2 * np.pi * base ** (np.arange(0, width, 2) / width)  # places that a whole turn takes
+        whole = f"{(turns < SHORT).sum()} of {width // 2}"
+        names = (
+            (f"{text}.2000 steps.heads of {width}.rotary.far" for text in ("random", "reference"))
+            if base == 10_000
+            else (f"base {base}.heads of {width}.{end}far" for end in ("random letters.", ""))
+        )
+        lines.append(f"| {width} | {base:,} | {whole} | {' | '.join(texts[name] for name in names)} |")
+    return "\n".join(lines)
+
+
 def facts(found: dict) -> dict[str, str]:
-    """What the chapter says: shares of right answers as near as in training, and at the last places; and a table."""
+    """What the chapter says: shares of right answers as near as in training, and at the last places; and tables."""
     groups = grouped(found)
     texts = {"stretched": stretched_table(groups[-1])}
     for name, of_seeds in itertools.chain(*(group.items() for group in groups)):
@@ -308,7 +324,7 @@ def facts(found: dict) -> dict[str, str]:
         near, *_, far = np.transpose(of_seeds)
         texts |= {f"{place}.near": f"{near.mean():.2f}", f"{place}.far": f"{far.mean():.2f}"}
         texts |= ends(f"{place}.far", far)
-    return texts
+    return texts | {"bases": bases_table(texts)}
 
 
 def card(found: dict) -> str:

@@ -26,10 +26,11 @@ def _smoothed(counts):
     return (np.maximum(counts - DELTA, 0) + _taken(counts) / len(counts)) / counts.sum()
 
 
-def _after(counts, alone, left, taken):
-    seen = counts.sum(axis=1, keepdims=True)
-    after = (left(counts) + taken(counts) * alone) / np.maximum(seen, 1)
-    return seen, after
+def _side_by_side(ids, vocab_size):
+    """The first two tokens, the next two, and so on: every other pair."""
+    counts = np.zeros((vocab_size, vocab_size))
+    np.add.at(counts, (ids[: len(ids) // 2 * 2 : 2], ids[1::2]), 1)
+    return counts
 
 
 def bigram(
@@ -47,8 +48,8 @@ def bigram(
 ):
     """Return the probability of each token, in columns, after each token, in rows."""
     counts = count(ids, vocab_size)
-    alone = smooth(kinds(counts))
-    seen, after = _after(counts, share(alone), left, taken)
+    seen, alone = counts.sum(axis=1, keepdims=True), smooth(kinds(counts))
+    after = (left(counts) + taken(counts) * share(alone)) / np.maximum(seen, 1)
     return finish(np.where(seen > 0, after, unseen(alone)), counts)
 
 
@@ -106,7 +107,7 @@ MISTAKES = [
     Mistake(
         "every other pair is left out: your pairs do not overlap",
         "Of how many pairs is the inner token of a b c a part?",
-        count=lambda ids, vocab_size: _counted_apart(ids, vocab_size),
+        count=_side_by_side,
     ),
     Mistake(
         "one is added to every count, where something should be taken from each",
@@ -139,12 +140,6 @@ MISTAKES = [
         finish=[lambda after, counts: np.log(after), lambda after, counts: -np.log(after)],
     ),
 ]
-
-
-def _counted_apart(ids, vocab_size):
-    counts = np.zeros((vocab_size, vocab_size))
-    np.add.at(counts, (ids[: len(ids) // 2 * 2 : 2], ids[1::2]), 1)
-    return counts
 
 
 def _case(name, ids, vocab_size, is_edge=False):
