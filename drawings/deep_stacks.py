@@ -1,20 +1,21 @@
 """The schematics of the chapter on deep stacks."""
 
+from itertools import pairwise
+
 from drawings.sketch import SMALL, SOFT, Picture, arrow, box, column, place, plus, row, space, words
 
 WIDE = 76.0
 
 
 def wirings() -> Picture:
-    """Four ways to wire a layer f, each from the left to the right. No skip, no norm: f stands on the line itself. Skip,
-    no norm: the line goes straight on, and what f makes of it is added. Post-norm: the same, and a norm stands on the
-    line behind the sum. Pre-norm: the norm stands beside the line, before f.
+    """Four ways to wire a layer f, each from the left to the right. No skip, no norm: f stands on the line itself.
+    Skip, no norm: the line goes straight on, and what f makes of it is added. Post-norm: the same, and a norm stands on
+    the line behind the sum. Pre-norm: the norm stands beside the line, before f.
     """
-    kinds = ("no skip, no norm", ["f"], []), ("skip, no norm", ["f"], []), ("post-norm", ["f"], ["norm"])
-    parts = [*kinds, ("pre-norm", ["norm", "f"], [])]
-    labels = [words(name, SMALL, SOFT) for name, *_ in parts]
+    parts = {"skip, no norm": (["f"], []), "post-norm": (["f"], ["norm"]), "pre-norm": (["norm", "f"], [])}
+    labels = [words(name, SMALL, SOFT) for name in ("no skip, no norm", *parts)]
     width = max(label.width for label in labels)
-    wired = [_plain()] + [_with_skip(*each) for _, *each in parts[1:]]
+    wired = [_plain(), *(_with_skip(*each) for each in parts.values())]
     rows = [
         row(place(width, label.height, [(label, width - label.width, 0)]), picture, gap=24)
         for label, picture in zip(labels, wired, strict=True)
@@ -43,6 +44,6 @@ def _with_skip(branch: list[str], on_line: list[str]) -> Picture:
     last = f"then {on_line[0]}" if on_line else "sum"
     picture = arrow(picture, f"{last}.right", "out.left", width=4)
     picture = arrow(picture, "in.top", f"{branch[0]}.left", bend="down")
-    for before, following in zip(branch, branch[1:]):
+    for before, following in pairwise(branch):
         picture = arrow(picture, f"{before}.right", f"{following}.left")
     return arrow(picture, f"{branch[-1]}.right", "sum.top", bend="across")

@@ -14,8 +14,8 @@ CONTEXTS = {
 
 
 def contexts() -> Picture:
-    """How an n-gram model of four letters is smoothed, from the left to the right: the counts after obj, after bj, after
-    j, after anything, and all letters alike. Each hands what it has taken from its counts on to the next.
+    """How an n-gram model of four letters is smoothed, from the left to the right: the counts after obj, after bj,
+    after j, after anything, and all letters alike. Each hands what it has taken from its counts on to the next.
     """
     boxes = [box(name, label, "marked" if name == "obj" else "stream") for name, label in CONTEXTS.items()]
     picture = row(*boxes, gap=24)
