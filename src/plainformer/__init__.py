@@ -67,6 +67,7 @@ if TYPE_CHECKING:  # read by type checkers, and by `Rooms`, which imports each o
     from plainformer.generation.sampling import (
         generate as generate, next_token_probabilities as next_token_probabilities)
     from plainformer.generation.beam import beam_search as beam_search
+    from plainformer.generation.filling import fill_holes as fill_holes
     from plainformer.generation.chatting import Chat as Chat
     from plainformer.generation.translation import (
         translation_batch as translation_batch, translation_loss as translation_loss, translate as translate)
