@@ -28,9 +28,10 @@ def load_pretrained(name: str) -> tuple[Any, Any]:
             `"things_decoder"`, which writes the names of one thing in many languages, and `"things_encoder"`, which
             guesses hidden letters of them; `"stories"`, which tells stories of the little world, `"story_encoder"`,
             which guesses hidden words of them, and `"story_writer"`, which writes them by filling holes;
-            `"shakespeare"`, which writes plays in byte pairs, and `"docstrings"`, which writes docstrings; `"dynamics"`, models of seven kinds that follow a turning body, and
-            `"dynamics_lengths"`, bodies of several angular momenta, both with `"_short"` for a short training, and
-            `"dynamics_hidden"` and `"dynamics_told"`, bodies of several shapes; `"vision"`, which reads digits;
+            `"shakespeare"`, which writes plays in byte pairs, and `"docstrings"`, which writes docstrings;
+            `"dynamics"`, models of seven kinds that follow a turning body, and `"dynamics_lengths"`, bodies of several
+            angular momenta, both with `"_short"` for a short training, and `"dynamics_hidden"` and `"dynamics_told"`,
+            bodies of several shapes; `"vision"`, which reads digits;
             `"vision_crossing"`, which reads the one digit of nine that two bars point to.
 
     Returns:
