@@ -8,7 +8,8 @@ import jax.numpy as jnp
 import numpy as np
 
 import plainformer as pf
-from lab.records import BUILD, LAB
+from lab.records import BUILD, LAB, ends
+from lab.things_decoder.next_letter_by_counting import NAME, counted_by_votes
 from lab.things_lines import BATCH_SIZE, BLOCKS, LENGTH, SEEDS, TRAINING, VOCABULARY, line_of, lines_at
 
 DECODER = pf.DecoderConfig(vocab_size=len(VOCABULARY), context_len=LENGTH, stack=BLOCKS)
@@ -113,7 +114,14 @@ def results() -> dict:
         "lines": len(lines),
         "names": {name: [round(nats, 3) for nats in each] for name, each in rows.items()},
         "words": [{"first": round(first, 3), "again": round(second, 3)} for first, second in again],
+        "counted by votes": round(counted_by_votes(things.training, lines), 3),
     }
+
+
+def facts(found: dict) -> dict[str, str]:
+    """What chapters say of the fourth name: nats per letter, of the decoders and of counting with votes."""
+    fourth = [nats[NAME] for name, nats in found["names"].items() if name.startswith("decoder")]
+    return {"votes": f"{found['counted by votes']:.2f}"} | ends("fourth", fourth)
 
 
 def card(found: dict) -> str:
@@ -141,6 +149,9 @@ the names it has read into the next.
 |---|---|---|---|---|---|---|
 {chr(10).join(table)}
 
+- **With votes.** Told that letters behind the same ones correspond, and learning how much such a vote of an earlier
+  name counts, a 6-gram model has {found["counted by votes"]:.2f} nats at the fourth name
+  (`lab/things_decoder/next_letter_by_counting.py`).
 - **Copying.** Of a word of ten letters drawn at random, but for the first of them, a letter costs
   {first} nats; when the word comes again after a comma,
   {again} nats.
