@@ -74,7 +74,9 @@ def by_filling(model, start: np.ndarray, rounds: int, order: str, seed: int, tem
         "temperature": temperature,
         "key": jax.random.key(seed),
     }
-    return [VOCABULARY.decode(ids) for ids in np.asarray(pf.fill_holes(model, jnp.asarray(start), rounds, **options)[-1])]
+    return [
+        VOCABULARY.decode(ids) for ids in np.asarray(pf.fill_holes(model, jnp.asarray(start), rounds, **options)[-1])
+    ]
 
 
 def by_decoder(beginnings: list[str], num_words: int, seed: int, temperature: float = 1.0) -> list[str]:
