@@ -8,6 +8,8 @@ import dataclasses
 import math
 from functools import cache
 
+import numpy as np
+
 import plainformer as pf
 from lab.language_models import BATCH_SIZE, LENGTH, Size, Text, counted, nats_per_character, trained, written
 from lab.records import BUILD, LAB, kept
@@ -111,12 +113,31 @@ def share_table(found: dict) -> str:
     return "\n".join(lines)
 
 
+def crossings(found: dict) -> dict[str, float]:
+    """At how many numbers, and for the middle size at how many characters, a transformer is level with the best count.
+
+    The losses are drawn straight over the logarithm between the recorded ones; of the characters, between the two
+    shares, since with the whole text the middle size is no farther ahead.
+    """
+    sizes, shares = found["sizes"].values(), {int(one_in): one for one_in, one in found["shares"].items()}
+    of_size = [(one["parameters"], best_count(found, 1) - one["loss"]) for one in sizes]
+    of_share = [(one["characters"], best_count(found, one_in) - one["loss"]) for one_in, one in shares.items()]
+    found_at = {}
+    for name, pairs in {"numbers": of_size, "characters": of_share}.items():
+        places, ahead = zip(*pairs, strict=True)
+        found_at[name] = float(np.exp(np.interp(0, ahead, np.log(places))))
+    return found_at
+
+
 def facts(found: dict) -> dict[str, str]:
     """What the chapter says: how far sizes and shares are ahead of the best count, and what else it says of them."""
     sizes, shares, count = found["sizes"], found["shares"], best_count(found, 1)
     texts = {f"{name}.ahead": f"{count - one['loss']:.2f}" for name, one in sizes.items()}
     texts["small.behind"] = f"{sizes['small']['loss'] - count:.2f}"
     texts["largest.ahead.bits"] = f"{bits_per_byte(count - sizes['largest']['loss'], found):.1f}"
+    level = crossings(found)
+    texts["crossing.millions"] = f"{level['numbers'] / 1e6:.1f}"
+    texts["crossing.characters"] = f"{level['characters'] / 1e6:.1f}"
     texts["middle.millions"] = f"{sizes['middle']['parameters'] / 1e6:.1f}"
     for one_in, one in shares.items():
         texts[f"share.{one_in}.ahead"] = f"{best_count(found, int(one_in)) - one['loss']:.2f}"

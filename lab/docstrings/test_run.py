@@ -65,3 +65,18 @@ def test_with_150_000_characters_counting_is_far_ahead():
 
 def test_with_a_million_characters_the_network_is_ahead_and_with_ten_million_by_no_more():
     assert 0 < ahead()["middle"] <= ahead()["10"]
+
+
+def test_lines_drawn_straight_cross_where_they_do():
+    sizes = {name: {"parameters": n, "loss": loss} for name, n, loss in (("a", 10, 1.5), ("b", 1000, 0.5))}
+    shares = {"100": {"characters": 100, "loss": 2.5}, "10": {"characters": 10_000, "loss": 0.5}}
+    found = {"sizes": sizes, "shares": shares, "counted": {n: {"pairs": {"2": 1.0}} for n in ("100", "10", "1")}}
+    assert docstrings_run.crossings(found) == {"numbers": pytest.approx(100), "characters": pytest.approx(3162.28)}
+
+
+def test_the_lines_cross_between_the_two_smallest_sizes_and_between_the_two_shares():
+    docs, level = record("docstrings"), docstrings_run.crossings(record("docstrings"))
+    numbers = [one["parameters"] for one in docs["sizes"].values()]
+    lengths = [one["characters"] for one in docs["shares"].values()]
+    assert numbers[0] < level["numbers"] < numbers[1]
+    assert lengths[0] < level["characters"] < lengths[1]

@@ -5,6 +5,7 @@ times.
 """
 
 import dataclasses
+from collections.abc import Iterator
 from functools import cache, partial
 
 import equinox as eqx
@@ -15,7 +16,8 @@ import numpy as np
 import plainformer as pf
 from lab.clock import seconds_in_turn
 from lab.language_models import LENGTH, nats_per_character
-from lab.records import BUILD, kept
+from lab.records import BUILD, kept, percent
+from lab.seconds import roof
 from plainformer.attention.kernels import Softmax
 from plainformer.generation import speculative_generate
 from plainformer.models.accounting import cache_bytes
@@ -30,10 +32,18 @@ DRAFT_STEPS, DRAFT_BATCH, DRAFT_RATE = 1000, 16, 3e-3
 START, NEW, NUM_TEXTS = 16, 96, 12  # tokens given, tokens written, texts
 NUM_DRAFTED, TEMPERATURES, BATCHES = (1, 2, 4), (0.0, 1.0), (1, 2, 4, 8, 16)
 LONG, SHORT, WIDE_HEADS = 4096, 256, 8
+READ, WIDTH = (8192, 16384), 64  # tokens that a head reads at once, and its width
 WIDE = pf.StackConfig(
     d_model=512, num_layers=2, num_heads=WIDE_HEADS, d_ff=1024, norm="rms", activation="swiglu",
     position_scheme="rotary", use_bias=False,
 )  # fmt: skip
+MODERN = pf.StackConfig(norm="rms", activation="swiglu", position_scheme="rotary", use_bias=False)
+# A model too large for a processor's caches, and a draft of a tenth of its numbers; neither is trained.
+PAIR = tuple(
+    pf.DecoderConfig(512, SHORT, stack=dataclasses.replace(MODERN, d_model=d, num_layers=n, num_heads=d // 64, d_ff=ff))
+    for d, n, ff in ((768, 6, 2048), (256, 5, 680))
+)
+PAIR_NEW = 32
 
 
 @cache
@@ -115,15 +125,49 @@ def speculation() -> dict:
     return found
 
 
+def large_pair() -> dict[str, float]:
+    """Milliseconds of a token of the large model alone, of one of its draft, and of a round by the number drafted.
+
+    Times do not depend on the numbers, so neither model is trained; of such drafts nearly all is refused.
+    """
+    model, small = (pf.Decoder(config, key=jax.random.key(n)) for n, config in enumerate(PAIR))
+    prompt, calls = list(range(START)), {}
+
+    def rounds(num):
+        found = speculative_generate(model, small, prompt, PAIR_NEW, num_drafted=num, temperature=0.0)
+        calls[str(num)] = found.num_calls
+
+    actions = {str(num): partial(rounds, num) for num in NUM_DRAFTED}
+    for name, each in {"alone": model, "draft": small}.items():
+        actions[name] = partial(_quiet, partial(pf.generate, each, prompt, PAIR_NEW, temperature=0.0))
+    seconds = seconds_in_turn(actions, rounds=5)
+    return {name: round(1e3 * each / calls.get(name, PAIR_NEW), 3) for name, each in seconds.items()}
+
+
+def reading() -> dict[str, dict[str, float]]:
+    """Milliseconds of one head's causal attention to a long text, all scores at once and by blocks."""
+    forms = {
+        "at once": lambda q, k, v: pf.attend(q, k, v, pf.causal_mask(q.shape[-2])),
+        "by blocks": lambda q, k, v: pf.attention.blockwise_attention(q, k, v, pf.attention.Mask(causal=True)),
+    }
+    found = {}
+    for length in READ:
+        rows = np.random.default_rng(length).normal(size=(3, 1, length, WIDTH)).astype(np.float32)
+        seconds = seconds_in_turn({name: partial(jax.jit(each), *rows) for name, each in forms.items()}, rounds=3)
+        found[str(length)] = {name: round(1e3 * each, 1) for name, each in seconds.items()}
+    return found
+
+
 def _quiet(action) -> None:
     """Do it, and return nothing that one could wait for."""
     action()
 
 
 def batches() -> dict[str, float]:
-    """Milliseconds per token by how many texts are written side by side."""
-    model, key = shakespeare()[0], jax.random.key(1)
-    writers = {str(num): partial(_quiet, partial(pf.generate, model, beginnings(num), NEW, key=key)) for num in BATCHES}
+    """Milliseconds per token by how many texts are written side by side; what they begin with does not matter."""
+    (model, tokenizer), key = pf.load_pretrained("shakespeare"), jax.random.key(1)
+    prompts = np.random.default_rng(0).integers(len(tokenizer), size=(max(BATCHES), START)).tolist()
+    writers = {str(num): partial(_quiet, partial(pf.generate, model, prompts[:num], NEW, key=key)) for num in BATCHES}
     seconds = seconds_in_turn(writers, rounds=7)
     return {name: round(1e3 * each / NEW / int(name), 3) for name, each in seconds.items()}
 
@@ -208,7 +252,10 @@ PARTS = {
     "bits": cache_in_bits,
     "batches": batches,
     "heads": heads,
+    "large pair": large_pair,
+    "machine": roof.machine,
     "megabytes": megabytes,
+    "reading": reading,
     "sizes": sizes,
     "speculation": speculation,
 }
@@ -217,17 +264,6 @@ PARTS = {
 def results() -> dict:
     """All numbers of the card."""
     return {name: kept(KEPT / f"{name}.json", find) for name, find in PARTS.items()}
-
-
-def heads_table(found: dict) -> str:
-    """Milliseconds per token by the heads of keys and values."""
-    head = ["heads of keys and values", "room for 256 tokens", "room for 4,096 tokens", "cache then", "weights"]
-    lines = [f"| {' | '.join(head)} |", "|---" * len(head) + "|"]
-    for num in (str(WIDE_HEADS), "1"):
-        cells = [f"{found['heads'][str(length)][num]:.2f} ms" for length in (SHORT, LONG)]
-        cells += [f"{found['megabytes'][what][num]:.1f} MB" for what in ("cache", "weights")]
-        lines.append(f"| {num} | {' | '.join(cells)} |")
-    return "\n".join(lines)
 
 
 def speculation_table(found: dict) -> str:
@@ -241,32 +277,70 @@ def speculation_table(found: dict) -> str:
     return "\n".join(lines)
 
 
-def batches_table(found: dict) -> str:
-    """Milliseconds per token by the number of texts."""
-    lines = [f"| {' | '.join(f'{num} texts' if num != '1' else '1 text' for num in found['batches'])} |"]
-    lines.append("|---" * len(found["batches"]) + "|")
-    return "\n".join([*lines, f"| {' | '.join(f'{ms:.3f} ms' for ms in found['batches'].values())} |"])
+def lines(found: dict) -> Iterator[roof.Line]:
+    """What is compared: milliseconds per token or, where a text is only read, in all; with the work of both ways."""
+    for length, ms in found["heads"].items():
+        works = [
+            roof.writing(pf.DecoderConfig(512, LONG, stack=dataclasses.replace(WIDE, num_kv_heads=num)), int(length))
+            for num in (WIDE_HEADS, 1)
+        ]
+        yield roof.Line(f"1 head of keys and values for 8, room for {int(length):,}", ms["8"], ms["1"], *works)
+    model, room = pf.load_pretrained("shakespeare")[0].config, START + NEW
+    alone = roof.writing(model, room)
+    for num in ("4", "16"):
+        work = roof.writing(model, room, texts=int(num)).times(1 / int(num))
+        yield roof.Line(f"{num} texts at once", found["batches"]["1"], found["batches"][num], alone, work)
+    small = pf.DecoderConfig(model.vocab_size, LENGTH, stack=DRAFT)
+    for temperature, each in found["speculation"].items():
+        work = roof.speculating(model, small, room, 4).times(1 / each["per call"]["4"])
+        name = f"a draft for {of_millions(model)} numbers, temperature {temperature}"
+        yield roof.Line(name, each["ms"]["alone"], each["ms"]["4"], alone, work)
+    pair, room = found["large pair"], START + PAIR_NEW
+    for temperature, each in found["speculation"].items():
+        per_call = each["per call"]["4"]
+        work = roof.speculating(*PAIR, room, 4).times(1 / per_call)
+        name = f"a draft for {of_millions(PAIR[0])} numbers, temperature {temperature}"
+        yield roof.Line(name, pair["alone"], pair["4"] / per_call, roof.writing(PAIR[0], room), work)
+    for length, ms in found["reading"].items():
+        works = [roof.attending(int(length), WIDTH, blocks) for blocks in (False, True)]
+        yield roof.Line(f"one head reads {int(length):,} tokens by blocks", ms["at once"], ms["by blocks"], *works)
+    bits, rows = found["bits"], WIDE_HEADS * LONG
+    works = [roof.Work(rows * bits["bytes"][num], 4 * rows * WIDE.d_model // WIDE_HEADS) for num in ("32", "8")]
+    yield roof.Line("keys and values in 8 bits, attention alone", bits["ms"]["32"], bits["ms"]["8"], *works)
+
+
+def of_millions(config: pf.DecoderConfig) -> str:
+    """How many numbers a decoder has."""
+    return f"{roof.weights(config) / 4e6:.1f} million"
 
 
 def of_heads(found: dict) -> str:
     """What the card says of fewer keys and values."""
+    cache, weights = found["megabytes"]["cache"], found["megabytes"]["weights"]
     return f"""- **Fewer keys and values.** `pf.generate` writes {LONG - START:,} tokens, greedily, after {START}, in a
   cache with room for {LONG:,}, and {SHORT - START} in one for {SHORT}. The model was not trained, since times do not
-  depend on the numbers: {WIDE.num_layers} blocks of width {WIDE.d_model}, {WIDE_HEADS} heads. Milliseconds per token:
-
-{heads_table(found)}"""
+  depend on the numbers: {WIDE.num_layers} blocks of width {WIDE.d_model}, {WIDE_HEADS} heads. The large cache takes
+  {cache["8"]:.1f} MB and, with one head of keys and values, {cache["1"]:.1f}; the blocks {weights["8"]:.1f} and
+  {weights["1"]:.1f}."""
 
 
 def of_drafts(found: dict) -> str:
     """What the card says of a draft."""
-    count, loss = found["sizes"]["parameters"], found["sizes"]["losses"]
-    return f"""- **A draft.** The large model is `shakespeare.safetensors`, {count["model"]:,} parameters and
-  {loss["model"]:.3f} nats per character. The draft has {count["draft"]:,}, {DRAFT.num_layers} blocks of width
+    count, loss, pair = found["sizes"]["parameters"], found["sizes"]["losses"], found["large pair"]
+    rounds = ", ".join(f"{pair[str(num)]:.1f} ms with {num} drafted" for num in NUM_DRAFTED)
+    return f"""- **A draft.** The model of plays is `shakespeare.safetensors`, {count["model"]:,} parameters and
+  {loss["model"]:.3f} nats per character. Its draft has {count["draft"]:,}, {DRAFT.num_layers} blocks of width
   {DRAFT.d_model}, and {loss["draft"]:.3f} nats after {DRAFT_STEPS:,} steps of {DRAFT_BATCH} windows of {LENGTH}, rate
   {DRAFT_RATE:g}, seed 0. {NUM_TEXTS} texts of {NEW} tokens after {START} of the held-out part, one text at a time.
-  Milliseconds per token, and tokens per call of the large model:
+  Milliseconds per token, and tokens per call of the model:
 
-{speculation_table(found)}"""
+{speculation_table(found)}
+
+- **A larger model.** Two models that were not trained, {of_millions(PAIR[0])} and {of_millions(PAIR[1])} numbers, write
+  {PAIR_NEW} tokens after {START}: {pair["alone"]:.1f} and {pair["draft"]:.2f} ms a token. A round, in which both are
+  called and nearly nothing is accepted, takes {rounds}.
+  In the table, the milliseconds per token are those of a round, divided by the tokens per call of the pair above: what
+  this pair would take if it agreed as often as that one."""
 
 
 def of_bits(found: dict) -> str:
@@ -283,18 +357,22 @@ def of_bits(found: dict) -> str:
 
 def facts(found: dict) -> dict[str, str]:
     """How many times as fast writing became, or as long it took; tokens per call; what few bits take and cost."""
-    megabytes, batches, bits, greedy = found["megabytes"], found["batches"], found["bits"], found["speculation"]["0"]
-    fetched = {num: sum(each[num] for each in megabytes.values()) for num in (str(WIDE_HEADS), "1")}
-    compared = {"bytes_alone": fetched} | found["heads"]
-    texts = {f"one_head.{name}.times": f"{each[str(WIDE_HEADS)] / each['1']:.1f}" for name, each in compared.items()}
+    megabytes, batches, bits = found["megabytes"], found["batches"], found["bits"]
+    pair = found["large pair"]
+    texts = {f"one_head.{name}.times": f"{each[str(WIDE_HEADS)] / each['1']:.1f}" for name, each in found["heads"].items()}
     texts |= {f"cache.{num}.megabytes": f"{each:.1f}" for num, each in megabytes["cache"].items()}
-    for num, per_call in greedy["per call"].items():
-        texts[f"drafted.{num}.per_call"] = f"{per_call:.2f}"
-        texts[f"drafted.{num}.round"] = f"{per_call * greedy['ms'][num] / greedy['ms']['alone']:.1f}"  # tokens alone
     for num, ms in batches.items():
         texts[f"texts.{num}.share"] = f"{ms / batches['1']:.2f}"  # of the time per token
         texts[f"texts.{num}.times"] = f"{int(num) * ms / batches['1']:.1f}"  # as long as one text
     texts |= {f"bits.{num}.bytes": f"{each}" for num, each in bits["bytes"].items()}
+    texts |= {"lines": roof.table(lines(found), found["machine"]), "pair.millions": of_millions(PAIR[0]).split()[0]}
+    texts |= {"pair.draft": percent(pair["draft"] / pair["alone"]), "pair.round": f"{pair['4'] / pair['alone']:.1f}"}
+    texts["pair.rows"] = f"{(pair['4'] - 5 * pair['draft']) / pair['alone']:.1f}"
+    for temperature, each in found["speculation"].items():
+        texts[f"pair.{temperature}.per_call"] = f"{each['per call']['4']:.1f}"
+    texts |= {f"machine.{what}": f"{rate:.0f}" for what, rate in found["machine"].items()}
+    for name, ms in found["reading"][str(max(READ))].items():
+        texts[f"reading.{name}"] = f"{ms / 1e3:.1f}"
     return texts | {"bits.4.nats": f"{bits['nats']['4'] - bits['nats']['32']:.3f}"}
 
 
@@ -302,20 +380,25 @@ def card(found: dict) -> str:
     """What was done, and what came out."""
     return f"""# How long attention takes
 
-What makes writing faster on a processor, by the clock. No weights are kept: the times are the result, and stand in
-`record.json`.
+What makes writing and reading faster on a processor, by the clock and by the roofline. No weights are kept: the times
+are the result, and stand in `record.json`.
 
 - **Clock.** Processor time of the whole process on one core, so that waiting for other programs does not count; what is
   compared is called in turn, round after round, in one process; medians. Other programs were at work, and share caches
-  and memory: only the ratios of one table mean anything.
+  and memory: only the ratios of one line mean anything.
+- **Roofline.** The core summed {found["machine"]["gigabytes"]:.1f} GB per second of an array that no cache holds, and
+  did {found["machine"]["operations"]:.0f} thousand million operations per second in a product of two matrices of
+  {roof.SIDE:,} × {roof.SIDE:,}. A way takes at least the time of its bytes or that of its operations
+  (`lab/seconds/roof.py`). Where what is fetched stays in the caches, the clock may show less.
+- **Runs.** The draft of the model of plays was timed in an earlier run than all else, on the same machine.
+
+{roof.table(lines(found), found["machine"])}
+
 {of_heads(found)}
-
 {of_drafts(found)}
-
-- **Batches.** Milliseconds per token of the large model, so many texts side by side:
-
-{batches_table(found)}
-
+- **Batches.** The model of plays, {", ".join(map(str, BATCHES))} texts side by side:
+  {", ".join(f"{ms:.3f}" for ms in found["batches"].values())} ms per token.
+- **Reading.** One head of {WIDTH}, causal, forward only, with `pf.attend` and `pf.attention.blockwise_attention`.
 {of_bits(found)}
 - **Limits.** One machine, one core, one size of each model. Accelerators have far more arithmetic for each byte of
   memory, so a batch or a draft pays more there. All settings stand in `lab/seconds/run.py`; `make models
