@@ -93,7 +93,7 @@ def table(lines: Iterator[Line], machine: dict[str, float]) -> str:
     found = [f"| {' | '.join(head)} |", "|---" + "|---:" * (len(head) - 1) + "|"]
     for name, before, after, *works in lines:
         roofs = [milliseconds(work, machine) for work in works]
-        cells = [f"{shown(one)} | {shown(other)} | {one / other:.1f}" for one, other in ((before, after), roofs)]
+        cells = [f"{shown(one)} | {shown(other)} | {one / other:.2f}" for one, other in ((before, after), roofs)]
         found.append(f"| {name} | {' | '.join(cells)} |")
     return "\n".join(found)
 

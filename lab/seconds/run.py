@@ -39,9 +39,9 @@ WIDE = pf.StackConfig(
 )  # fmt: skip
 MODERN = pf.StackConfig(norm="rms", activation="swiglu", position_scheme="rotary", use_bias=False)
 # A model too large for a processor's caches, and a draft of a tenth of its numbers; neither is trained.
-PAIR = tuple(
-    pf.DecoderConfig(512, SHORT, stack=dataclasses.replace(MODERN, d_model=d, num_layers=n, num_heads=d // 64, d_ff=ff))
-    for d, n, ff in ((768, 6, 2048), (256, 5, 680))
+PAIR = (
+    pf.DecoderConfig(512, SHORT, stack=dataclasses.replace(MODERN, d_model=768, num_layers=6, num_heads=12, d_ff=2048)),
+    pf.DecoderConfig(512, SHORT, stack=dataclasses.replace(MODERN, d_model=256, num_layers=5, num_heads=4, d_ff=680)),
 )
 PAIR_NEW = 32
 
@@ -253,7 +253,6 @@ PARTS = {
     "batches": batches,
     "heads": heads,
     "large pair": large_pair,
-    "machine": roof.machine,
     "megabytes": megabytes,
     "reading": reading,
     "sizes": sizes,
@@ -262,8 +261,11 @@ PARTS = {
 
 
 def results() -> dict:
-    """All numbers of the card."""
-    return {name: kept(KEPT / f"{name}.json", find) for name, find in PARTS.items()}
+    """All numbers of the card; the roof is that of the faster of two measurements, before all else and after it."""
+    before = kept(KEPT / "machine.json", roof.machine)
+    found = {name: kept(KEPT / f"{name}.json", find) for name, find in PARTS.items()}
+    after = kept(KEPT / "machine after.json", roof.machine)
+    return found | {"machine": {name: max(before[name], after[name]) for name in before}}
 
 
 def speculation_table(found: dict) -> str:
@@ -359,7 +361,9 @@ def facts(found: dict) -> dict[str, str]:
     """How many times as fast writing became, or as long it took; tokens per call; what few bits take and cost."""
     megabytes, batches, bits = found["megabytes"], found["batches"], found["bits"]
     pair = found["large pair"]
-    texts = {f"one_head.{name}.times": f"{each[str(WIDE_HEADS)] / each['1']:.1f}" for name, each in found["heads"].items()}
+    texts = {
+        f"one_head.{name}.times": f"{each[str(WIDE_HEADS)] / each['1']:.1f}" for name, each in found["heads"].items()
+    }
     texts |= {f"cache.{num}.megabytes": f"{each:.1f}" for num, each in megabytes["cache"].items()}
     for num, ms in batches.items():
         texts[f"texts.{num}.share"] = f"{ms / batches['1']:.2f}"  # of the time per token
@@ -373,6 +377,7 @@ def facts(found: dict) -> dict[str, str]:
     texts |= {f"machine.{what}": f"{rate:.0f}" for what, rate in found["machine"].items()}
     for name, ms in found["reading"][str(max(READ))].items():
         texts[f"reading.{name}"] = f"{ms / 1e3:.1f}"
+    texts["bits.8.times"] = f"{bits['ms']['8'] / bits['ms']['32']:.1f}"  # as long as floats
     return texts | {"bits.4.nats": f"{bits['nats']['4'] - bits['nats']['32']:.3f}"}
 
 

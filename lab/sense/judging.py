@@ -93,7 +93,7 @@ def ratio(stories: Sequence[list[bool]]) -> tuple[float, np.ndarray]:
     """The share of right marks among all, and what each story adds to its error.
 
     Stories are drawn, not sentences, which may be wrong together: the standard error is the root of the sum of squares
-    of these numbers, as for any quotient of two sums (Cochran, 1977, section 6.3, and 2.31 for large samples).
+    of these numbers, as for any quotient of two sums; Cochran (1977), chapter 6.
     """
     right, number = (np.array([count(each) for each in stories]) for count in (sum, len))
     share = right.sum() / number.sum()

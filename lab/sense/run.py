@@ -73,7 +73,8 @@ def halves() -> tuple[list[dict], dict]:
     """How often sentences at temperature 1 are possible in the first half of what is written, in the second, and in the
     second after the program's words: shares for each choice of stories and each key, and over all stories by judge."""
     model, tokenizer = pf.load_pretrained("stories")
-    shares, pooled = [], {judge.__name__: {part: [] for part in ("early", "late", "after")} for judge in JUDGES}
+    shares, names = [], ("early", "late", "after")
+    pooled: dict[str, dict[str, list]] = {judge.__name__: {part: [] for part in names} for judge in JUDGES}
     for which in STORIES:
         begun, longer = beginnings(BEGUN, *which), beginnings(BEGUN + WRITTEN // 2, *which)
         whole = [written(model, tokenizer, {}, seed, begun) for seed in KEYS]
