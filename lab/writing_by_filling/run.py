@@ -68,15 +68,9 @@ def percent(right) -> float:
 
 def by_filling(model, start: np.ndarray, rounds: int, order: str, seed: int, temperature: float = 1.0) -> list[str]:
     """What the encoder makes of stories with holes."""
-    options: dict[str, Any] = {
-        "mask_token": MASK,
-        "order": order,
-        "temperature": temperature,
-        "key": jax.random.key(seed),
-    }
-    return [
-        VOCABULARY.decode(ids) for ids in np.asarray(pf.fill_holes(model, jnp.asarray(start), rounds, **options)[-1])
-    ]
+    options: dict[str, Any] = {"order": order, "temperature": temperature, "key": jax.random.key(seed)}
+    found = pf.fill_holes(model, jnp.asarray(start), rounds, mask_token=MASK, **options)[-1]
+    return [VOCABULARY.decode(ids) for ids in np.asarray(found)]
 
 
 def by_decoder(beginnings: list[str], num_words: int, seed: int, temperature: float = 1.0) -> list[str]:

@@ -64,7 +64,7 @@ def fill_holes(
         >>> holes = jnp.asarray([0, 0])
         >>> written = pf.fill_holes(lambda *_: logits, holes, 2, mask_token=0, key=jax.random.key(0))
         >>> written.tolist()
-        [[2, 0], [2, 1]]
+        [[2, 0], [2, 2]]
     """
     ordinary = _ordinary(model, ids, is_token, mask_token, first_ordinary)
     texts, dividing, written = jnp.asarray(ids, jnp.int32), jnp.asarray(min(temperature, FLOAT32_MAX), float), []
