@@ -5,7 +5,7 @@ The stored encoder of stories is trained further, on stories of which any number
 """
 
 from collections.abc import Callable
-from functools import cache
+from functools import cache, partial
 from typing import Any
 
 import equinox as eqx
@@ -22,7 +22,7 @@ from lab.writing_by_filling.story_writer import MASK, Plan, bound, hidden, train
 NEEDS = ("staircase", "story_labels")
 NUM_WRITTEN, SEEDS, TEST_SEED, COLD = 200, (0, 1), 2000, 0.5
 ROUNDS = {"whole": (1, 4, 16, LENGTH - 1), "middle": (1, 4, 16)}
-GAP, NUM_CHOICES = slice(24, 40), 16
+GAP, NUM_CHOICES = slice(24, 40), (16, 64)
 ORDERS, NUM_COUNTED = (3, 5), 20_000
 
 
@@ -106,10 +106,10 @@ def _log_probs(model, ids):
     return jnp.take_along_axis(found, ids[:, 1:, None], axis=-1).sum(axis=(1, 2))
 
 
-def best_middles(seed: int) -> list[str]:
+def best_middles(num_choices: int, seed: int) -> list[str]:
     """What the decoder fills in: the likeliest whole story of so many whose middles it wrote."""
     decoder, words = pf.load_pretrained("stories")
-    candidates = [decoded_middles(seed + 100 * number) for number in range(1, NUM_CHOICES + 1)]
+    candidates = [decoded_middles(seed + 100 * number) for number in range(1, num_choices + 1)]
     ids = [jnp.asarray([words.encode(text) for text in texts]) for texts in candidates]
     best = np.argmax([np.asarray(_log_probs(decoder, each)) for each in ids], axis=0)
     return [candidates[choice][number] for number, choice in enumerate(best)]
@@ -149,8 +149,9 @@ def of_others() -> dict[str, dict]:
     """How the stories of the others are judged, by seed."""
     first = ["."] * NUM_WRITTEN
     whole: dict[str, Callable] = {"decoder": lambda seed: by_decoder(first, LENGTH - 1, seed)}
-    whole |= {f"{order}-gram": lambda seed, order=order: by_counting(order, seed) for order in ORDERS}
-    middle: dict[str, Callable] = {"decoder": decoded_middles, "decoder, best": best_middles}
+    whole |= {f"{order}-gram": partial(by_counting, order) for order in ORDERS}
+    middle: dict[str, Callable] = {"decoder": decoded_middles}
+    middle |= {f"decoder, best of {number}": partial(best_middles, number) for number in NUM_CHOICES}
     return {
         name: {who: [judged(write(seed)) for seed in SEEDS] for who, write in each.items()}
         for name, each in {"whole": whole, "middle": middle}.items()
@@ -272,8 +273,8 @@ models that count. The encoder is in `story_writer.safetensors`, in 8 bits; `rec
 
 {table(found, "middle", "whole")}
 
-  The decoder sees only what stands on the left. Its best middle is that of {NUM_CHOICES} whose whole story it finds
-  likeliest.
+  The decoder sees only what stands on the left. Its best middle is that of {" or ".join(map(str, NUM_CHOICES))} whose
+  whole story it finds likeliest.
 - **Knobs turned.** The rounds, the order and the seed of the draws, as above. Temperature {COLD:g}, one word a round,
   seed {SEEDS[0]}: {colder_lines}.
 - **Opponents.** The {" and ".join(f"{order}-gram" for order in ORDERS)} models have counted {NUM_COUNTED:,} of the
