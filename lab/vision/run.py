@@ -53,6 +53,14 @@ def shifted_batches(training: Digits, batch_size: int, seed: int = 0, noise: flo
     return batch_at
 
 
+def moved_copies(digits: Digits, most: int) -> Digits:
+    """The digits, and copies moved by a pixel in one direction (`most` 1: five of each) or in both (2: nine)."""
+    padded = np.pad(np.asarray(digits.images), ((0, 0), (1, 1), (1, 1), (0, 0)))
+    places = [(i, j) for i in range(3) for j in range(3) if abs(i - 1) + abs(j - 1) <= most]
+    images = np.concatenate([padded[:, i : i + 8, j : j + 8] for i, j in places])
+    return Digits(jnp.asarray(images), jnp.tile(jnp.asarray(digits.labels), len(places)))
+
+
 def vision_accuracy(model, digits: Digits) -> float:
     """The share of digits that the model names."""
     return float((eqx.filter_jit(model)(bright(digits.images)).argmax(axis=1) == digits.labels).mean())

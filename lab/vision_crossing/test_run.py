@@ -33,6 +33,6 @@ def test_crossing_transformer_is_ahead_of_its_opponents():
     ahead = vision_crossing_run.mean_of(ours)["held_out"] - max(share["held_out"] for share in theirs)
     assert ahead > 2 * (max(held_out) - min(held_out))
     others = pf.data.load_record("crossing_opponents")
-    runs = [run for several in others["table"].values() for run in several] + [*others["turned"].values()]
+    runs = [run for kind in ("table", "turned") for several in others[kind].values() for run in several]
     assert max(run["held_out"] for run in runs) < min(held_out) - 0.1
     assert min(run["asked"] for run in runs) > 0.97
