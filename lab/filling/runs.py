@@ -1,10 +1,7 @@
-"""Train the masked autoencoder for longer, and in other sizes, than a cell can; write a record.
-
-No weights are kept: how far the filled-in pixels are from the true ones is the result. `record.json` holds it.
-"""
+"""What fills in the patches of digits that are not shown: two networks, linear regression and neighbours."""
 
 import dataclasses
-import json
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import equinox as eqx
@@ -13,13 +10,13 @@ import jax.numpy as jnp
 import numpy as np
 
 import plainformer as pf
-from lab.records import BUILD
-from lab.vision.run import bright, fold_of
+from lab.records import BUILD, kept
+from lab.vision.run import bright, fold_of, shifted_batches
 from plainformer.data.digits import Digits
 from plainformer.models.encoder import RowEncoder
 
-KEPT, SEEDS, RATES = BUILD / "filling", (0, 1, 2), (4e-3, 8e-3)
-STEPS, LONG, BATCH_SIZE, NUM_SHOWN = 700, 3500, 64, 8
+KEPT, SEEDS, STEPS, BATCH_SIZE, NUM_SHOWN = BUILD / "filling", (0, 1, 2), 700, 64, 8
+EVERY = 500  # steps between points of a curve
 SHARPNESS, RIDGES = (0.5, 1.0, 1.5, 2.0, 3.0, 5.0), (0.001, 0.01, 0.1)
 
 
@@ -61,6 +58,20 @@ class MaskedAutoencoder(eqx.Module):
         return self.output(self.decoder(rows))
 
 
+class Perceptron(eqx.Module):
+    """A plain network: of all pixels, those of hidden patches 0, and of which patches are shown, to all pixels."""
+
+    layers: eqx.nn.MLP
+
+    def __init__(self, width: int, *, key):
+        self.layers = eqx.nn.MLP(16 * 4 + 16, 16 * 4, width, depth=2, key=key)
+
+    def __call__(self, patches, shown):
+        seen = (shown[:, :, None] == jnp.arange(16)).any(axis=1)
+        rows = jnp.where(seen[:, :, None], patches, 0).reshape(len(patches), -1)
+        return jax.vmap(self.layers)(jnp.concatenate([rows, seen], axis=1)).reshape(patches.shape)
+
+
 def is_hidden(shown) -> np.ndarray:
     """Which of the 16 patches are not shown."""
     return ~(np.asarray(shown)[:, :, None] == np.arange(16)).any(axis=1)
@@ -83,11 +94,18 @@ class Run:
     num_shown: int = 8
     positions: str = "loud"
     part: str = "all"  # of the training digits, or "rest", without the fold
+    moved: bool = False  # each image by up to a pixel, whenever it is drawn
+    plain: bool = False  # a perceptron in place of the autoencoder
 
     @property
     def name(self) -> str:
         """What it is called among those that are kept."""
         return "-".join(map(str, dataclasses.astuple(self)))
+
+    def start(self):
+        """The network before training."""
+        key = jax.random.key(self.seed)
+        return Perceptron(self.width, key=key) if self.plain else MaskedAutoencoder(self.width, self.positions, key=key)
 
 
 def patches_of(digits: Digits) -> np.ndarray:
@@ -101,11 +119,32 @@ def choices(num_images: int, num_shown: int, seed) -> np.ndarray:
     return random.permuted(np.tile(np.arange(16), (num_images, 1)), axis=1)[:, :num_shown]
 
 
-def parts(name: str) -> tuple[np.ndarray, np.ndarray]:
-    """Patches to learn from, and to judge by: all training digits and the test, or the rest of them and the fold."""
+def digits_of(part: str) -> tuple[Digits, Digits]:
+    """Digits to learn from, and to judge by: all for training and the test, or the rest of them and the fold."""
     training, test = pf.data.digits()
-    chosen = (training, test) if name == "all" else fold_of(training)
-    return patches_of(chosen[0]), patches_of(chosen[1])
+    return (training, test) if part == "all" else fold_of(training)
+
+
+def parts(name: str) -> tuple[np.ndarray, np.ndarray]:
+    """The patches of both."""
+    learned, judged = digits_of(name)
+    return patches_of(learned), patches_of(judged)
+
+
+def batches(run: Run) -> Callable[[int], Hidden]:
+    """For each step, images drawn at random, and which of their patches are shown."""
+    digits, _ = digits_of(run.part)
+    learned, moved_at = patches_of(digits), shifted_batches(digits, BATCH_SIZE, run.seed)
+
+    def batch_at(step: int) -> Hidden:
+        if run.moved:
+            patches = pf.image_to_patches(moved_at(step).inputs, 2)
+        else:
+            chosen = np.random.default_rng((run.seed, step)).integers(len(learned), size=BATCH_SIZE)
+            patches = jnp.asarray(learned[chosen])
+        return Hidden(patches, jnp.asarray(choices(BATCH_SIZE, run.num_shown, (step, run.seed))))
+
+    return batch_at
 
 
 def error(filled, patches, shown) -> float:
@@ -113,26 +152,39 @@ def error(filled, patches, shown) -> float:
     return float(((np.asarray(filled) - patches) ** 2)[is_hidden(shown)].mean())
 
 
+def trained(run: Run, **how) -> pf.training.FitResult:
+    """A network trained as a run says."""
+    settings = {"num_steps": run.steps, "learning_rate": run.rate, "warmup_steps": 40, "min_lr_ratio": 0.01}
+    config = pf.TrainingConfig(**settings, evaluate_every=EVERY)
+    return pf.fit(run.start(), filling_loss, batches(run), config, progress=False, directory=KEPT / run.name, **how)
+
+
+def judge(run: Run) -> Callable[[Any], float]:
+    """From a network to its error on what the run is judged by."""
+    _, judged = parts(run.part)
+    shown = choices(len(judged), run.num_shown, 0)
+    return lambda model: error(eqx.filter_jit(model)(jnp.asarray(judged), jnp.asarray(shown)), judged, shown)
+
+
 def measured(run: Run) -> float:
     """The error of a run on what it is judged by."""
-    kept = KEPT / f"{run.name}.json"
-    if not kept.exists():
-        learned, judged = parts(run.part)
 
-        def batch_at(step: int) -> Hidden:
-            chosen = np.random.default_rng((run.seed, step)).integers(len(learned), size=BATCH_SIZE)
-            return Hidden(
-                jnp.asarray(learned[chosen]), jnp.asarray(choices(BATCH_SIZE, run.num_shown, (step, run.seed)))
-            )
-
-        how = pf.TrainingConfig(num_steps=run.steps, learning_rate=run.rate, warmup_steps=40, min_lr_ratio=0.01)
-        model = MaskedAutoencoder(run.width, run.positions, key=jax.random.key(run.seed))
-        model = pf.fit(model, filling_loss, batch_at, how, progress=False, directory=KEPT / run.name).model
-        shown = choices(len(judged), run.num_shown, 0)
-        found = error(eqx.filter_jit(model)(jnp.asarray(judged), jnp.asarray(shown)), judged, shown)
+    def find() -> float:
+        found = judge(run)(trained(run).model)
         print(run.name, f"{found:.4f}", flush=True)
-        kept.write_text(json.dumps(found), encoding="utf-8")
-    return json.loads(kept.read_text(encoding="utf-8"))
+        return found
+
+    return kept(KEPT / f"{run.name}.json", find)
+
+
+def on_the_way(run: Run) -> dict[str, float]:
+    """The error of a run on what it is judged by, by steps."""
+
+    def find() -> dict[str, float]:
+        metrics = trained(run, evaluate=lambda model: {"error": judge(run)(model)}).metrics
+        return {str(each["step"]): each["error"] for each in metrics if each.get("error") is not None}
+
+    return kept(KEPT / f"{run.name}-curve.json", find)
 
 
 def by_regression(learned, judged, shown, ridge: float):
@@ -156,86 +208,3 @@ def by_neighbours(learned, judged, shown, sharpness: float):
     distances = (seen * images**2).sum(axis=1)[:, None] - 2 * (seen * images) @ keys.T + seen @ (keys**2).T
     weights = np.asarray(pf.softmax(jnp.asarray(-sharpness * distances)))
     return (weights @ keys).reshape(judged.shape)
-
-
-def opponents() -> dict[str, Any]:
-    """The errors of what needs no training, on the test, with settings chosen on the fold."""
-    found, (learned, judged) = {}, parts("all")
-    rest, fold = parts("rest")
-    shown, shown_of_fold = choices(len(judged), NUM_SHOWN, 0), choices(len(fold), NUM_SHOWN, 0)
-    found["mean"] = error(np.broadcast_to(learned.mean(axis=0), judged.shape), judged, shown)
-    for name, fill, values in (("regression", by_regression, RIDGES), ("neighbours", by_neighbours, SHARPNESS)):
-        errors = [error(fill(rest, fold, shown_of_fold, value), fold, shown_of_fold) for value in values]
-        best = values[int(np.argmin(errors))]
-        found[name], found[f"{name}, setting"] = error(fill(learned, judged, shown, best), judged, shown), best
-    return found
-
-
-def best_rate() -> float:
-    """The learning rate with the lowest error on the fold."""
-    errors = [measured(Run(rate, part="rest")) for rate in RATES]
-    return RATES[int(np.argmin(errors))]
-
-
-def results() -> dict[str, Any]:
-    """All that the card states."""
-    rate = best_rate()
-    return {
-        "rate": rate,
-        "parameters": pf.count_parameters(MaskedAutoencoder(64, "loud", key=jax.random.key(0))),
-        "errors": [measured(Run(rate, seed)) for seed in SEEDS],
-        "five times the steps": measured(Run(rate, steps=LONG)),
-        "sinusoids": measured(Run(rate, positions="sinusoids")),
-        "opponents": opponents(),
-    }
-
-
-def line(errors: list[float]) -> str:
-    """The errors of three seeds."""
-    return ", ".join(f"{each:.3f}" for each in errors)
-
-
-def facts(found: dict[str, Any]) -> dict[str, str]:
-    """Mean squared errors: of each seed, of what was changed, and of what needs no network."""
-    errors = {f"error.{seed}": each for seed, each in enumerate(found["errors"])}
-    errors |= {name: found[name] for name in ("five times the steps", "sinusoids")}
-    errors |= {name: found["opponents"][name] for name in ("regression", "neighbours")}
-    return {name: f"{each:.3f}" for name, each in errors.items()}
-
-
-def card(found: dict[str, Any]) -> str:
-    """What was done, and what came out."""
-    rivals = found["opponents"]
-    return f"""# The masked autoencoder of digits
-
-How well a small masked autoencoder paints patches of digits that it is not shown, beside what needs no network. No
-weights are kept: the mean squared error of the hidden pixels, which lie from 0 to 2, is the result.
-
-- **Data.** `plainformer.data.digits()`: 1,442 images to train on, 355 held out, by the same writers. Of 16 patches of
-  2 × 2 pixels 8 are shown, drawn anew for each batch.
-- **Model.** {found["parameters"]:,} parameters: an encoder of two blocks of width 64 that reads the patches that are
-  shown, a decoder of one block that reads its rows and one learned row in all other places. Learned positions, which
-  begin 50 times as large as usual.
-- **Training.** {STEPS} steps of {BATCH_SIZE} images, or {LONG:,}; AdamW; learning rate up to {found["rate"]:g}, the
-  better of {" and ".join(f"{rate:g}" for rate in RATES)} on a fold of 285 training digits; seeds 0, 1, 2. All settings
-  stand in `lab/filling/run.py`; `make models ONLY=filling` trains again.
-- **Opponents.** Linear regression of each hidden pixel on all that are shown, from means and covariances of the
-  training images, with {rivals["regression, setting"]:g} added to the variances. Neighbours: the mean of all training
-  images, weighted by a Gaussian kernel of sharpness {rivals["neighbours, setting"]:g}. Both settings were chosen on the
-  fold.
-- **Result.** Mean squared error on the test digits:
-
-| | 8 of 16 patches shown |
-|---|---|
-| mean of the training images | {rivals["mean"]:.3f} |
-| linear regression | {rivals["regression"]:.3f} |
-| neighbours | {rivals["neighbours"]:.3f} |
-| masked autoencoder, {STEPS} steps, each seed | {line(found["errors"])} |
-
-- **Knobs turned**, seed 0. With {LONG:,} steps: {found["five times the steps"]:.3f}. With two-dimensional sinusoids in
-  place of the loud table of positions, {STEPS} steps: {found["sinusoids"]:.3f}. Not turned: the width, how many patches
-  are shown, and rates beyond the larger of the two.
-- **Limits.** Tiny, centred digits; a test image has near relatives among the training images, and neighbours look them
-  up. Whether the encoder is a good start for naming digits was not measured.
-- **Licence.** The numbers are under Apache-2.0, as the code; the images are of the UCI repository.
-"""
