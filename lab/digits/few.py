@@ -52,7 +52,12 @@ def folds(digits: Digits) -> Iterator[tuple[Digits, Digits]]:
 def trained(name: str, rate: float, steps: int, digits: Digits, seed: int, fold: Digits | None = None):
     """A network trained on moved digits, and the share of the fold that it names on the way."""
     model_of, decay = NETWORKS[name]
-    settings = {"num_steps": steps, "learning_rate": rate, "weight_decay": decay, "evaluate_every": EVERY}
+    settings: dict[str, Any] = {
+        "num_steps": steps,
+        "learning_rate": rate,
+        "weight_decay": decay,
+        "evaluate_every": EVERY,
+    }
     evaluate = None if fold is None else lambda model: {"accuracy": vision_accuracy(model, fold)}
     model, metrics = pf.fit(
         model_of(seed),

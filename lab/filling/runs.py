@@ -154,7 +154,12 @@ def error(filled, patches, shown) -> float:
 
 def trained(run: Run, **how) -> pf.training.FitResult:
     """A network trained as a run says."""
-    settings = {"num_steps": run.steps, "learning_rate": run.rate, "warmup_steps": 40, "min_lr_ratio": 0.01}
+    settings: dict[str, Any] = {
+        "num_steps": run.steps,
+        "learning_rate": run.rate,
+        "warmup_steps": 40,
+        "min_lr_ratio": 0.01,
+    }
     config = pf.TrainingConfig(**settings, evaluate_every=EVERY)
     return pf.fit(run.start(), filling_loss, batches(run), config, progress=False, directory=KEPT / run.name, **how)
 
