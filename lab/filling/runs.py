@@ -138,7 +138,7 @@ def batches(run: Run) -> Callable[[int], Hidden]:
 
     def batch_at(step: int) -> Hidden:
         if run.moved:
-            patches = pf.image_to_patches(moved_at(step).inputs, 2)
+            patches = pf.image_to_patches(moved_at(step)[0], 2)
         else:
             chosen = np.random.default_rng((run.seed, step)).integers(len(learned), size=BATCH_SIZE)
             patches = jnp.asarray(learned[chosen])
