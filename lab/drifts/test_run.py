@@ -84,18 +84,6 @@ def test_ordinary_blocks_miss_a_window_by_a_tenth_of_what_those_that_keep_volume
     assert missed["ordinary"] < min(missed["volume_preserving"], missed["network"]) / 10
 
 
-def test_after_the_short_training_two_of_five_ordinary_models_lose_all_on_one_sphere(recorded):
-    assert [one["lost"] for one in recorded["one shape"]["dynamics_short"]["ordinary"]].count(122) == 2
-
-
-def test_a_short_training_serves_ordinary_blocks_no_better_on_several_lengths(recorded):
-    sphere, lengths = (
-        np.mean([one["lost"] for one in recorded["one shape"][name]["ordinary"]]) / number
-        for name, number in (("dynamics_short", 122), ("dynamics_lengths_short", 96))
-    )
-    assert lengths >= sphere
-
-
 def test_ordinary_blocks_are_nearest_on_several_lengths_after_the_long_training(recorded):
     runs = recorded["one shape"]["dynamics_lengths"]
     away = {kind: np.mean([one["distance"] for one in each]) for kind, each in runs.items()}
