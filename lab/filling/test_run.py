@@ -65,7 +65,7 @@ def test_moved_images_make_all_four_worse_on_the_fold():
 
 def test_rates_and_settings_of_filling_lie_inside_their_grids():
     found = pf.data.load_record("filling")["at their best"]
-    for name, (_, rates, _) in plateau.NETWORKS.items():
+    for name, (_, rates) in plateau.NETWORKS.items():
         for way in found[name]["fold"].values():
             assert list(way["rates"]) == [f"{rate:g}" for rate in rates]
             assert rates[0] < way["rate"] < rates[-1]

@@ -17,6 +17,7 @@ from sklearn.pipeline import make_pipeline
 
 import plainformer as pf
 from lab.encoder.run import ENCODER, encode
+from lab.fine_tuning import frozen
 from lab.records import ends
 from plainformer.data.names import LabelledName
 
@@ -129,6 +130,8 @@ def results() -> dict:
             if seed == 0:
                 longer = fine_tuned(start, learning, num_labels, seed, RATES[name][num_labels], LONGER)
                 note(f"{name}, {LONGER} times the steps", num_labels, answers(longer, test) == test.labels)
+        for way in frozen.WAYS:
+            note(way, num_labels, frozen.right_by(way, stored.encoder, seed, learning, rows, test))
         if num_labels == 5:
             start = classifier(stored.encoder, len(languages), seed, pooling="class")
             by_token = fine_tuned(start, learning, num_labels, seed, RATES["pre-trained"][num_labels])
@@ -166,6 +169,11 @@ def facts(found: dict) -> dict[str, str]:
         texts[way] = listed(np.mean(right) for right in each.values())
         texts |= {f"{way}.100.mean": f"{np.mean(each['100']):.1f}", **ends(f"{way}.100", each["100"], ".1f")}
     before, after = (found["accuracy"][f"{way}, {LONGER} times the steps"] for way in ("from scratch", "pre-trained"))
+    gains = {n: np.subtract(found["accuracy"]["pre-trained"][n], found["accuracy"]["from scratch"][n]) for n in after}
+    for number, each in gains.items():
+        texts |= ends(f"gain.{number}", each, ".1f")
+    for way in frozen.WAYS:
+        texts[way] = listed(np.mean(right) for right in found["accuracy"][way].values())
     texts["longer.gain"] = listed(after[number][0] - before[number][0] for number in after)
     return texts
 
@@ -194,6 +202,9 @@ models of seed 2 with 100 labels of each language.
 
 {table(found["accuracy"])}
 
+  Frozen: the encoder stays as it is, and a logistic regression reads the mean of the vectors that it gives, of those in
+  its table, or of those of an encoder with fresh weights; C is chosen by cross-validation
+  (`lab/fine_tuning/frozen.py`).
 - **Knobs turned.** {LONGER} times the steps, first seed, as the table says.
 - **Limits.** One encoder, small and of one seed; three draws of the labels. Other versions of Babel have other names.
 - **Licence.** The numbers are under Apache-2.0, as the code; the names are of the CLDR, through Babel.

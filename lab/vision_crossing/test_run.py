@@ -36,3 +36,12 @@ def test_crossing_transformer_is_ahead_of_its_opponents():
     runs = [run for kind in ("table", "turned") for several in others[kind].values() for run in several]
     assert max(run["held_out"] for run in runs) < min(held_out) - 0.1
     assert min(run["asked"] for run in runs) > 0.97
+
+
+def test_the_rate_of_the_transformer_lies_inside_its_grid():
+    found = pf.data.load_record("vision_crossing")["rates on the fold"]
+    assert list(found) == [f"{rate:g}" for rate in vision_crossing_run.RATES]
+    smallest, *_, largest = vision_crossing_run.RATES
+    taken = found[f"{vision_crossing_run.TRAINING.learning_rate:g}"]["asked"]
+    assert taken > found[f"{smallest:g}"]["asked"] + 0.2 > found[f"{largest:g}"]["asked"] + 0.2
+    assert taken > max(each["asked"] for each in found.values()) - 0.01
