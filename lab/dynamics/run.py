@@ -7,6 +7,7 @@ every point. What the models do is measured by `lab/drifts`.
 
 import json
 import time
+from collections.abc import Callable
 from typing import NamedTuple
 
 import equinox as eqx
@@ -92,26 +93,33 @@ def column_loss(model, windows, following):
     return ((columns.applied(model, windows) - following) ** 2).mean()
 
 
-@eqx.filter_jit
-@eqx.filter_vmap(in_axes=(eqx.if_array(0), 0, 0, None, None, None))
-def learn(model, key, rate, windows, following, num_steps: int):
-    """The model after `num_steps` steps of Adam, and the mean loss of each hundredth of them."""
+def descended(model, key, rate, loss: Callable, num_windows: int, num_steps: int):
+    """The model after steps of Adam, and the loss before each; `loss` is of a model and the numbers of some windows."""
     parameters, static = eqx.partition(model, eqx.is_array)
     adam = optax.adam(optax.exponential_decay(1.0, num_steps, DECAY))
 
-    def loss(parameters, chosen):
-        return column_loss(eqx.combine(parameters, static), windows[..., chosen], following[..., chosen])
-
     def step(carry, number):
         parameters, state = carry
-        chosen = jax.random.randint(jax.random.fold_in(key, number), (BATCH_SIZE,), 0, windows.shape[-1])
-        value, slopes = jax.value_and_grad(loss)(parameters, chosen)
+        chosen = jax.random.randint(jax.random.fold_in(key, number), (BATCH_SIZE,), 0, num_windows)
+        value, slopes = jax.value_and_grad(lambda each: loss(eqx.combine(each, static), chosen))(parameters)
         updates, state = adam.update(slopes, state)
         updates = jax.tree.map(lambda update: rate * update, updates)
         return (optax.apply_updates(parameters, updates), state), value
 
     (parameters, _), losses = jax.lax.scan(step, (parameters, adam.init(parameters)), jnp.arange(num_steps))
-    return eqx.combine(parameters, static), losses.reshape(100, -1).mean(axis=1)
+    return eqx.combine(parameters, static), losses
+
+
+@eqx.filter_jit
+@eqx.filter_vmap(in_axes=(eqx.if_array(0), 0, 0, None, None, None))
+def learn(model, key, rate, windows, following, num_steps: int):
+    """The model after `num_steps` steps of Adam, and the mean loss of each hundredth of them."""
+
+    def loss(model, chosen):
+        return column_loss(model, windows[..., chosen], following[..., chosen])
+
+    model, losses = descended(model, key, rate, loss, windows.shape[-1], num_steps)
+    return model, losses.reshape(100, -1).mean(axis=1)
 
 
 def in_columns(trajectories: Trajectories, is_told: bool) -> list[jax.Array]:

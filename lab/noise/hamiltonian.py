@@ -10,13 +10,13 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-import optax
 
 import plainformer as pf
-from lab.drifts.run import measured
-from lab.dynamics.run import BATCH_SIZE, DECAY, RUNS, WINDOW, windows_of
+from lab.drifts.run import measured, window_error
+from lab.dynamics.run import RUNS, WINDOW, descended, windows_of
 from lab.records import BUILD, kept
 from plainformer.data.rigid_body import STEP
+from plainformer.models.dynamics import window_loss
 from plainformer.tokens.tokens import Linear
 
 KEPT = BUILD / "noise"
@@ -56,28 +56,13 @@ class LearnedEnergy(eqx.Module):
         return jnp.stack(points, axis=-2)
 
 
-def window_loss(model, before, after):
-    """The mean squared error of the windows that follow."""
-    return ((model(before) - after) ** 2).mean()
-
-
 @eqx.filter_jit
 @eqx.filter_vmap(in_axes=(eqx.if_array(0), 0, 0, None, None, None))
 def learn(model, key, rate, before, after, num_steps: int):
     """The model after `num_steps` steps of Adam, as in `lab/dynamics`."""
-    parameters, static = eqx.partition(model, eqx.is_array)
-    adam = optax.adam(optax.exponential_decay(1.0, num_steps, DECAY))
-
-    def step(carry, number):
-        parameters, state = carry
-        chosen = jax.random.randint(jax.random.fold_in(key, number), (BATCH_SIZE,), 0, len(before))
-        slopes = jax.grad(lambda p: window_loss(eqx.combine(p, static), before[chosen], after[chosen]))(parameters)
-        updates, state = adam.update(slopes, state)
-        updates = jax.tree.map(lambda update: rate * update, updates)
-        return (optax.apply_updates(parameters, updates), state), None
-
-    (parameters, _), _ = jax.lax.scan(step, (parameters, adam.init(parameters)), jnp.arange(num_steps))
-    return eqx.combine(parameters, static)
+    return descended(
+        model, key, rate, lambda model, at: window_loss(model, (before[at], after[at])), len(before), num_steps
+    )[0]
 
 
 def learned(data: str, each: list[tuple[int, float]], num_steps: int) -> Any:
@@ -97,8 +82,7 @@ def by_rate(data: str) -> list[float]:
     """The window error on validation windows after a short training with each rate."""
     models = learned(data, [(0, rate) for rate in RATES], SHORT)
     held_out = windows_of(RUNS[data].splits().validation, False)
-    error = eqx.filter_jit(window_loss)
-    return [float(f"{float(error(one(models, n), *held_out)) ** 0.5:.3g}") for n in range(len(RATES))]
+    return [float(f"{float(window_error(one(models, n), *held_out)):.3g}") for n in range(len(RATES))]
 
 
 def of_data(data: str) -> dict:

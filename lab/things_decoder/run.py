@@ -9,7 +9,7 @@ import numpy as np
 
 import plainformer as pf
 from lab.records import BUILD, LAB, ends
-from lab.things_decoder.next_letter_by_counting import NAME, counted_by_votes
+from lab.things_decoder.next_letter_by_counting import NAME, NUM_LINES, counted_by_votes
 from lab.things_lines import BATCH_SIZE, BLOCKS, LENGTH, SEEDS, TRAINING, VOCABULARY, line_of, lines_at
 
 DECODER = pf.DecoderConfig(vocab_size=len(VOCABULARY), context_len=LENGTH, stack=BLOCKS)
@@ -150,7 +150,7 @@ the names it has read into the next.
 {chr(10).join(table)}
 
 - **With votes.** Told that letters behind the same ones correspond, and learning how much such a vote of an earlier
-  name counts, a 6-gram model has {found["counted by votes"]:.2f} nats at the fourth name
+  name counts, a 6-gram model has {found["counted by votes"]:.2f} nats at the fourth name of the first {NUM_LINES} lines
   (`lab/things_decoder/next_letter_by_counting.py`).
 - **Copying.** Of a word of ten letters drawn at random, but for the first of them, a letter costs
   {first} nats; when the word comes again after a comma,
