@@ -100,4 +100,4 @@ def table(lines: Iterator[Line], machine: dict[str, float]) -> str:
 
 def shown(ms: float) -> str:
     """Milliseconds; as seconds if there are many."""
-    return f"{ms:.2f} ms" if ms < 100 else f"{ms / 1e3:.2f} s"
+    return f"{ms:.2f}\N{NO-BREAK SPACE}ms" if ms < 80 else f"{ms / 1e3:.2f}\N{NO-BREAK SPACE}s"
