@@ -206,6 +206,15 @@ def trained(row: Row, seed: int):
     return jax.tree.map(lambda w: w.astype(jnp.float16).astype(w.dtype) if eqx.is_array(w) else w, model)
 
 
+def stored(row: str, seed: int):
+    """The machine of a row as it is stored beside the record of the staircase."""
+    start = f"{row}.{seed}."
+    arrays = {
+        name.removeprefix(start): w for name, w in pf.data.load_weights("machines").items() if name.startswith(start)
+    }
+    return pf.training.with_arrays(eqx.filter_eval_shape(make, ROWS[row], 0), arrays)
+
+
 @cache
 def counted_stories(seed: int) -> np.ndarray:
     """The stories of a seed in which words and pairs are counted."""

@@ -12,7 +12,7 @@ import sacrebleu
 
 import plainformer as pf
 from lab.numbers.numbers_by_counting import CountingTranslator
-from lab.records import BUILD, LAB, percent
+from lab.records import BUILD, LAB, kept, percent
 from lab.seq2seq.run import (
     BATCH_SIZE,
     DROPOUT_RATE,
@@ -27,6 +27,8 @@ from lab.seq2seq.run import (
 TRAINING = pf.TrainingConfig(num_steps=1000, learning_rate=4e-3, warmup_steps=100, min_lr_ratio=0.02, weight_decay=0.1)
 FEW = dataclasses.replace(TRAINING, num_steps=500)  # of 200 pairs: by then each was seen 160 times
 LENGTH = 96  # letters of a source and of a target, at most
+LONG, EVERY = dataclasses.replace(TRAINING, num_steps=3000), 250
+RATES, CHOOSING_SEED = (1e-3, 2e-3, 4e-3, 8e-3, 1.6e-2), 9
 SEEDS = (0, 1, 2)
 SMOOTHINGS = {"plain": 0.0, "smoothed": 0.1}
 SEARCHES: dict[str, dict] = {
@@ -36,19 +38,63 @@ SEARCHES: dict[str, dict] = {
 }
 
 
-def number_model(splits, how: pf.TrainingConfig, seed: int, label_smoothing: float = 0.0):
-    """A model of its seed, trained on the pairs, with its vocabulary."""
+def fitted(splits, how: pf.TrainingConfig, seed: int, run: str, label_smoothing: float = 0.0, evaluate=None):
+    """A model of its seed, trained on the pairs, with its vocabulary and what was measured on the way."""
     vocabulary = pair_vocabulary(splits.training)
     config = seq2seq_config(vocabulary, context_len=LENGTH, source_len=LENGTH)
-    run = f"numbers_{len(splits.training)}_{label_smoothing:g}_{seed}"
-    model, _ = pf.fit(
+    model, metrics = pf.fit(
         pf.Seq2Seq(config, key=jax.random.key(seed)),
         partial(pf.translation_loss, label_smoothing=label_smoothing),
         pair_batches(splits.training, vocabulary, config, seed),
         dataclasses.replace(how, seed=seed),
+        evaluate=None if evaluate is None else partial(evaluate, vocabulary=vocabulary, config=config),
         directory=BUILD / run,
     )
-    return model, vocabulary
+    return model, vocabulary, metrics
+
+
+def number_model(splits, how: pf.TrainingConfig, seed: int, label_smoothing: float = 0.0):
+    """A model of its seed, trained on the pairs, with its vocabulary."""
+    run = f"numbers_{len(splits.training)}_{label_smoothing:g}_{seed}"
+    return fitted(splits, how, seed, run, label_smoothing)[:2]
+
+
+def loss_on(pairs, model, vocabulary, config) -> float:
+    """The mean surprise at a letter of the targets, in nats."""
+    ids = [(vocabulary.encode(pair.source), vocabulary.encode(pair.target)) for pair in pairs]
+    return round(float(pf.translation_loss(model, pf.translation_batch(ids, config))), 5)
+
+
+def by_rate(splits) -> dict[str, float]:
+    """The surprise at the numbers for validation with each rate, after the usual training."""
+
+    def judged(rate: float) -> float:
+        how = dataclasses.replace(TRAINING, learning_rate=rate)
+        model, vocabulary, _ = fitted(splits, how, CHOOSING_SEED, f"numbers_rate_{rate:g}")
+        return loss_on(splits.validation, model, vocabulary, model.config)
+
+    return {f"{rate:g}": kept(BUILD / f"numbers_rate_{rate:g}.json", partial(judged, rate)) for rate in RATES}
+
+
+def to_the_end(splits, rate: float, seed: int) -> dict:
+    """Three times the steps: the surprise on the way, and the shares of numbers that are right."""
+
+    def find() -> dict:
+        how = dataclasses.replace(LONG, learning_rate=rate, evaluate_every=EVERY)
+        evaluate = partial(loss_on, splits.validation)
+        model, vocabulary, metrics = fitted(splits, how, seed, f"numbers_long_{seed}", evaluate=evaluate)
+        curve = [[each["step"], each["validation_loss"]] for each in metrics if "validation_loss" in each]
+        parts = {name: round(match(model, vocabulary, getattr(splits, name)), 4) for name in splits._fields[1:]}
+        return {"seed": seed, "curve": curve} | parts
+
+    return kept(BUILD / f"numbers_long_{seed}.json", find)
+
+
+def after_longer(splits) -> dict:
+    """Three seeds at the best of five rates."""
+    tried = by_rate(splits)
+    best = min(RATES, key=lambda rate: tried[f"{rate:g}"])
+    return {"rate": best, "tried": tried, "runs": [to_the_end(splits, best, seed) for seed in SEEDS]}
 
 
 def with_few_pairs() -> dict[str, dict]:
@@ -86,6 +132,7 @@ def results() -> dict:
         "parameters": pf.count_parameters(model),
         "all pairs": with_all_pairs(splits, trained),
         "few pairs": with_few_pairs(),
+        "longer": after_longer(splits),
     }
 
 

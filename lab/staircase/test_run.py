@@ -13,7 +13,6 @@ from lab.growing import ROWS, SEEDS
 from lab.staircase import card, real_text, run as staircase_run, telling
 
 recorded = cache(lambda: pf.data.load_record("staircase"))
-weights = cache(lambda: pf.data.load_weights("machines"))
 
 
 def check(found: dict, row: str, seed: int):
@@ -29,9 +28,7 @@ def check(found: dict, row: str, seed: int):
 
 @pytest.mark.parametrize(("row", "seed"), [(row, SEEDS[place % len(SEEDS)]) for place, row in enumerate(ROWS)])
 def test_stored_machines_are_as_far_above_the_lowest_loss_as_recorded(row, seed):
-    prefix = f"{row}.{seed}."
-    arrays = {name.removeprefix(prefix): array for name, array in weights().items() if name.startswith(prefix)}
-    model = pf.training.with_arrays(eqx.filter_eval_shape(growing.make, ROWS[row], 0), arrays)
+    model = growing.stored(row, seed)
     check(growing.judged(growing.expected_by(model)), row, seed)
     expected = recorded()["rows"][row][seed]
     assert telling.possible(model) == pytest.approx(expected["possible"], abs=0.02)

@@ -1,8 +1,10 @@
 """Train a recurrent network on the stories of the little world, as the strongest simple opponent of the decoder.
 
-No weights are kept: `record.json` holds what came out, judged as the rows of the staircase are.
+It is judged as the rows of the staircase are, and at its best rate by the stories that it tells and by those that it
+doubts, beside the decoder. No weights are kept: `record.json` holds what came out.
 """
 
+from collections.abc import Callable
 from functools import partial
 
 import jax
@@ -12,8 +14,11 @@ import plainformer as pf
 from lab import growing
 from lab.growing import SEEDS, WORDS
 from lab.records import BUILD, kept
+from lab.staircase import telling
+from lab.story_labels import hidden_words, run as story_labels
 from plainformer.models.recurrent import RecurrentConfig, RecurrentModel
 
+NEEDS = ("staircase",)
 KEPT = BUILD / "story_gru"
 WIDTH, RATES, CLIP_NORM = 176, (0.003, 0.01, 0.03, 0.1), 1.0
 
@@ -28,8 +33,8 @@ def result(rate: float, seed: int) -> dict:
     return kept(KEPT / f"{rate:g}-{seed}.json", partial(judged_after, rate, seed))
 
 
-def judged_after(rate: float, seed: int) -> dict:
-    """The same after a training of as many steps on the same batches as the decoder."""
+def trained(rate: float, seed: int) -> RecurrentModel:
+    """The network after as many steps as the decoder, on the same batches."""
     training = pf.TrainingConfig(
         num_steps=growing.ROWS["decoder"].num_steps,
         learning_rate=rate,
@@ -39,8 +44,27 @@ def judged_after(rate: float, seed: int) -> dict:
         seed=seed,
     )
     loss, directory = pf.training.next_token_loss, KEPT / f"{rate:g}-{seed}"
-    model, _ = pf.fit(model_of(seed), loss, growing.batches_of(seed), training, directory=directory)
-    return growing.judged(growing.expected_by(model))
+    return pf.fit(model_of(seed), loss, growing.batches_of(seed), training, directory=directory).model
+
+
+def judged_after(rate: float, seed: int) -> dict:
+    """What it gives to the stories kept back."""
+    return growing.judged(growing.expected_by(trained(rate, seed)))
+
+
+def asked_more(model: Callable) -> dict[str, float]:
+    """Shares of possible sentences told, and of stories judged rightly by its doubts; nats at one hidden word."""
+    doubts = story_labels.doubts_of_reader(model, story_labels.judged())
+    return {
+        "possible": telling.possible(model),
+        "by doubt": story_labels.by_largest(doubts, story_labels.judged()),
+        "hidden word": hidden_words.by_reader(model),
+    }
+
+
+def asked_of(rate: float, seed: int) -> dict[str, float]:
+    """The same of the network after its training."""
+    return asked_more(trained(rate, seed))
 
 
 def results() -> dict:
@@ -48,7 +72,15 @@ def results() -> dict:
     found = {f"{rate:g}": [result(rate, 0)] for rate in RATES}
     best = min(found, key=lambda rate: found[rate][0]["above"])
     found[best] += [result(float(best), seed) for seed in SEEDS[1:]]
-    return {"parameters": pf.count_parameters(model_of(0)), "rates": found}
+    networks = [kept(KEPT / f"more-{seed}.json", partial(asked_of, float(best), seed)) for seed in SEEDS]
+    return {
+        "parameters": pf.count_parameters(model_of(0)),
+        "rates": found,
+        "told and doubted": {
+            "decoder": [asked_more(growing.stored("decoder", seed)) for seed in SEEDS],
+            "GRU": networks,
+        },
+    }
 
 
 def facts(found: dict) -> dict[str, str]:
@@ -66,7 +98,13 @@ def card(found: dict) -> str:
         for each in seeds:
             shares = [f"{100 * each['kinds'][kind][1]:.0f} %" for kind in kinds]
             lines.append(f"| {rate} | {each['above']:.4f} | {' | '.join(shares)} |")
-    table = "\n".join(lines)
+    table, more = "\n".join(lines), found["told and doubted"]
+    told, doubted, hidden = (
+        "; ".join(
+            f"{name} {', '.join(f'{scale * each[what]:{form}}' for each in seeds)}" for name, seeds in more.items()
+        )
+        for what, scale, form in (("possible", 100, ".1f"), ("by doubt", 1, ".1f"), ("hidden word", 1, ".3f"))
+    )
     return f"""# A recurrent network on the stories of the little world
 
 A GRU of {WIDTH} numbers, {found["parameters"]:,} learned ones, beside the decoder of `lab/staircase`: the same stories
@@ -79,5 +117,12 @@ stories to be judged on. No weights are kept; the numbers stand in `record.json`
 
 {table}
 
+- **Told.** Of the sentences of {telling.NUM_STORIES} stories of {telling.NUM_WORDS} words, drawn as they come, so many
+  in a hundred are possible where they stand, with seeds 0, 1, 2: {told}.
+- **Doubted.** The doubt about a word is by how much the likeliest one would have been likelier, in nats. If of
+  {story_labels.NUM_TEST:,} stories, half of them impossible (`lab/story_labels`), that half is called so with the
+  larger of the largest doubts, so many in a hundred are judged rightly: {doubted}.
+- **One hidden word**, guessed from both sides of it, by putting each word there in turn (`lab/story_labels`). Nats:
+  {hidden}.
 - **Licence.** The numbers are under Apache-2.0, as the code.
 """

@@ -19,9 +19,10 @@ from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 
 import plainformer as pf
+from lab import growing
 from lab.fine_tuning.run import tuned
 from lab.records import LAB, ends, kept
-from lab.story_labels import story_encoder
+from lab.story_labels import hidden_words, story_encoder
 from lab.story_labels.story_encoder import KEPT, LENGTH, MASKING, VOCABULARY, Plan, encode, is_open, pre_trained
 
 NEEDS = ("staircase",)
@@ -157,21 +158,27 @@ def doubts_of_encoder(model: pf.MaskedLanguageModel, stories: Stories) -> np.nda
     return largest
 
 
-def doubts_of_decoder(stories: Stories) -> np.ndarray:
-    """The largest doubt in each story of the stored decoder, which has read the words before."""
-    decoder, words = pf.load_pretrained("stories")
-    ids = np.array([words.encode(text + " ." * (LENGTH - len(text.split()))) for text in stories.texts])
-    logits = np.concatenate([np.asarray(read_causally(decoder, each)) for each in np.split(ids, 20)])
+def doubts_of_reader(model: Callable, stories: Stories) -> np.ndarray:
+    """The largest doubt in each story of a model of the next word, such as the stored decoder."""
+    ids = [growing.VOCABULARY.encode(text + " ." * (LENGTH - len(text.split()))) for text in stories.texts]
+    logits = np.concatenate([np.asarray(read_causally(model, each)) for each in np.split(np.array(ids), 20)])
     found = doubts(np.asarray(jax.nn.log_softmax(logits[:, :-1])), ids[:, 1:])
     return np.where(stories.is_token[:, 1:], found, 0).max(axis=1)
 
 
 def without_labels(model: pf.MaskedLanguageModel) -> dict[str, float]:
     """What the largest doubt of the pre-trained encoder says, and that of a decoder."""
+    decoder, _ = pf.load_pretrained("stories")
     return {
         "encoder": by_largest(doubts_of_encoder(model, judged()), judged()),
-        "decoder": by_largest(doubts_of_decoder(judged()), judged()),
+        "decoder": by_largest(doubts_of_reader(decoder, judged()), judged()),
     }
+
+
+def hidden_word(model: pf.MaskedLanguageModel) -> dict[str, float]:
+    """Nats at one hidden word of a story: of the encoder, and of counting on both sides of it."""
+    counted = {f"{order}-gram": hidden_words.by_counting(order) for order in hidden_words.ORDERS}
+    return {"encoder": hidden_words.by_encoder(model)} | counted
 
 
 read_causally = eqx.filter_jit(lambda model, ids: model(ids))
@@ -251,6 +258,7 @@ def results() -> dict:
         "training loss": round(float(np.mean([each["loss"] for each in metrics[-100:]])), 4),
         "accuracy": accuracies,
         "without labels": cached("without labels", without_labels, model),
+        "hidden word": cached("hidden word", hidden_word, model),
         "longer": {name: cached(f"{name} longer", longer, name) for name in networks},
     }
 
@@ -317,6 +325,8 @@ beside the same network from scratch and what counts. The pre-trained encoder, w
   would have been likelier than the one that stands there. The pre-trained encoder, from which each word that its
   neighbours leave open is hidden in its turn, is right for {found["without labels"]["encoder"]:.1f} %; the stored
   decoder of stories, `stories.safetensors`, for {found["without labels"]["decoder"]:.1f} %.
+- **One hidden word.** Of {hidden_words.NUM_ASKED} other stories one open word is hidden, and guessed from both sides.
+  Nats: {", ".join(f"{name} {nats:.3f}" for name, nats in found["hidden word"].items())}.
 - **Knobs turned.** Five times the steps, with 500 labels of either kind and the first draw: pre-trained
   {found["longer"]["pre-trained"]:.1f} %, from scratch {found["longer"]["from scratch"]:.1f} %.
 - **A slip of the program.** What stands for a hidden word is the id 0, which is that of the full stop; `<mask>` has the
