@@ -8,11 +8,12 @@ import dataclasses
 from functools import partial
 
 import jax
+import numpy as np
 import sacrebleu
 
 import plainformer as pf
 from lab.numbers.numbers_by_counting import CountingTranslator
-from lab.records import BUILD, LAB, kept, percent
+from lab.records import BUILD, LAB, ends, kept, percent
 from lab.seq2seq.run import (
     BATCH_SIZE,
     DROPOUT_RATE,
@@ -142,11 +143,32 @@ def facts(found: dict) -> dict[str, str]:
     for part, each in found["all pairs"].items():
         texts |= {f"{part}.{name}": percent(each[name], 1) for name in ("mean", "least", "most", "counted")}
         texts[f"{part}.counted.bleu"] = f"{each['BLEU of counting']:.1f}"
+    for part in ("validation", "new_combination", "longer"):
+        right = [100 * each[part] for each in found["longer"]["runs"]]
+        texts |= {f"long.{part}.mean": f"{np.mean(right):.1f}", **ends(f"long.{part}", right, ".1f")}
+    texts["passes"], texts["long.passes"] = (
+        f"{passes(how, found['pairs']['training']):.0f}" for how in (TRAINING, LONG)
+    )
     rows = {"new_combination": found["all pairs"]["new_combination"]}
     rows |= {f"few.{name}": searches["greedy"] for name, searches in found["few pairs"].items()}
     for name, row in rows.items():
         texts |= {f"{name}.{seed}": percent(share, 1) for seed, share in enumerate(row["seeds"])}
     return texts
+
+
+def passes(how: pf.TrainingConfig, num_pairs: int) -> float:
+    """How often each pair is read."""
+    return how.num_steps * BATCH_SIZE / num_pairs
+
+
+def longer_table(found: dict) -> str:
+    """A row of the card for each seed of the longer training: the surprise on the way, and shares of exact matches."""
+    return "\n".join(
+        f"| {each['seed']} | {', '.join(f'{loss:.4f}' for _, loss in each['curve'][1::2])} | "
+        + " | ".join(f"{each[part]:.1%}" for part in ("validation", "new_combination", "longer"))
+        + " |"
+        for each in found["runs"]
+    )
 
 
 def all_table(found: dict) -> str:
@@ -180,7 +202,8 @@ It puts German numbers from 1,000 to 99,999 into English, letter by letter: *vie
   {new_combination} with tens and units that never stand together in training (they add up to 9), and
   {longer} of six digits. One token per character: the vocabulary is in the file, too.
 - **Model.** `numbers.json`, {found["parameters"]:,} parameters.
-- **Training.** {TRAINING.num_steps:,} steps of {BATCH_SIZE} pairs, seeds 0 to 2 for weights, batches and dropout;
+- **Training.** {TRAINING.num_steps:,} steps of {BATCH_SIZE} pairs, {passes(TRAINING, training):.0f} passes;
+  seeds 0 to 2 for weights, batches and dropout;
   AdamW, learning rate up to {TRAINING.learning_rate:g}, weight decay {TRAINING.weight_decay:g}, dropout
   {DROPOUT_RATE:g}. All settings stand in `lab/numbers/run.py`; `make models` trains them again.
 - **Result.** Exact match of greedy search; only seed 0 is stored. Beside it a translator that counts: a table of
@@ -190,6 +213,15 @@ It puts German numbers from 1,000 to 99,999 into English, letter by letter: *vie
 | part | stored, seed 0 | three seeds: mean (from, to) | counting | its BLEU |
 |---|---|---|---|---|
 {all_table(found["all pairs"])}
+
+- **Longer.** {LONG.num_steps:,} steps, {passes(LONG, training):.0f} passes, at the best of five rates, chosen with
+  another seed after the usual training by the nats per letter on the numbers for validation:
+  {", ".join(f"{rate}: {loss:.4f}" for rate, loss in found["longer"]["tried"].items())}. The same nats every
+  {2 * EVERY} steps, and exact match:
+
+| seed | nats on the way | validation | new combinations | six digits |
+|---|---|---|---|---|
+{longer_table(found["longer"])}
 
 - **With 200 pairs.** {FEW.num_steps} steps, with and without label smoothing; exact match on the first 200 new
   combinations, three seeds.

@@ -171,29 +171,10 @@ def gru_ahead(runs: list[dict]) -> list[float]:
     return [modern - gru for modern, gru in pairs]
 
 
-def seeds(numbers: list[float], form: str) -> str:
-    """Mean, smallest and largest, as a table of tasks has them."""
-    return f"{np.mean(numbers):{form}} ({min(numbers):{form}} to {max(numbers):{form}})"
-
-
-def of_tasks(found: dict) -> dict[str, str]:
-    """What the table of twelve tasks says, as facts."""
-    runs = found["runs"]
-    text = {kind: runs_of(runs["text"], kind, "judge") for kind in ("modern", "gru")}
-    said = {f"text.{kind}.seeds": seeds(losses, ".3f") for kind, losses in text.items()}
-    (gru,) = (run for run in runs["copy 80 long"] if run["kind"] == "gru")
-    return said | {
-        "text.modern.spread": f"{np.ptp(text['modern']):.3f}",
-        "copy_80.modern.seeds": seeds(runs_of(runs["copy 80"], "modern", "judge"), ".5f"),
-        "copy_80_long.gru.loss": f"{gru['judge']:.3f}",
-        "copy_80_long.gru.share": percent(gru["share"], 1),
-    }
-
-
 def facts(found: dict) -> dict[str, str]:
     """What chapters say: the tables, losses, reaches, what a better start brings, and milliseconds."""
     reach = {run["kind"]: run["reach"][BACKS[-1]] for run in found["runs"]["text"] if "reach" in run}
-    texts = {"table.text": text_table(found), "table.copying": copy_table(found)} | losses_said(found) | of_tasks(found)
+    texts = {"table.text": text_table(found), "table.copying": copy_table(found)} | losses_said(found)
     texts["reach.decoders"] = f"{max(reach['classic'], reach['modern']):.2f}"
     texts["reach.others"] = f"{max(reach[kind] for kind in KINDS[2:]):.3f}"
     texts |= {f"slow_start.{seed}": percent(share) for seed, share in enumerate(found["slow start"])}

@@ -6,6 +6,7 @@ the way, and at the end, are the result.
 """
 
 from functools import cache, partial
+from typing import Any
 
 import numpy as np
 
@@ -79,7 +80,12 @@ def run(kind: Kind, seed: int, rate: float, num_steps: int, task: Task = DOCSTRI
             evaluate=partial(loss_on, "choose", task),
             progress=False,
         )
-        found = {"seed": seed, "rate": rate, "curve": curve_of(metrics), "judge": loss_on("judge", task, model)}
+        found: dict[str, Any] = {
+            "seed": seed,
+            "rate": rate,
+            "curve": curve_of(metrics),
+            "judge": loss_on("judge", task, model),
+        }
         print(task.seq_len, kind, seed, rate, num_steps, found["curve"][-1], found["judge"], flush=True)
         return found
 
@@ -110,7 +116,12 @@ def copied(kind: Kind, seed: int, rate: float) -> dict:
             evaluate=lambda model: held_out_loss(model, COPYING, False),
             progress=False,
         )
-        found = {"seed": seed, "rate": rate, "curve": curve_of(metrics), "judge": held_out_loss(model, COPYING, True)}
+        found: dict[str, Any] = {
+            "seed": seed,
+            "rate": rate,
+            "curve": curve_of(metrics),
+            "judge": held_out_loss(model, COPYING, True),
+        }
         print("copy", kind, seed, rate, found["curve"][-1], found["judge"], flush=True)
         return found | {"share": share_copied(model, COPYING)}
 
@@ -126,7 +137,7 @@ def copied_at_best(kind: Kind) -> dict:
 
 def results() -> dict:
     """Train all of them where they are not kept."""
-    found = {}
+    found: dict[str, Any] = {}
     for kind in KINDS:
         rate, tried = best_of(kind)
         found[kind] = {"rate": rate, "tried": tried, "runs": [run(kind, seed, rate, STEPS) for seed in SEEDS]}
@@ -161,7 +172,8 @@ def text_table(found: dict) -> str:
     head = ["model", "rate", *(f"{step:,} steps" for step in steps), f"{STEPS:,} steps"]
     rows = []
     for kind in KINDS:
-        each, on_the_way = found["docstrings"][kind], dict(curve(found["docstrings"][kind]["runs"]))
+        each = found["docstrings"][kind]
+        on_the_way = {int(step): loss for step, loss in curve(each["runs"])}
         losses = [f"{on_the_way[step]:.2f}" for step in steps]
         rows.append([NAMES[kind], f"{each['rate']:g}", *losses, f"**{with_range(ends(each['runs']))}**"])
     return table(head, rows)

@@ -1,10 +1,9 @@
 """Longer trainings of recurrent networks begin as recorded, and compare as the chapter says."""
 
-import numpy as np
 import pytest
 
 import plainformer as pf
-from lab.recurrent.runs import KINDS, new_model
+from lab.recurrent.runs import new_model
 from lab.recurrent_long import run as recurrent_long
 
 

@@ -119,6 +119,7 @@ def facts(found: dict) -> dict[str, str]:
 def card(found: dict) -> str:
     """What was done, and what came out."""
     training, years, languages = found["pairs"].values()
+    passes = TRAINING["num_steps"] * BATCH_SIZE / training
     shares = [list(each.values()) for each in found["models"].values()]
     lines = [
         f"| {seed} | `{name}.safetensors` | {year:.2%} | {language:.2%} |"
@@ -135,7 +136,8 @@ do it better: use them to study encoder–decoders.
   in languages held out, {" and ".join(HELD_OUT_LANGUAGES)}. The texts are from the Unicode CLDR, by Babel.
   One token per character of the training texts, one for all others: the vocabulary is in each file, too.
 - **Model.** `seq2seq.json`, {found["parameters"]:,} parameters.
-- **Training.** {TRAINING["num_steps"]:,} steps of {BATCH_SIZE} pairs, seeds 0 to 2 for weights, batches and dropout;
+- **Training.** {TRAINING["num_steps"]:,} steps of {BATCH_SIZE} pairs, {passes:.1f} passes;
+  seeds 0 to 2 for weights, batches and dropout;
   AdamW, learning rate up to {TRAINING["learning_rate"]:g}, weight decay {TRAINING["weight_decay"]:g}, dropout
   {DROPOUT_RATE:g}. All settings stand in `lab/seq2seq/run.py`; `make models` trains them again.
 - **Result.** Exact match of greedy search, on held-out years {np.mean([year for year, _ in shares]):.2%} in the mean:

@@ -8,7 +8,6 @@ from collections.abc import Callable
 from functools import partial
 
 import jax
-import numpy as np
 
 import plainformer as pf
 from lab import growing
@@ -81,12 +80,6 @@ def results() -> dict:
             "GRU": networks,
         },
     }
-
-
-def facts(found: dict) -> dict[str, str]:
-    """What the chapter says: nats per word above the lowest at the best rate, mean of its seeds."""
-    best = min(found["rates"].values(), key=lambda seeds: seeds[0]["above"])
-    return {"above": f"{np.mean([each['above'] for each in best]):.2f}"}
 
 
 def card(found: dict) -> str:

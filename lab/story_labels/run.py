@@ -160,8 +160,8 @@ def doubts_of_encoder(model: pf.MaskedLanguageModel, stories: Stories) -> np.nda
 
 def doubts_of_reader(model: Callable, stories: Stories) -> np.ndarray:
     """The largest doubt in each story of a model of the next word, such as the stored decoder."""
-    ids = [growing.VOCABULARY.encode(text + " ." * (LENGTH - len(text.split()))) for text in stories.texts]
-    logits = np.concatenate([np.asarray(read_causally(model, each)) for each in np.split(np.array(ids), 20)])
+    ids = growing.encoded([text + " ." * (LENGTH - len(text.split())) for text in stories.texts])
+    logits = np.concatenate([np.asarray(read_causally(model, each)) for each in np.split(ids, 20)])
     found = doubts(np.asarray(jax.nn.log_softmax(logits[:, :-1])), ids[:, 1:])
     return np.where(stories.is_token[:, 1:], found, 0).max(axis=1)
 

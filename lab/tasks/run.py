@@ -14,8 +14,11 @@ VERDICTS = "ahead", "level", "behind"
 
 def results() -> dict:
     """The rows, with their verdicts."""
-    rows = [task._asdict() | {"verdict": task.verdict, "inside": task.is_inside} for task in tasks()]
-    return {"tasks": [row | {"measure": row["measure"]._asdict()} for row in rows]}
+    rows = []
+    for task in tasks():
+        how = {"measure": task.measure._asdict(), "training": task.training._asdict()}
+        rows.append(task._asdict() | how | {"verdict": task.verdict, "inside": task.training.is_inside})
+    return {"tasks": rows}
 
 
 def written(values: list[float], each: dict) -> str:
@@ -27,11 +30,12 @@ def written(values: list[float], each: dict) -> str:
 
 def line(each: dict) -> str:
     """A task as a line of its table."""
-    on_the_way = ", ".join(written([value], each) for value in each["on_the_way"]) or "–"
-    passes = "new texts" if each["passes"] is None else f"{each['passes']:.2g}"
-    rate = f"{each['rate']:g}" + ("" if each["inside"] else "*")
-    cells = [f"{each['name']} ({{ref}}`sec-{each['chapter']}`)", written(each["ours"], each)]
-    cells += [f"{written(each['theirs'], each)}, {each['opponent']}", on_the_way, passes, rate]
+    training, (ours, theirs) = each["training"], each["results"]
+    on_the_way = ", ".join(written([value], each) for value in training["on_the_way"]) or "–"
+    passes = "all new" if training["passes"] is None else f"{training['passes']:.2g}"
+    rate = f"{training['rate']:g}" + ("" if each["inside"] else "*")
+    cells = [f"{each['name']} ({{ref}}`sec-{each['chapter']}`)", written(ours, each)]
+    cells += [f"{written(theirs, each)}, {each['opponent']}", on_the_way, passes, rate]
     return f"| {' | '.join(cells)} |"
 
 
