@@ -26,3 +26,12 @@ def test_on_numbers_of_six_digits_counting_is_far_ahead_with_each_seed():
     longer = pf.data.load_record("numbers")["all pairs"]["longer"]
     assert longer["counted"] > 0.9
     assert max(longer["seeds"]) < 0.01
+
+
+def test_after_a_longer_training_each_seed_is_ahead_on_new_combinations_and_knows_no_six_digits():
+    recorded = pf.data.load_record("numbers")
+    counted, longer = recorded["all pairs"]["new_combination"]["counted"], recorded["longer"]
+    rates = [*map(float, longer["tried"])]
+    assert min(rates) < longer["rate"] < max(rates)
+    assert min(each["new_combination"] for each in longer["runs"]) > counted + 0.03
+    assert max(each["longer"] for each in longer["runs"]) < 0.01

@@ -5,11 +5,11 @@ import numpy as np
 from lab.tasks.rows import tasks
 
 NEEDS = (
-    "staircase", "story_gru", "story_labels", "shakespeare", "docstrings", "recurrent", "recurrent_long",
+    "staircase", "story_gru", "story_labels", "opponents", "shakespeare", "docstrings", "recurrent", "recurrent_long",
     "things_decoder", "things_encoder", "fine_tuning", "holes", "encoder", "seq2seq", "numbers", "translator",
     "delta", "digits", "filling", "vision_crossing", "crossing_opponents", "towers", "noise", "drifts", "dynamics",
 )  # fmt: skip
-VERDICTS = "ahead", "level", "behind"
+VERDICTS = "ahead", "level", "behind", "told"
 
 
 def results() -> dict:
@@ -22,27 +22,30 @@ def results() -> dict:
 
 
 def written(values: list[float], each: dict) -> str:
-    """The mean of the seeds, with the least and the largest."""
+    """The mean of the seeds, with the least and the largest where they differ."""
     form, scale = each["measure"]["form"], each["measure"]["scale"]
     mean, *ends = (format(scale * value, form) for value in (np.mean(values), min(values), max(values)))
-    return mean if len(values) == 1 else f"{mean} ({' to '.join(ends)})"
+    return mean if len({*ends}) == 1 else f"{mean} ({' to '.join(ends)})"
 
 
-def line(each: dict) -> str:
-    """A task as a line of its table."""
-    training, (ours, theirs) = each["training"], each["results"]
-    on_the_way = ", ".join(written([value], each) for value in training["on_the_way"]) or "–"
-    passes = "all new" if training["passes"] is None else f"{training['passes']:.2g}"
-    rate = f"{training['rate']:g}" + ("" if each["inside"] else "*")
-    cells = [f"{each['name']} ({{ref}}`sec-{each['chapter']}`)", written(ours, each)]
-    cells += [f"{written(theirs, each)}, {each['opponent']}", on_the_way, passes, rate]
-    return f"| {' | '.join(cells)} |"
+def cells(each: dict) -> list[str]:
+    """What its table says of a task."""
+    training, told = each["training"], each["told"]
+    passes = "all new" if training["passes"] is None else f"{training['passes']:,.{training['passes'] < 10}f}"
+    found = [f"{each['name']} ({{ref}}`sec-{each['chapter']}`)", written(each["ours"], each)]
+    if each["theirs"]:
+        found.append(f"{written(each['theirs'], each)}, {each['opponent']}")
+    found += [f"{written([told[1]], each)}, {told[0]}" if told else "–"]
+    return [*found, passes, f"{training['rate']:g}" + ("" if each["inside"] else "\\*")]
 
 
 def table(rows: list[dict]) -> str:
     """A line for each of some tasks."""
-    head = ["| task | transformer | opponent | on the way | passes | rate |", "|---" * 6 + "|"]
-    return "\n".join([*head, *map(line, rows)])
+    head = ["task", "transformer", "learns from the same", "is told more", "passes", "rate"]
+    if not any(each["theirs"] for each in rows):
+        head.remove("learns from the same")
+    lines = [head, ["---"] * len(head), *map(cells, rows)]
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
 
 
 def facts(found: dict) -> dict[str, str]:
@@ -50,6 +53,11 @@ def facts(found: dict) -> dict[str, str]:
     parts = {verdict: [each for each in found["tasks"] if each["verdict"] == verdict] for verdict in VERDICTS}
     texts = {f"table.{verdict}": table(rows) for verdict, rows in parts.items()}
     texts |= {f"number.{verdict}": str(len(rows)) for verdict, rows in parts.items()}
+    shorter = {each["name"]: each for each in found["tasks"] if each["training"]["shorter"]}
+    texts["shorter"] = "; ".join(
+        f"{name}: {written([each['training']['shorter'][1]], each)} after {each['training']['shorter'][0]:.0%}"
+        for name, each in shorter.items()
+    )
     return texts | {"number": str(len(found["tasks"]))}
 
 
@@ -59,4 +67,5 @@ def card(found: dict) -> str:
 
 {len(found["tasks"])} comparisons of {{ref}}`sec-tasks`, made of the records of other runs; nothing is trained.
 `record.json` holds, for each, the seeds of both sides, how often the transformer read its examples, and its rates.
+Where the same test was asked with fewer steps, of the whole number: {facts(found)["shorter"]}.
 """

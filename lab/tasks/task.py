@@ -1,4 +1,4 @@
-"""One comparison of a transformer with the strongest simple opponent that we found, and what follows from it."""
+"""One comparison of a transformer with the strongest simple opponents that we found, and what follows from it."""
 
 from functools import cache
 from typing import Any, NamedTuple
@@ -6,6 +6,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 import plainformer as pf
+
+Seeds = list[float]
 
 
 class Measure(NamedTuple):
@@ -17,16 +19,17 @@ class Measure(NamedTuple):
 
 
 class Training(NamedTuple):
-    """How the transformer was trained, and what it had reached after a quarter and a half of that, where measured.
+    """How the transformer was trained.
 
-    `passes` is how often each example was read, and `None` if all are new. `rates` are those that were tried, the one
-    that was taken among them.
+    `passes` is how often each example was read, and `None` if all are new. `rates` are those that were tried with this
+    task, the one that was taken among them. `shorter` is the share of the steps in another training, and what that
+    reached; or of the same training, measured on the way.
     """
 
     passes: float | None
     rate: float
     rates: tuple[float, ...]
-    on_the_way: tuple[float, ...] = ()
+    shorter: tuple[float, float] | None = None
 
     @property
     def is_inside(self) -> bool:
@@ -35,29 +38,38 @@ class Training(NamedTuple):
 
 
 class Task(NamedTuple):
-    """A comparison: what is asked, and where; the results of the transformer and its opponent, seed by seed.
+    """A comparison: what is asked, and where; the results of the transformer and of its opponent, seed by seed.
 
-    `spread` takes the place of that of the seeds, where there is one seed only.
+    The opponent learns from the same examples, if there is one. `told` is one that knows something of how they were
+    made, with its result. `spread` takes the place of that of the seeds, where there is one seed only.
     """
 
     name: str
     chapter: str
     measure: Measure
     opponent: str
-    results: tuple[list[float], list[float]]
+    ours: Seeds
+    theirs: Seeds
     training: Training
+    told: tuple[str, float] | None = None
     spread: float | None = None
 
     @property
     def apart(self) -> float:
         """The larger of the two spreads: how far the best seed is from the worst."""
-        return max(map(np.ptp, self.results)) if self.spread is None else self.spread
+        return max(map(np.ptp, (self.ours, self.theirs))) if self.spread is None else self.spread
+
+    def ahead_of(self, others: Seeds) -> float:
+        """By how much the transformer is ahead, in the mean of the seeds."""
+        gap = float(np.mean(self.ours) - np.mean(others))
+        return gap if self.measure.is_more_better else -gap
 
     @property
     def verdict(self) -> str:
-        """Whether the transformer is ahead, by more than twice the spread."""
-        ours, theirs = map(np.mean, self.results)
-        gap = (ours - theirs) * (1 if self.measure.is_more_better else -1)
+        """Whether the transformer is ahead of what learns from the same, by more than twice the spread."""
+        if not self.theirs:
+            return "told"
+        gap = self.ahead_of(self.theirs)
         return "level" if abs(gap) <= 2 * self.apart else "ahead" if gap > 0 else "behind"
 
 
@@ -67,10 +79,10 @@ def record(name: str) -> dict[str, Any]:
     return pf.data.load_record(name)
 
 
-def on_the_way(curve) -> tuple[float, float]:
-    """What a curve of numbers, or of steps and numbers, says after a quarter and a half of the training."""
-    numbers = np.reshape(curve, (len(curve), -1))[:, -1]
-    return float(numbers[len(numbers) // 4 - 1]), float(numbers[len(numbers) // 2 - 1])
+def half_way(curve) -> tuple[float, float]:
+    """What a curve of steps and numbers says in the middle of the training."""
+    _, number = curve[len(curve) // 2 - 1]
+    return 0.5, float(number)
 
 
 def rates_of(tried) -> tuple[float, ...]:
