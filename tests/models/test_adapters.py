@@ -1,5 +1,7 @@
 """Adapters: at first they change nothing, they alone are trained, and they can be added in or saved alone."""
 
+import json
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -8,6 +10,7 @@ from toy_models import drawn
 
 import plainformer as pf
 from plainformer.models import AdaptedLinear, add_adapters, is_adapter, load_adapters, merge_adapters, save_adapters
+from plainformer.training.arrays import read_arrays, to_bytes
 
 KEY = jax.random.key(0)
 STACK = pf.StackConfig(d_model=12, num_layers=2, num_heads=3, d_ff=10)
@@ -70,6 +73,20 @@ def test_adapters_that_do_not_fit_are_refused(tmp_path):
         load_adapters(tmp_path / "model.safetensors", adapted)
     with pytest.raises(FileNotFoundError, match="none"):
         load_adapters(tmp_path / "none.safetensors", adapted)
+
+
+def test_adapters_of_another_scale_are_refused_and_files_that_say_none_still_load(tmp_path):
+    path, adapted = tmp_path / "adapters.safetensors", add_adapters(decoder(), 2, scale=0.5, key=KEY)
+    save_adapters(path, adapted)
+    said = r"scale=0\.5 at stack\.blocks\.0\.attention\.query, and this model has 2\.0 there"
+    with pytest.raises(ValueError, match=said):
+        load_adapters(path, add_adapters(decoder(), 2, key=KEY))
+    arrays, header = read_arrays(path, "config")
+    config = json.loads(header["config"])
+    assert set(config.pop("scales").values()) == {0.5}
+    path.write_bytes(to_bytes(arrays, {"config": json.dumps(config)}))  # as it was written before
+    for name, array in pf.training.named_arrays(load_adapters(path, adapted)).items():
+        np.testing.assert_array_equal(array, pf.training.named_arrays(adapted)[name])
 
 
 def test_what_cannot_be_adapted_is_refused(tmp_path):

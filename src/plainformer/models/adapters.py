@@ -151,7 +151,8 @@ def save_adapters(path: Location, model: eqx.Module) -> None:
     arrays, others = _arrays_of(model)
     if not arrays:
         raise ValueError(f"This {type(model).__name__} has no adapters; {EXPECTED}.")
-    write_bytes(path, to_bytes(arrays, {"config": json.dumps({"adapters_of": digest(others)})}))
+    scales = {place: part.scale for place, part in _adapted(model).items()}
+    write_bytes(path, to_bytes(arrays, {"config": json.dumps({"adapters_of": digest(others), "scales": scales})}))
 
 
 @checked
@@ -160,7 +161,8 @@ def load_adapters(path: Location, model: eqx.Module):
 
     Args:
         path: what `save_adapters` wrote.
-        model: the same model with adapters of the same rank in the same places, as `add_adapters` makes it.
+        model: the same model with adapters of the same rank and scale in the same places, as `add_adapters` makes it.
+            Files of earlier versions do not say their scale: there it is the model's.
 
     Raises:
         ValueError: if the file is damaged, has adapters of another model, or others than this model.
@@ -168,16 +170,22 @@ def load_adapters(path: Location, model: eqx.Module):
     """
     try:
         arrays, header = read_arrays(as_path(path), "config")
-        base = parse_json(header["config"], "its header").get("adapters_of")
+        config = parse_json(header["config"], "its header")
     except ValueError as error:
         raise ValueError(f"{path} is damaged, or no file of save_adapters: {error}.") from error
     own, others = _arrays_of(model)
-    if base is None:
+    if "adapters_of" not in config:
         raise ValueError(f"{path} holds no adapters; expected a file of save_adapters.")
     if wrong := differences(arrays, own):
         raise ValueError(f"The adapters in {path} do not fit: {wrong}. Were rank and `where` others?")
-    if base != digest(others):
+    if config["adapters_of"] != digest(others):
         raise ValueError(f"{path} has adapters of another model; expected those of one with the same numbers.")
+    for place, part in _adapted(model).items():
+        if (scale := config.get("scales", {}).get(place, part.scale)) != part.scale:
+            here = f"scale={scale} at {place}, and this model has {part.scale} there"
+            raise ValueError(
+                f"The adapters in {path} have {here}; expected the same. Try add_adapters(…, scale={scale})."
+            )
     return with_arrays(model, named_arrays(model) | arrays)
 
 
