@@ -200,13 +200,22 @@ def test_heads_that_are_none_are_refused():
 
 def test_runs_of_other_lengths_and_models_are_refused():
     model = decoder()
-    _, source = pf.look(model, THEIRS[:4])
-    with pytest.raises(ValueError, match=r"shape \(4, 24\) in source and \(5, 24\) here"):
-        patch(model, OURS, places={"stack.input": ...}, source=source)
+    for tokens in (1, 4):  # a single row would broadcast to all of them
+        source, place = pf.look(model, THEIRS[:tokens])[1], {"stack.input": ...}
+        with pytest.raises(ValueError, match=rf"shape \({tokens}, 24\) in source and \(5, 24\) here; .* Try two texts"):
+            patch(model, OURS, places=place, source=source)
+        with pytest.raises(ValueError, match=rf"shape \({tokens}, 24\) in source and \(5, 24\) here"):
+            patch_path(model, OURS, sender=place, receiver=place, source=source)
     with pytest.raises(ValueError, match=r"source has no 'stack\.blocks\.7\.output'"):
         patch(model, OURS, places={"stack.blocks.7.output": ...}, source=source)
     with pytest.raises(ValueError, match="which was not seen"):
         silence(model, OURS, places={"stack.blocks.7.output": ...})
+
+
+@pytest.mark.parametrize("index", [np.s_[5, :], np.s_[-6, :], np.s_[5:, :], np.s_[..., [1, 9], :], np.s_[0, 0, 0]])
+def test_places_where_there_is_nothing_are_refused(index):
+    with pytest.raises(ValueError, match=r"stack\.input has shape \(5, 24\) and nothing at .* up to 4 .* Try np\.s_"):
+        silence(decoder(), OURS, places={"stack.input": index})
 
 
 def test_what_has_no_blocks_has_no_lens():

@@ -97,7 +97,7 @@ def silence(
 def mean_run(seen: dict[str, Array]) -> dict[str, Array]:
     """Return the mean of each array over the inputs of a batch, its first axis: what stands there on average."""
     check_each(dict, seen=seen)
-    return {name: array.mean(axis=0, keepdims=True) for name, array in seen.items()}
+    return {name: array.mean(axis=0) for name, array in seen.items()}
 
 
 def patch(model: Callable, *inputs, places: dict[str, Any], source: dict[str, Array], **options) -> Any:
@@ -109,7 +109,8 @@ def patch(model: Callable, *inputs, places: dict[str, Any], source: dict[str, Ar
         model: a model, or one of its methods.
         *inputs: what it is given.
         places: index by name, of what is taken over.
-        source: what a look at the other run saw; its arrays broadcast to those of this run.
+        source: what a look at the other run saw, or its mean; where this run has more axes in front, as of a batch,
+            each of its inputs gets the same.
         **options: what it is given by name.
 
     Raises:
@@ -246,16 +247,34 @@ def _taken_over(name: str, index, source: dict[str, Array]) -> Callable[[Array],
     """A function that puts what another run has at these places into an array."""
     if name not in source:
         raise ValueError(f"source has no {name!r}; expected what pf.look saw in another run of the same model.")
+    there = source[name]
 
     def taken_over(array: Array) -> Array:
-        try:
-            there = jnp.broadcast_to(source[name], array.shape)
-        except ValueError as error:
-            shapes = f"shape {source[name].shape} in source and {array.shape} here"
-            raise ValueError(f"{name} has {shapes}; expected two runs on inputs of the same length.") from error
-        return array.at[index].set(there[index].astype(array.dtype))
+        _check_place(name, index, array.shape)
+        if there.ndim > array.ndim or there.shape != array.shape[array.ndim - there.ndim :]:
+            raise ValueError(
+                f"{name} has shape {there.shape} in source and {array.shape} here; expected two runs on inputs of the "
+                "same length. Try two texts of as many tokens, or what mean_run returns of such texts."
+            )
+        return array.at[index].set(jnp.broadcast_to(there, array.shape)[index].astype(array.dtype))
 
     return taken_over
+
+
+def _check_place(name: str, index, shape: tuple[int, ...]) -> None:
+    """Raise `ValueError` if there is nothing at an index, which JAX would pass over; a traced one is not known yet."""
+    if any(isinstance(part, jax.core.Tracer) for part in jax.tree.leaves(index)):
+        return
+    try:
+        found = np.broadcast_to(np.zeros(()), shape)[index]
+    except IndexError:
+        found = np.zeros(0)
+    if not found.size:
+        ends = f"up to {shape[-2] - 1} on the axis before the last" if len(shape) > 1 else f"up to {shape[-1] - 1}"
+        raise ValueError(
+            f"{name} has shape {shape} and nothing at the place {index}; expected an index within it, {ends}. "
+            "Try np.s_[..., 0, :], the first token of a stream."
+        )
 
 
 def _sizes_of(seen: dict[str, Array], stack: str, attention: str) -> str:
