@@ -154,6 +154,32 @@ def test_a_path_leads_from_the_encoder_into_the_decoder():
     assert np.abs(said - model(source_ids, target)).max() > 1e-3
 
 
+HEAD = {"stack.blocks.0.attention.heads": np.s_[..., [1], :, :]}
+LAST = {"stack.output": ...}
+PASSES = {  # how often each has to run the model
+    "look": (1, lambda model, inputs, source: pf.look(model, *inputs)[0]),
+    "lens": (1, lambda model, inputs, source: lens(model, *inputs)),
+    "silence": (1, lambda model, inputs, source: silence(model, *inputs, places=HEAD)),
+    "patch": (1, lambda model, inputs, source: patch(model, *inputs, places=HEAD, source=source)),
+    "path": (
+        3,
+        lambda model, inputs, source: patch_path(model, *inputs, sender=HEAD, receiver=LAST, source=source),
+    ),
+}
+
+
+@pytest.mark.parametrize("kind", ["decoder", "seq2seq"])
+@pytest.mark.parametrize(("needed", "function"), PASSES.values(), ids=PASSES)
+def test_each_costs_the_passes_that_it_needs(needed, function, kind):
+    model, inputs = new_model(kind), KINDS[kind].inputs
+    _, source = pf.look(model, *inputs)
+    count = pf.training.count_flops
+    readouts = 2 * count(model.logits, source["stack.output"]) if function is PASSES["lens"][1] else 0
+    assert (
+        count(lambda *given: function(model, given, source), *inputs) <= 1.1 * needed * count(model, *inputs) + readouts
+    )
+
+
 @pytest.mark.equation("eq-inside-effect")
 def test_effect_is_0_without_a_change_1_at_the_other_answer_and_may_overshoot():
     before, source = jnp.asarray([2.0, -1.0, 4.0, 1.0]), jnp.asarray([-2.0, 3.0, 2.0, 2.0])
@@ -221,6 +247,14 @@ def test_places_where_there_is_nothing_are_refused(index):
 def test_what_has_no_blocks_has_no_lens():
     with pytest.raises(ValueError, match="showed no blocks"):
         lens(lambda x: pf.see("hidden", x), OURS)
+
+
+def test_a_lens_on_what_returns_no_logits_is_refused_and_what_it_says_to_try_works():
+    model = decoder()
+    cache = model.make_cache()
+    with pytest.raises(ValueError, match=r"returned a tuple; expected logits\. Try lens\(lambda ids: model\.logits"):
+        lens(model.extend, OURS, cache)
+    close(lens(lambda ids: model.logits(model.extend(ids, cache)[0]), OURS)[1], lens(model, OURS)[1])
 
 
 def test_measures_refuse_what_they_cannot_divide_or_judge():

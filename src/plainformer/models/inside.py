@@ -7,6 +7,7 @@ all of it, `{"stack.blocks.1.output": np.s_[..., 3, :]}` the stream at token 3 a
 from collections.abc import Callable, Sequence
 from typing import Any, Literal
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -22,21 +23,34 @@ OF_KEYS = ("keys", "values")
 def lens(model: Callable, *inputs, **options) -> list[Array]:
     r"""Return what a model would say if the stream before its first block, or after any of them, were its last.
 
-    Implements `eq-inside-lens`; nostalgebraist (2020). With an encoder and a decoder, the blocks are the decoder's.
+    Implements `eq-inside-lens`; nostalgebraist (2020). With an encoder and a decoder, the blocks are the decoder's. The
+    model runs once, and what follows its last block once for each depth.
 
     Args:
         model: a model whose blocks stand in a `Stack`.
         *inputs: what it is given.
         **options: what it is given by name.
     """
-    _, seen = look(model, *inputs, **options)
-    blocks = [name for name in seen if name.endswith(".output") and name.split(".")[-3:-2] == ["blocks"]]
-    if not blocks:
-        raise ValueError(f"The {type(model).__name__} showed no blocks; expected a model with a Stack. Try pf.Decoder.")
-    stack = blocks[-1].rpartition("blocks.")[0]
-    depths = [f"{stack}input", *(name for name in blocks if name.startswith(f"{stack}blocks."))]
-    said = jax.vmap(lambda x: look(model, *inputs, replace={blocks[-1]: x}, **options)[0])
-    return list(said(jnp.stack([seen[name] for name in depths])))
+    # Once without numbers, for the names; then once with them, and from the last block on for all depths together.
+    said, seen = eqx.filter_eval_shape(lambda: look(model, *inputs, **options))
+    if not hasattr(said, "shape"):
+        what = f"The {type(model).__name__} returned a {type(said).__name__}"
+        raise ValueError(
+            f"{what}; expected logits. Try lens(lambda ids: model.logits(model.extend(ids, cache)[0]), ids)."
+        )
+    *earlier, last = _depths(model, seen)
+
+    def at(depth: Array) -> Array:
+        stream: list[Array] = []
+
+        def kept(x: Array) -> Array:
+            stream.append(x)
+            return x
+
+        replace = dict.fromkeys(earlier, kept) | {last: lambda x: jnp.stack([*stream, x])[depth]}
+        return look(model, *inputs, replace=replace, **options)[0]
+
+    return list(jax.vmap(at)(jnp.arange(len(earlier) + 1)))
 
 
 def heads_at(
@@ -241,6 +255,15 @@ def control_labels(
     """
     drawn = np.random.default_rng(seed).integers(num_labels, size=int(kinds.max()) + 1)
     return jnp.asarray(drawn)[kinds]
+
+
+def _depths(model: Callable, seen: dict) -> list[str]:
+    """The names of the stream before the first block of the last stack, and after each of its blocks."""
+    blocks = [name for name in seen if name.endswith(".output") and name.split(".")[-3:-2] == ["blocks"]]
+    if not blocks:
+        raise ValueError(f"The {type(model).__name__} showed no blocks; expected a model with a Stack. Try pf.Decoder.")
+    stack = blocks[-1].rpartition("blocks.")[0]
+    return [f"{stack}input", *(name for name in blocks if name.startswith(f"{stack}blocks."))]
 
 
 def _taken_over(name: str, index, source: dict[str, Array]) -> Callable[[Array], Array]:
