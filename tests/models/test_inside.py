@@ -8,6 +8,7 @@ from all_models import KINDS, new_model
 
 import plainformer as pf
 from plainformer.models import (
+    changed,
     control_labels,
     effect,
     heads_at,
@@ -210,6 +211,17 @@ def test_control_labels_are_the_same_for_a_kind_and_learned_only_by_heart():
     one_hot = jnp.eye(50)[kinds]
     assert probe_accuracy(one_hot, labels, 300) > 0.95  # a row for each kind: learned by heart
     assert not np.array_equal(labels, control_labels(kinds, 4, seed=3))
+
+
+@pytest.mark.gate
+def test_a_model_with_a_silent_head_writes_with_a_cache_what_it_says_without():
+    model, prompts = decoder(), [[3, 1, 4], [9, 2, 6, 5, 3]]
+    places = {"stack.blocks.0.attention.heads": np.s_[..., [1, 3, 4, 5], :, :]}
+    written = pf.generate(changed(model, silence, places=places), prompts, 6, temperature=0)
+    for prompt, found in zip(prompts, written, strict=True):
+        said = silence(model, jnp.asarray(prompt + found.tokens), places=places)
+        np.testing.assert_array_equal(said.argmax(axis=-1)[len(prompt) - 1 : -1], found.tokens)
+    assert [each.tokens for each in pf.generate(model, prompts, 6, temperature=0)] != [each.tokens for each in written]
 
 
 # --- bad input

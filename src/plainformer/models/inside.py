@@ -5,6 +5,7 @@ all of it, `{"stack.blocks.1.output": np.s_[..., 3, :]}` the stream at token 3 a
 """
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any, Literal
 
 import equinox as eqx
@@ -146,6 +147,32 @@ def patch(model: Callable, *inputs, places: dict[str, Any], source: dict[str, Ar
     return look(model, *inputs, replace=replace, **options)[0]
 
 
+def changed(model: Any, change: Callable, **options) -> "_Changed":
+    r"""Return a model that writes with a part changed: for `generate`, and for all else that writes with a cache.
+
+    In writing, a model reads its prompts first, padded, and then one token at a time. So places should be those of all
+    tokens, such as heads or the whole stream: token 3 of what is read would be another one at each step.
+
+    Args:
+        model: a `Decoder`, or what has its methods `make_cache`, `extend` and `logits`.
+        change: how it runs, such as `silence` or `steer`: a function of a model, or of one of its methods, and inputs.
+        **options: what `change` is given by name.
+
+    Example:
+        A text by a model whose first head is silent.
+
+        >>> config = pf.DecoderConfig(65, 16, stack=pf.StackConfig(d_model=8, num_layers=1, num_heads=2))
+        >>> decoder = pf.Decoder(config, key=jax.random.key(0))
+        >>> _, seen = pf.look(decoder, jnp.asarray([7, 2, 9]))
+        >>> head = pf.models.heads_at(seen, [(0, 0)])
+        >>> without = pf.models.changed(decoder, pf.models.silence, places=head)
+        >>> len(pf.generate(without, [7, 2, 9], 5, temperature=0).tokens)
+        5
+    """
+    check_each(Callable, change=change)
+    return _Changed(model, partial(change, **options))
+
+
 def patch_path(
     model: Callable,
     *inputs,
@@ -255,6 +282,33 @@ def control_labels(
     """
     drawn = np.random.default_rng(seed).integers(num_labels, size=int(kinds.max()) + 1)
     return jnp.asarray(drawn)[kinds]
+
+
+class _Changed(eqx.Module):
+    """A model whose every call is made by a function that changes it; the rows that `extend` returns are changed."""
+
+    model: Any
+    change: Callable
+
+    @property
+    def config(self) -> Any:
+        return self.model.config
+
+    @property
+    def can_slide(self) -> bool:
+        return getattr(self.model, "can_slide", False)
+
+    def __call__(self, *inputs, **options):
+        return self.change(self.model, *inputs, **options)
+
+    def make_cache(self, *args, **options) -> tuple:
+        return self.model.make_cache(*args, **options)
+
+    def extend(self, *inputs) -> tuple:
+        return self.change(self.model.extend, *inputs)
+
+    def logits(self, x: Array) -> Array:
+        return self.model.logits(x)
 
 
 def _depths(model: Callable, seen: dict) -> list[str]:
