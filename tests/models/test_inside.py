@@ -1,10 +1,14 @@
 """Looking for the part that did it: every function agrees with a computation by hand, on every kind of model."""
 
+import functools
+from typing import NamedTuple
+
 import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from all_models import KINDS, new_model
+from all_models import DRAWS, KINDS, LAYERS, new_model, texts
+from jaxtyping import Array
 
 import plainformer as pf
 from plainformer.models import (
@@ -19,6 +23,7 @@ from plainformer.models import (
     patch_path,
     probe_accuracy,
     silence,
+    steer,
 )
 
 HEADS = 6
@@ -47,25 +52,88 @@ def test_lens_reads_the_stream_at_each_depth_by_the_last_norm_and_the_table():
         close(said, model.logits(x))
 
 
-@pytest.mark.parametrize("kind", ["vit", "seq2seq"])
-def test_lens_of_every_model_ends_in_what_it_says(kind):
-    model, inputs = new_model(kind), KINDS[kind].inputs
-    said = lens(model, *inputs)
-    assert len(said) == 3
-    close(said[-1], model(*inputs))
-    assert np.abs(said[0] - said[-1]).max() > 1e-3
+class Runs(NamedTuple):
+    """A model, two inputs of the same shape, and what it says of the second and shows of it."""
+
+    kind: str
+    model: eqx.Module
+    ours: tuple
+    theirs: tuple
+    said: Array
+    source: dict
+
+    @property
+    def first(self):
+        """The name of all that is read."""
+        return next(name for name in self.source if name.endswith("stack.input"))
+
+
+@functools.cache
+def runs(kind):
+    model, ours, theirs = new_model(kind), KINDS[kind].inputs, other_inputs(kind)
+    return Runs(kind, model, ours, theirs, *pf.look(model, *theirs))
+
+
+def check_look(of):
+    close(of.said, of.model(*of.theirs))
+
+
+def check_lens(of):
+    said = lens(of.model, *of.theirs)
+    assert len(said) == LAYERS + 1
+    close(said[-1], of.said)
+    assert np.abs(said[0] - of.said).max() > 1e-3
+
+
+def check_silence(of):
+    """A silent head is one whose rows of the output map are zeros."""
+
+    def weight(model):
+        stack = model.stack if hasattr(model, "stack") else model.encoder.stack
+        return stack.blocks[0].attention.output.weight
+
+    without = eqx.tree_at(weight, of.model, weight(of.model).at[8:12].set(0))
+    close(silence(of.model, *of.ours, places=heads_at(of.source, [(0, 2)])), without(*of.ours))
+
+
+def check_patch(of):
+    """All that is read turns every model, and nothing leaves it."""
+    close(patch(of.model, *of.ours, places={of.first: ...}, source=of.source), of.said)
+    close(patch(of.model, *of.ours, places={}, source=of.source), of.model(*of.ours))
+
+
+def check_path(of):
+    """With nothing held all paths together turn every model, and none leads back."""
+    route = {"source": of.source, "hold": ()}
+    last = [name for name in of.source if name.endswith("stack.output")][-1]
+    close(patch_path(of.model, *of.ours, sender={of.first: ...}, receiver={last: ...}, **route), of.said)
+    close(patch_path(of.model, *of.ours, sender={last: ...}, receiver={of.first: ...}, **route), of.model(*of.ours))
+
+
+def check_steer(of):
+    """The whole difference of what two runs read turns the one into the other; half of it twice is the same."""
+    direction = of.source[of.first] - pf.look(of.model, *of.ours)[1][of.first]
+    close(steer(of.model, *of.ours, places={of.first: ...}, direction=direction), of.said)
+    close(steer(of.model, *of.ours, places={of.first: ...}, direction=-direction / 2, strength=-2.0), of.said)
+
+
+def check_probe(of):
+    """What the stream holds can be read from it, here the sign of one of its columns."""
+    _, seen = pf.look(of.model, *DRAWS.get(of.kind, lambda *shape: (texts(*shape),))(300))
+    rows = seen[next(name for name in seen if name.endswith("blocks.1.output"))][:, -1]
+    assert probe_accuracy(rows, (rows[:, 5] > jnp.median(rows[:, 5])).astype(int), 200) > 0.8
+
+
+CHECKS = [check_look, check_lens, check_silence, check_patch, check_path, check_steer, check_probe]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.__name__.removeprefix("check_"))
+def test_every_function_works_on_every_model(check, kind):
+    check(runs(kind))
 
 
 @pytest.mark.equation("eq-inside-patch")
-@pytest.mark.parametrize("kind", ["decoder", "classifier", "seq2seq"])
-def test_patching_all_that_is_read_turns_every_model_and_nothing_leaves_it(kind):
-    model, ours, theirs = new_model(kind), KINDS[kind].inputs, other_inputs(kind)
-    said, source = pf.look(model, *theirs)
-    first = next(name for name in source if name.endswith("stack.input"))
-    close(patch(model, *ours, places={first: ...}, source=source), said)
-    close(patch(model, *ours, places={}, source=source), model(*ours))
-
-
 def test_patching_a_head_is_what_its_rows_of_the_output_map_would_add():
     model = decoder()
     _, source = pf.look(model, THEIRS)
@@ -78,20 +146,6 @@ def test_patching_a_head_is_what_its_rows_of_the_output_map_would_add():
 
 
 @pytest.mark.equation("eq-inside-silence")
-@pytest.mark.parametrize("kind", ["masked", "seq2seq"])
-def test_a_silent_head_is_one_whose_rows_of_the_output_map_are_zeros(kind):
-    model = new_model(kind)
-    inputs = KINDS[kind].inputs
-    _, seen = pf.look(model, *inputs)
-
-    def weight(model):
-        stack = model.stack if kind == "seq2seq" else model.encoder.stack
-        return stack.blocks[0].attention.output.weight
-
-    without = eqx.tree_at(weight, model, weight(model).at[8:12].set(0))
-    close(silence(model, *inputs, places=heads_at(seen, [(0, 2)])), without(*inputs))
-
-
 def test_silence_by_the_mean_puts_the_mean_of_the_texts_there():
     model, texts = decoder(), jnp.stack([OURS, THEIRS, OURS[::-1]])
     _, seen = pf.look(model, texts)
@@ -162,6 +216,7 @@ PASSES = {  # how often each has to run the model
     "lens": (1, lambda model, inputs, source: lens(model, *inputs)),
     "silence": (1, lambda model, inputs, source: silence(model, *inputs, places=HEAD)),
     "patch": (1, lambda model, inputs, source: patch(model, *inputs, places=HEAD, source=source)),
+    "steer": (1, lambda model, inputs, source: steer(model, *inputs, places=LAST, direction=jnp.ones(24))),
     "path": (
         3,
         lambda model, inputs, source: patch_path(model, *inputs, sender=HEAD, receiver=LAST, source=source),
@@ -254,6 +309,14 @@ def test_runs_of_other_lengths_and_models_are_refused():
 def test_places_where_there_is_nothing_are_refused(index):
     with pytest.raises(ValueError, match=r"stack\.input has shape \(5, 24\) and nothing at .* up to 4 .* Try np\.s_"):
         silence(decoder(), OURS, places={"stack.input": index})
+
+
+def test_directions_of_other_axes_are_refused():
+    for shape, place in [((23,), ...), ((4, 24), ...), ((5, 24), np.s_[3, :])]:
+        with pytest.raises(ValueError, match=r"direction has shape .* and stack\.input has .* Try a row of the stream"):
+            steer(decoder(), OURS, places={"stack.input": place}, direction=jnp.ones(shape))
+    with pytest.raises(ValueError, match="nothing at the place"):
+        steer(decoder(), OURS, places={"stack.input": np.s_[7, :]}, direction=jnp.ones(24))
 
 
 def test_what_has_no_blocks_has_no_lens():

@@ -32,6 +32,7 @@ from plainformer.models.inside import (
     patch_path as patch_path,
     probe_accuracy as probe_accuracy,
     silence as silence,
+    steer as steer,
 )
 from plainformer.models.modern import (
     PUBLISHED as PUBLISHED,

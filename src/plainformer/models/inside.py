@@ -1,4 +1,4 @@
-"""Which part of a model did it: lens, silencing, patching, paths, probes and induction scores.
+"""Which part of a model did it: lens, silencing, patching, paths, steering, probes and induction scores.
 
 A place in a model is a name, as `look` has them, with an index into the array of that name: `{"stack.input": ...}` is
 all of it, `{"stack.blocks.1.output": np.s_[..., 3, :]}` the stream at token 3 after the second block.
@@ -14,7 +14,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Integer
 
-from plainformer.checks import Natural, Positive, check_each, checked, refuse
+from plainformer.checks import Finite, Natural, Positive, check_each, checked, refuse
 from plainformer.seeing import look
 
 OF_SUBLAYERS = ("attention.heads", "feed_forward.output")  # what blocks add to the stream is made of these
@@ -144,6 +144,36 @@ def patch(model: Callable, *inputs, places: dict[str, Any], source: dict[str, Ar
     check_each(Callable, model=model)
     check_each(dict, places=places, source=source)
     replace = {name: _taken_over(name, index, source) for name, index in places.items()}
+    return look(model, *inputs, replace=replace, **options)[0]
+
+
+def steer(
+    model: Callable,
+    *inputs,
+    places: dict[str, Any],
+    direction: Float[Array, "*rest d"],
+    strength: float = 1.0,
+    **options,
+) -> Any:
+    r"""Return what a model says when a direction is added to some of its arrays, such as the stream after a block.
+
+    Turner et al. (2023); Rimsky et al. (2024), who take the mean of many differences between two runs.
+
+    Args:
+        model: a model, or one of its methods.
+        *inputs: what it is given.
+        places: index by name, of what is moved: arrays whose last axes are those of the direction.
+        direction: such as a difference of two rows of the stream, of shape `(d_model,)`.
+        strength: what it is multiplied by; below 0 it leads the other way.
+        **options: what it is given by name.
+
+    Raises:
+        ValueError: if a place is none, or the direction has other axes.
+    """
+    check_each(Callable, model=model)
+    check_each(dict, places=places)
+    check_each(Finite, strength=strength)
+    replace = {name: _moved(name, index, strength * jnp.asarray(direction)) for name, index in places.items()}
     return look(model, *inputs, replace=replace, **options)[0]
 
 
@@ -336,6 +366,22 @@ def _taken_over(name: str, index, source: dict[str, Array]) -> Callable[[Array],
         return array.at[index].set(jnp.broadcast_to(there, array.shape)[index].astype(array.dtype))
 
     return taken_over
+
+
+def _moved(name: str, index, by: Array) -> Callable[[Array], Array]:
+    """A function that adds something to what stands at these places of an array."""
+
+    def moved(array: Array) -> Array:
+        _check_place(name, index, array.shape)
+        there = array[index].shape
+        if not by.ndim or by.shape != there[max(len(there) - by.ndim, 0) :]:
+            raise ValueError(
+                f"direction has shape {by.shape}, and {name} has {there} at its place; expected the same last axes. "
+                "Try a row of the stream, such as seen[name][3]."
+            )
+        return array.at[index].add(by.astype(array.dtype))
+
+    return moved
 
 
 def _check_place(name: str, index, shape: tuple[int, ...]) -> None:
