@@ -112,8 +112,8 @@ def test_what_cannot_be_adapted_is_refused(tmp_path):
         add_adapters(model, 2, where=lambda place: False, key=KEY)
     with pytest.raises(ValueError, match=r"No linear map is chosen"):
         add_adapters(model, 2, where=[], key=KEY)
-    with pytest.raises(ValueError, match=r"where has 'attention\.qeury', .* such as \['attention\.query',"):
-        add_adapters(model, 2, where=["attention.value", "attention.qeury"], key=KEY)
+    with pytest.raises(ValueError, match=r"where has 'attention\.query2', .* such as \['attention\.query',"):
+        add_adapters(model, 2, where=["attention.value", "attention.query2"], key=KEY)
     for wrong in (3, {"query"}, [1], b"query"):
         with pytest.raises(TypeError, match=r"where is .*; expected names, such as \['attention\.query'"):
             add_adapters(model, 2, where=wrong, key=KEY)
