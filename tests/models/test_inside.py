@@ -1,5 +1,6 @@
 """Looking for the part that did it: every function agrees with a computation by hand, on every kind of model."""
 
+import dataclasses
 import functools
 from typing import NamedTuple
 
@@ -46,10 +47,22 @@ def close(found, wanted):
 
 
 @pytest.mark.equation("eq-inside-lens")
-def test_lens_reads_the_stream_at_each_depth_by_the_last_norm_and_the_table():
-    model = decoder()
+@pytest.mark.parametrize("num_layers", [2, 12])
+def test_lens_reads_the_stream_at_each_depth_by_the_last_norm_and_the_table(num_layers):
+    """Twelve, since block 10 comes before block 2 in an order of letters."""
+    stack = dataclasses.replace(CONFIG.stack, num_layers=num_layers)
+    model = new_model("decoder", config=dataclasses.replace(CONFIG, stack=stack))
     for said, x in zip(lens(model, OURS), model.residual_stream(OURS), strict=True):
         close(said, model.logits(x))
+
+
+def test_lens_of_an_encoder_and_a_decoder_reads_the_decoder():
+    model, inputs = new_model("seq2seq"), KINDS["seq2seq"].inputs
+    _, seen = pf.look(model, *inputs)
+    stack = next(name for name in reversed(seen) if name.endswith("stack.input")).removesuffix("input")
+    places = [f"{stack}input", *(f"{stack}blocks.{block}.output" for block in range(LAYERS))]
+    for said, place in zip(lens(model, *inputs), places, strict=True):
+        close(said, pf.look(model, *inputs, replace={places[-1]: seen[place]})[0])
 
 
 class Runs(NamedTuple):

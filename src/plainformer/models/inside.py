@@ -33,13 +33,20 @@ def lens(model: Callable, *inputs, **options) -> list[Array]:
         **options: what it is given by name.
     """
     # Once without numbers, for the names; then once with them, and from the last block on for all depths together.
-    said, seen = eqx.filter_eval_shape(lambda: look(model, *inputs, **options))
+    names: list[str] = []
+
+    def named() -> Any:
+        said, seen = look(model, *inputs, **options)
+        names.extend(seen)  # here, since a dictionary that leaves a trace is sorted, with block 10 before block 2
+        return said
+
+    said = eqx.filter_eval_shape(named)
     if not hasattr(said, "shape"):
         what = f"The {type(model).__name__} returned a {type(said).__name__}"
         raise ValueError(
             f"{what}; expected logits. Try lens(lambda ids: model.logits(model.extend(ids, cache)[0]), ids)."
         )
-    *earlier, last = _depths(model, seen)
+    *earlier, last = _depths(model, names)
 
     def at(depth: Array) -> Array:
         stream: list[Array] = []
@@ -341,7 +348,7 @@ class _Changed(eqx.Module):
         return self.model.logits(x)
 
 
-def _depths(model: Callable, seen: dict) -> list[str]:
+def _depths(model: Callable, seen: Sequence[str]) -> list[str]:
     """The names of the stream before the first block of the last stack, and after each of its blocks."""
     blocks = [name for name in seen if name.endswith(".output") and name.split(".")[-3:-2] == ["blocks"]]
     if not blocks:
