@@ -33,6 +33,7 @@ MARKING = {
 }
 HELD = {"paths": ("attention.heads", "feed_forward.output"), "paths through networks": ("attention.heads",)}
 CIRCUIT = [(0, 0), (0, 1), (1, 0), (2, 4), (3, 6)]
+BY_NAMES = {"0.1": [(0, 1)], "1.0": [(1, 0)], "both": [(0, 1), (1, 0)]}
 LEARNED = 400  # of the 576 stories, by a probe
 SHOWN = range(TAKER, QUESTION + 1)
 
@@ -169,11 +170,15 @@ class Study:
         instead = self.average()
         others = [head for head in itertools.product(range(4), range(8)) if head not in CIRCUIT]
         found: dict = {}
+        ranked = {}
         for name, heads in {"the five silent": CIRCUIT, "all others silent": others}.items():
             places = heads_at(self.seen, heads)
             for story, ids, sign in (("", self.ours, 1), (", the other story", self.theirs, -1)):
-                said = silence(self.model, ids, places=places, instead=instead)
-                found[name + story] = share(sign * self.margin(said) > 0)
+                margins = self.margin(silence(self.model, ids, places=places, instead=instead))
+                found[name + story] = share(sign * margins > 0)
+                ranked[name + story] = np.asarray(margins > 0)
+        for_both = ranked["the five silent"] == ranked["the five silent, the other story"]
+        found["the five silent, the same room in both"] = share(for_both)
         turned = patch(self.model, self.ours, places=heads_at(self.seen, CIRCUIT), source=self.source)
         found["the five patched"] = summary(self.effect(turned))
         return found
@@ -187,6 +192,27 @@ def share(is_so) -> float:
 def summary(numbers: np.ndarray) -> list[float]:
     """Median, first and last tenth, and mean."""
     return [*np.quantile(numbers, [0.5, 0.1, 0.9]).round(3).tolist(), round(float(numbers.mean()), 3)]
+
+
+def of_names() -> dict:
+    """What heads 0.1 and 1.0 of the second machine move, by who takes the thing here and in the other run.
+
+    Beside it how near the stories are to the mean over all, and how much head 0.1 looks at each of those who take.
+    """
+    study = Study("decoder.1")
+    names = [f"{one}, {other}" for one, other in itertools.permutations(PEOPLE, 2)]  # the order of `pairs`
+    runs = {"patched": (study.ours, study.source), "back": (study.theirs, study.seen)}
+    found: dict = {}
+    for name, heads in BY_NAMES.items():
+        places, found[name] = heads_at(study.seen, heads), {}
+        for way, (ids, source) in runs.items():
+            said = patch(study.model, ids, places=places, source=source)
+            moved = study.effect(said, back=way == "back")
+            groups = zip(names, moved.reshape(len(names), -1), strict=True)
+            found[name][way] = {who: summary(group) for who, group in groups}
+            found[name][f"{way}, near the mean"] = share(abs(moved - moved.mean()) < 0.1)
+    looks = study.seen["stack.blocks.0.attention.weights"][:, 1, TAKES, TAKER].reshape(len(PEOPLE), -1).mean(axis=1)
+    return found | {"looks": {who: round(float(each), 3) for who, each in zip(PEOPLE, looks, strict=True)}}
 
 
 def of_laden(stored: str, heads: tuple | None) -> dict:
@@ -328,6 +354,7 @@ def results() -> dict:
     found["probes"] = kept(KEPT / "probes.json", of_probes)
     found["chemist"] = kept(KEPT / "chemist.json", lambda: Chemist().measured())
     found["circuit"] = kept(KEPT / "circuit.json", lambda: Study("decoder.1").of_circuit())
+    found["names"] = kept(KEPT / "names.json", of_names)
     found["laden"] = {
         name: kept(KEPT / f"two-things-{stored}.json", partial(of_laden, stored, MARKING[name]))
         for name, stored in MACHINES.items()
@@ -371,6 +398,18 @@ def lines_of_laden(found: dict) -> list[str]:
         marks = ", ".join(f"{asked[mark]:.2f}" for mark in MARKS if mark in asked)
         head = f"{heads[0][0]}.{heads[0][1]}" if heads else "not known"
         lines.append(f"| {name} | {thing} | {whole} | {head} | {marks or '–'} | {', '.join(without) or '–'} |")
+    return lines
+
+
+def lines_of_names(found: dict) -> list[str]:
+    """A line of the card for the people of each pair: what the heads move, there and back."""
+    lines = []
+    for who in found["both"]["patched"]:
+        cells = [
+            f"{found[heads][way][who][0]:.2f} ({found[heads][way][who][1]:.2f} to {found[heads][way][who][2]:.2f})"
+            for way, heads in itertools.product(("patched", "back"), BY_NAMES)
+        ]
+        lines.append(f"| {who} | {' | '.join(cells)} |")
     return lines
 
 
@@ -420,6 +459,11 @@ def facts(found: dict) -> dict[str, str]:
     for (block, head), way in itertools.product(CIRCUIT, ("patched", "back")):
         texts[f"heads.{block}.{head}.{way}"] = f"{second[way][block][head][0]:.2f}"
     texts["circuit.all_others_silent"] = percent(found["circuit"]["all others silent"])
+    for name in ("the five silent", "the five silent, the other story", "the five silent, the same room in both"):
+        texts[f"circuit.{name.replace(', ', '.')}"] = percent(found["circuit"][name])
+    names = found["names"]["0.1"]
+    texts["names.mean"] = f"{second['patched'][0][1][3]:.2f}"
+    texts["names.near"] = percent(names["patched, near the mean"])
     for whose, asked in enumerate(("the first one's", "the other's")):
         for name, how in (("whole", "whole"), ("unmarked", WITHOUT[1])):
             texts[f"laden.{('first', 'other')[whose]}.{name}"] = percent(laden[asked][how][whose])
@@ -445,6 +489,8 @@ def card(found: dict) -> str:
         rest=rest,
         five=circuit["the five patched"][0],
         learned=LEARNED,
+        names="\n".join(lines_of_names(found["names"])),
+        near=found["names"]["0.1"]["patched, near the mean"],
         probes="\n".join(lines_of_probes(found)),
         **chemist_words(found["chemist"]),
         stories=laden["seed 1"]["stories"],
@@ -481,6 +527,14 @@ steps (its row "and positions"), by `lab/inside/run.py`, which `make models` run
 
 - **The circuit.** Heads 0.0, 0.1, 1.0, 2.4 and 3.6 of the second machine: {rest}. Silent means the mean, as above.
   With all five patched the median effect is {five:.2f}.
+- **By names.** What heads 0.1 and 1.0 and both together move, by who takes the thing here and in the other run: median
+  and tenths of 48 pairs each, from the other story into this one, and back. Within 0.1 of the mean of head 0.1 over all
+  pairs lie {near:.0%} of them.
+
+| here, there | 0.1 | 1.0 | both | 0.1, back | 1.0, back | both, back |
+|---|---|---|---|---|---|---|
+{names}
+
 - **Two things.** In {stories} stories the other one takes something, too, and either the thing of the first one is
   asked for or the other's. Right answers; how strongly the first and the second room look, in the head that marks, at
   the verb by which their own people took something; and right answers with what this head puts out at the first room,

@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 
 import plainformer as pf
-from lab.inside.run import QUESTION, TAKER, TAKES, Study, laden, pairs
-from plainformer.models import patch
+from lab.asked import PEOPLE
+from lab.inside.run import BY_NAMES, QUESTION, TAKER, TAKES, Study, laden, pairs
+from plainformer.models import heads_at, patch
 
 FIRST_ROOM = 29
 
@@ -95,3 +96,64 @@ def test_the_first_room_tells_the_name_before_block_2_and_nothing_reads_it_there
     told, read = told_and_read(record, FIRST_ROOM, depth=2)
     assert abs(read) < 0.01 < 0.9 < told
     assert told_and_read(record, FIRST_ROOM, depth=3)[1] > 0.4
+
+
+def test_with_all_other_heads_silent_every_story_of_both_kinds_is_answered_right(record):
+    circuit = record["circuit"]
+    assert circuit["all others silent"] == circuit["all others silent, the other story"] == 1
+    assert abs(circuit["the five patched"][0] - 1) < 0.05
+
+
+def test_without_the_five_it_ranks_one_room_for_both_stories_mostly_that_of_the_second_to_leave(record):
+    """So that the right one stands higher in about half of all stories, and in far from half of either kind."""
+    circuit = record["circuit"]
+    of_one, of_other = circuit["the five silent"], circuit["the five silent, the other story"]
+    assert circuit["the five silent, the same room in both"] > 0.95
+    assert of_one < 0.35 < 0.65 < of_other
+    assert (of_one + of_other) / 2 == pytest.approx(0.5, abs=0.02)
+
+
+def test_head_0_0_is_missed_most_by_zeros_and_by_means_after_2_4_alone(record):
+    second = record["machines"]["seed 1"]
+    zero, mean = (np.array(second[how]) for how in ("zero", "mean"))
+    assert np.unravel_index(zero.argmin(), zero.shape) == (0, 0)
+    least = [np.unravel_index(each, mean.shape) for each in np.argsort(mean, axis=None)[:2]]
+    assert least == [(2, 4), (0, 0)]
+    assert abs(second["patched"][0][0][0]) < 0.2
+
+
+def test_head_0_1_moves_the_answer_by_anna_and_1_0_by_ben_and_clara_and_the_mean_fits_hardly_a_story(record):
+    """One text in ten at most is near the mean of head 0.1, which is a mean over two things that it does."""
+    names = record["names"]
+    early, late, both = (names[heads] for heads in ("0.1", "1.0", "both"))
+    for who in ("Ben, Anna", "Clara, Anna"):  # the run that is patched in tells of Anna
+        assert early["patched"][who][0] > 0.95
+    for who in ("Anna, Ben", "Anna, Clara"):
+        assert early["back"][who][0] > 0.8
+    for way, who in itertools.product(("patched", "back"), ("Ben, Clara", "Clara, Ben")):
+        assert abs(early[way][who][0]) < 0.05 < 0.8 < late[way][who][0]
+    for way, who in itertools.product(("patched", "back"), both["patched"]):
+        assert abs(both[way][who][0] - 1) < 0.02
+    assert np.mean([each[3] for each in early["patched"].values()]) == pytest.approx(0.44, abs=0.01)
+    assert early["patched, near the mean"] < 0.1 < 0.95 < both["patched, near the mean"]
+
+
+def test_head_0_1_looks_at_every_taker_with_seven_tenths_and_more(record):
+    assert min(record["names"]["looks"].values()) > 0.7
+
+
+def test_effects_by_names_are_those_of_the_whole_and_come_again(record, study):
+    names = record["names"]
+    for heads in ("0.1", "1.0"):
+        ((block, head),) = BY_NAMES[heads]
+        for way in ("patched", "back"):
+            means = [each[3] for each in names[heads][way].values()]
+            whole = record["machines"]["seed 1"][way][block][head][3]
+            assert np.mean(means) == pytest.approx(whole, abs=1e-3)
+    whose = [", ".join(story.split()[TAKER] for story in pair[:2]) for pair in pairs()[::36]]
+    assert {who for pair in whose for who in pair.split(", ")} == set(PEOPLE)
+    for heads, places in BY_NAMES.items():
+        moved = study.effect(patch(study.model, study.ours, places=heads_at(study.seen, places), source=study.source))
+        for who, each in zip(whose, moved, strict=True):
+            _, low, high, _ = names[heads]["patched"][who]
+            assert low - 0.2 < each < high + 0.2

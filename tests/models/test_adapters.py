@@ -1,5 +1,7 @@
 """Adapters: at first they change nothing, they alone are trained, and they can be added in or saved alone."""
 
+import json
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -8,6 +10,7 @@ from toy_models import drawn
 
 import plainformer as pf
 from plainformer.models import AdaptedLinear, add_adapters, is_adapter, load_adapters, merge_adapters, save_adapters
+from plainformer.training.arrays import read_arrays, to_bytes
 
 KEY = jax.random.key(0)
 STACK = pf.StackConfig(d_model=12, num_layers=2, num_heads=3, d_ff=10)
@@ -40,9 +43,25 @@ def test_at_first_nothing_changes_and_then_only_adapters_do():
 def test_adapters_of_any_model_with_linear_maps():
     config = pf.EncoderConfig(context_len=16, vocab_size=11, stack=STACK)
     model = pf.MaskedLanguageModel(config, key=KEY)
-    adapted = add_adapters(model, 1, where=lambda place: place == "head", key=KEY)
+    adapted = add_adapters(model, 1, where="head", key=KEY)
     assert isinstance(adapted.head, AdaptedLinear)
     np.testing.assert_array_equal(adapted(IDS), model(IDS))
+
+
+@pytest.mark.parametrize(
+    ("where", "chosen"),
+    [
+        (["attention.query", "attention.value"], lambda place: "query" in place or "value" in place),
+        ("up", lambda place: place.endswith(".up")),
+        (("stack.blocks.1", "down"), lambda place: "blocks.1." in place or place.endswith(".down")),
+        ("stack.blocks.0.attention.query", lambda place: place == "stack.blocks.0.attention.query"),
+    ],
+)
+def test_names_mean_every_place_that_they_are_a_part_of(where, chosen):
+    def adapted(where):
+        return set(pf.training.named_arrays(add_adapters(decoder(), 2, where=where, key=KEY)))
+
+    assert adapted(where) == adapted(chosen)
 
 
 def test_adapters_are_saved_alone(tmp_path):
@@ -72,10 +91,32 @@ def test_adapters_that_do_not_fit_are_refused(tmp_path):
         load_adapters(tmp_path / "none.safetensors", adapted)
 
 
+def test_adapters_of_another_scale_are_refused_and_files_that_say_none_still_load(tmp_path):
+    path, adapted = tmp_path / "adapters.safetensors", add_adapters(decoder(), 2, scale=0.5, key=KEY)
+    save_adapters(path, adapted)
+    said = r"scale=0\.5 at stack\.blocks\.0\.attention\.query, and this model has 2\.0 there"
+    with pytest.raises(ValueError, match=said):
+        load_adapters(path, add_adapters(decoder(), 2, key=KEY))
+    arrays, header = read_arrays(path, "config")
+    config = json.loads(header["config"])
+    assert set(config.pop("scales").values()) == {0.5}
+    path.write_bytes(to_bytes(arrays, {"config": json.dumps(config)}))  # as it was written before
+    for name, array in pf.training.named_arrays(load_adapters(path, adapted)).items():
+        np.testing.assert_array_equal(array, pf.training.named_arrays(adapted)[name])
+
+
+@pytest.mark.usefixtures("unchecked")
 def test_what_cannot_be_adapted_is_refused(tmp_path):
     model = decoder()
     with pytest.raises(ValueError, match="No linear map is chosen"):
         add_adapters(model, 2, where=lambda place: False, key=KEY)
+    with pytest.raises(ValueError, match=r"No linear map is chosen"):
+        add_adapters(model, 2, where=[], key=KEY)
+    with pytest.raises(ValueError, match=r"where has 'attention\.query2', .* such as \['attention\.query',"):
+        add_adapters(model, 2, where=["attention.value", "attention.query2"], key=KEY)
+    for wrong in (3, {"query"}, [1], b"query"):
+        with pytest.raises(TypeError, match=r"where is .*; expected names, such as \['attention\.query'"):
+            add_adapters(model, 2, where=wrong, key=KEY)
     with pytest.raises(ValueError, match=r"attention\.query has an adapter"):
         add_adapters(add_adapters(model, 2, key=KEY), 2, key=KEY)
     with pytest.raises(ValueError, match="rank is 11"):

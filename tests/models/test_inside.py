@@ -1,13 +1,19 @@
 """Looking for the part that did it: every function agrees with a computation by hand, on every kind of model."""
 
+import dataclasses
+import functools
+from typing import NamedTuple
+
 import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from all_models import KINDS, new_model
+from all_models import DRAWS, KINDS, LAYERS, new_model, texts
+from jaxtyping import Array
 
 import plainformer as pf
 from plainformer.models import (
+    changed,
     control_labels,
     effect,
     heads_at,
@@ -18,6 +24,7 @@ from plainformer.models import (
     patch_path,
     probe_accuracy,
     silence,
+    steer,
 )
 
 HEADS = 6
@@ -40,31 +47,106 @@ def close(found, wanted):
 
 
 @pytest.mark.equation("eq-inside-lens")
-def test_lens_reads_the_stream_at_each_depth_by_the_last_norm_and_the_table():
-    model = decoder()
+@pytest.mark.parametrize("num_layers", [2, 12])
+def test_lens_reads_the_stream_at_each_depth_by_the_last_norm_and_the_table(num_layers):
+    """Twelve, since block 10 comes before block 2 in an order of letters."""
+    stack = dataclasses.replace(CONFIG.stack, num_layers=num_layers)
+    model = new_model("decoder", config=dataclasses.replace(CONFIG, stack=stack))
     for said, x in zip(lens(model, OURS), model.residual_stream(OURS), strict=True):
         close(said, model.logits(x))
 
 
-@pytest.mark.parametrize("kind", ["vit", "seq2seq"])
-def test_lens_of_every_model_ends_in_what_it_says(kind):
-    model, inputs = new_model(kind), KINDS[kind].inputs
-    said = lens(model, *inputs)
-    assert len(said) == 3
-    close(said[-1], model(*inputs))
-    assert np.abs(said[0] - said[-1]).max() > 1e-3
+def test_lens_of_an_encoder_and_a_decoder_reads_the_decoder():
+    model, inputs = new_model("seq2seq"), KINDS["seq2seq"].inputs
+    _, seen = pf.look(model, *inputs)
+    stack = next(name for name in reversed(seen) if name.endswith("stack.input")).removesuffix("input")
+    places = [f"{stack}input", *(f"{stack}blocks.{block}.output" for block in range(LAYERS))]
+    for said, place in zip(lens(model, *inputs), places, strict=True):
+        close(said, pf.look(model, *inputs, replace={places[-1]: seen[place]})[0])
+
+
+class Runs(NamedTuple):
+    """A model, two inputs of the same shape, and what it says of the second and shows of it."""
+
+    kind: str
+    model: eqx.Module
+    ours: tuple
+    theirs: tuple
+    said: Array
+    source: dict
+
+    @property
+    def first(self):
+        """The name of all that is read."""
+        return next(name for name in self.source if name.endswith("stack.input"))
+
+
+@functools.cache
+def runs(kind):
+    model, ours, theirs = new_model(kind), KINDS[kind].inputs, other_inputs(kind)
+    return Runs(kind, model, ours, theirs, *pf.look(model, *theirs))
+
+
+def check_look(of):
+    close(of.said, of.model(*of.theirs))
+
+
+def check_lens(of):
+    said = lens(of.model, *of.theirs)
+    assert len(said) == LAYERS + 1
+    close(said[-1], of.said)
+    assert np.abs(said[0] - of.said).max() > 1e-3
+
+
+def check_silence(of):
+    """A silent head is one whose rows of the output map are zeros."""
+
+    def weight(model):
+        stack = model.stack if hasattr(model, "stack") else model.encoder.stack
+        return stack.blocks[0].attention.output.weight
+
+    without = eqx.tree_at(weight, of.model, weight(of.model).at[8:12].set(0))
+    close(silence(of.model, *of.ours, places=heads_at(of.source, [(0, 2)])), without(*of.ours))
+
+
+def check_patch(of):
+    """All that is read turns every model, and nothing leaves it."""
+    close(patch(of.model, *of.ours, places={of.first: ...}, source=of.source), of.said)
+    close(patch(of.model, *of.ours, places={}, source=of.source), of.model(*of.ours))
+
+
+def check_path(of):
+    """With nothing held all paths together turn every model, and none leads back."""
+    route = {"source": of.source, "hold": ()}
+    last = [name for name in of.source if name.endswith("stack.output")][-1]
+    close(patch_path(of.model, *of.ours, sender={of.first: ...}, receiver={last: ...}, **route), of.said)
+    close(patch_path(of.model, *of.ours, sender={last: ...}, receiver={of.first: ...}, **route), of.model(*of.ours))
+
+
+def check_steer(of):
+    """The whole difference of what two runs read turns the one into the other; half of it twice is the same."""
+    direction = of.source[of.first] - pf.look(of.model, *of.ours)[1][of.first]
+    close(steer(of.model, *of.ours, places={of.first: ...}, direction=direction), of.said)
+    close(steer(of.model, *of.ours, places={of.first: ...}, direction=-direction / 2, strength=-2.0), of.said)
+
+
+def check_probe(of):
+    """What the stream holds can be read from it, here the sign of one of its columns."""
+    _, seen = pf.look(of.model, *DRAWS.get(of.kind, lambda *shape: (texts(*shape),))(300))
+    rows = seen[next(name for name in seen if name.endswith("blocks.1.output"))][:, -1]
+    assert probe_accuracy(rows, (rows[:, 5] > jnp.median(rows[:, 5])).astype(int), 200) > 0.8
+
+
+CHECKS = [check_look, check_lens, check_silence, check_patch, check_path, check_steer, check_probe]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.__name__.removeprefix("check_"))
+def test_every_function_works_on_every_model(check, kind):
+    check(runs(kind))
 
 
 @pytest.mark.equation("eq-inside-patch")
-@pytest.mark.parametrize("kind", ["decoder", "classifier", "seq2seq"])
-def test_patching_all_that_is_read_turns_every_model_and_nothing_leaves_it(kind):
-    model, ours, theirs = new_model(kind), KINDS[kind].inputs, other_inputs(kind)
-    said, source = pf.look(model, *theirs)
-    first = next(name for name in source if name.endswith("stack.input"))
-    close(patch(model, *ours, places={first: ...}, source=source), said)
-    close(patch(model, *ours, places={}, source=source), model(*ours))
-
-
 def test_patching_a_head_is_what_its_rows_of_the_output_map_would_add():
     model = decoder()
     _, source = pf.look(model, THEIRS)
@@ -77,20 +159,6 @@ def test_patching_a_head_is_what_its_rows_of_the_output_map_would_add():
 
 
 @pytest.mark.equation("eq-inside-silence")
-@pytest.mark.parametrize("kind", ["masked", "seq2seq"])
-def test_a_silent_head_is_one_whose_rows_of_the_output_map_are_zeros(kind):
-    model = new_model(kind)
-    inputs = KINDS[kind].inputs
-    _, seen = pf.look(model, *inputs)
-
-    def weight(model):
-        stack = model.stack if kind == "seq2seq" else model.encoder.stack
-        return stack.blocks[0].attention.output.weight
-
-    without = eqx.tree_at(weight, model, weight(model).at[8:12].set(0))
-    close(silence(model, *inputs, places=heads_at(seen, [(0, 2)])), without(*inputs))
-
-
 def test_silence_by_the_mean_puts_the_mean_of_the_texts_there():
     model, texts = decoder(), jnp.stack([OURS, THEIRS, OURS[::-1]])
     _, seen = pf.look(model, texts)
@@ -154,6 +222,33 @@ def test_a_path_leads_from_the_encoder_into_the_decoder():
     assert np.abs(said - model(source_ids, target)).max() > 1e-3
 
 
+HEAD = {"stack.blocks.0.attention.heads": np.s_[..., [1], :, :]}
+LAST = {"stack.output": ...}
+PASSES = {  # how often each has to run the model
+    "look": (1, lambda model, inputs, source: pf.look(model, *inputs)[0]),
+    "lens": (1, lambda model, inputs, source: lens(model, *inputs)),
+    "silence": (1, lambda model, inputs, source: silence(model, *inputs, places=HEAD)),
+    "patch": (1, lambda model, inputs, source: patch(model, *inputs, places=HEAD, source=source)),
+    "steer": (1, lambda model, inputs, source: steer(model, *inputs, places=LAST, direction=jnp.ones(24))),
+    "path": (
+        3,
+        lambda model, inputs, source: patch_path(model, *inputs, sender=HEAD, receiver=LAST, source=source),
+    ),
+}
+
+
+@pytest.mark.parametrize("kind", ["decoder", "seq2seq"])
+@pytest.mark.parametrize(("needed", "function"), PASSES.values(), ids=PASSES)
+def test_each_costs_the_passes_that_it_needs(needed, function, kind):
+    model, inputs = new_model(kind), KINDS[kind].inputs
+    _, source = pf.look(model, *inputs)
+    count = pf.training.count_flops
+    readouts = 2 * count(model.logits, source["stack.output"]) if function is PASSES["lens"][1] else 0
+    assert (
+        count(lambda *given: function(model, given, source), *inputs) <= 1.1 * needed * count(model, *inputs) + readouts
+    )
+
+
 @pytest.mark.equation("eq-inside-effect")
 def test_effect_is_0_without_a_change_1_at_the_other_answer_and_may_overshoot():
     before, source = jnp.asarray([2.0, -1.0, 4.0, 1.0]), jnp.asarray([-2.0, 3.0, 2.0, 2.0])
@@ -186,6 +281,17 @@ def test_control_labels_are_the_same_for_a_kind_and_learned_only_by_heart():
     assert not np.array_equal(labels, control_labels(kinds, 4, seed=3))
 
 
+@pytest.mark.gate
+def test_a_model_with_a_silent_head_writes_with_a_cache_what_it_says_without():
+    model, prompts = decoder(), [[3, 1, 4], [9, 2, 6, 5, 3]]
+    places = {"stack.blocks.0.attention.heads": np.s_[..., [1, 3, 4, 5], :, :]}
+    written = pf.generate(changed(model, silence, places=places), prompts, 6, temperature=0)
+    for prompt, found in zip(prompts, written, strict=True):
+        said = silence(model, jnp.asarray(prompt + found.tokens), places=places)
+        np.testing.assert_array_equal(said.argmax(axis=-1)[len(prompt) - 1 : -1], found.tokens)
+    assert [each.tokens for each in pf.generate(model, prompts, 6, temperature=0)] != [each.tokens for each in written]
+
+
 # --- bad input
 
 
@@ -200,18 +306,43 @@ def test_heads_that_are_none_are_refused():
 
 def test_runs_of_other_lengths_and_models_are_refused():
     model = decoder()
-    _, source = pf.look(model, THEIRS[:4])
-    with pytest.raises(ValueError, match=r"shape \(4, 24\) in source and \(5, 24\) here"):
-        patch(model, OURS, places={"stack.input": ...}, source=source)
+    for tokens in (1, 4):  # a single row would broadcast to all of them
+        source, place = pf.look(model, THEIRS[:tokens])[1], {"stack.input": ...}
+        with pytest.raises(ValueError, match=rf"shape \({tokens}, 24\) in source and \(5, 24\) here; .* Try two texts"):
+            patch(model, OURS, places=place, source=source)
+        with pytest.raises(ValueError, match=rf"shape \({tokens}, 24\) in source and \(5, 24\) here"):
+            patch_path(model, OURS, sender=place, receiver=place, source=source)
     with pytest.raises(ValueError, match=r"source has no 'stack\.blocks\.7\.output'"):
         patch(model, OURS, places={"stack.blocks.7.output": ...}, source=source)
     with pytest.raises(ValueError, match="which was not seen"):
         silence(model, OURS, places={"stack.blocks.7.output": ...})
 
 
+@pytest.mark.parametrize("index", [np.s_[5, :], np.s_[-6, :], np.s_[5:, :], np.s_[..., [1, 9], :], np.s_[0, 0, 0]])
+def test_places_where_there_is_nothing_are_refused(index):
+    with pytest.raises(ValueError, match=r"stack\.input has shape \(5, 24\) and nothing at .* up to 4 .* Try np\.s_"):
+        silence(decoder(), OURS, places={"stack.input": index})
+
+
+def test_directions_of_other_axes_are_refused():
+    for shape, place in [((23,), ...), ((4, 24), ...), ((5, 24), np.s_[3, :])]:
+        with pytest.raises(ValueError, match=r"direction has shape .* and stack\.input has .* Try a row of the stream"):
+            steer(decoder(), OURS, places={"stack.input": place}, direction=jnp.ones(shape))
+    with pytest.raises(ValueError, match="nothing at the place"):
+        steer(decoder(), OURS, places={"stack.input": np.s_[7, :]}, direction=jnp.ones(24))
+
+
 def test_what_has_no_blocks_has_no_lens():
     with pytest.raises(ValueError, match="showed no blocks"):
         lens(lambda x: pf.see("hidden", x), OURS)
+
+
+def test_a_lens_on_what_returns_no_logits_is_refused_and_what_it_says_to_try_works():
+    model = decoder()
+    cache = model.make_cache()
+    with pytest.raises(ValueError, match=r"returned a tuple; expected logits\. Try lens\(lambda ids: model\.logits"):
+        lens(model.extend, OURS, cache)
+    close(lens(lambda ids: model.logits(model.extend(ids, cache)[0]), OURS)[1], lens(model, OURS)[1])
 
 
 def test_measures_refuse_what_they_cannot_divide_or_judge():

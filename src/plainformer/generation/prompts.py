@@ -110,7 +110,7 @@ def check_model(model, name: str = "model") -> None:
     if not isinstance(model, LanguageModel):
         raise TypeError(
             f"{name} is of type {type(model).__name__}; expected one that writes, such as a Decoder, or what the "
-            "condition_on of an encoder–decoder returns."
+            "condition_on of an encoder–decoder or models.changed returns."
         )
 
 

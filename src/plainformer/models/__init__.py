@@ -21,6 +21,7 @@ from plainformer.models.finetuning import (
 )
 from plainformer.models.hardware import Hardware as Hardware, this_machine as this_machine
 from plainformer.models.inside import (
+    changed as changed,
     control_labels as control_labels,
     effect as effect,
     heads_at as heads_at,
@@ -31,6 +32,7 @@ from plainformer.models.inside import (
     patch_path as patch_path,
     probe_accuracy as probe_accuracy,
     silence as silence,
+    steer as steer,
 )
 from plainformer.models.modern import (
     PUBLISHED as PUBLISHED,

@@ -1,7 +1,9 @@
 """Adapters: a few learned numbers beside matrices that stay as they are, and can be added into them afterwards."""
 
+import difflib
+import itertools
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import equinox as eqx
 import jax
@@ -25,7 +27,7 @@ from plainformer.training.arrays import (
 
 OF_ADAPTERS = (".adapter_in", ".adapter_out")
 EXPECTED = "expected some, as add_adapters makes them"
-OF_ATTENTION = (".attention.query", ".attention.value")
+OF_ATTENTION = ("attention.query", "attention.value")
 
 
 class AdaptedLinear(eqx.Module):
@@ -85,7 +87,7 @@ def add_adapters(
     rank: Positive,
     *,
     scale: PositiveFloat = 2.0,
-    where: Callable[[str], bool] = lambda place: place.endswith(OF_ATTENTION),
+    where: str | Sequence[str] | Callable[[str], bool] = OF_ATTENTION,
     key: PRNGKeyArray,
 ):
     r"""Return a model whose linear maps have adapters, of queries and values if nothing else is said.
@@ -95,10 +97,11 @@ def add_adapters(
     Args:
         model: such as a `Decoder`.
         rank, scale, key: as for `AdaptedLinear`.
-        where: from the place of a `Linear`, such as `"stack.blocks.0.attention.query"`, to whether it gets an adapter.
+        where: which linear maps get one: a name, or several. A place such as `"stack.blocks.0.attention.query"` is
+            meant by its whole, by `"query"`, by `"stack.blocks.0"`, and by any other part. Or a function of the place.
 
     Raises:
-        ValueError: if no linear map is chosen, or one has an adapter already.
+        ValueError: if no linear map is chosen, a name is in no place, or a map has an adapter already.
 
     Example:
         Two adapters in each block, of 2 · 8 · 1 numbers each.
@@ -109,11 +112,12 @@ def add_adapters(
         >>> pf.count_parameters(adapted) - pf.count_parameters(decoder)
         32
     """
-    maps = {place: part for place, part in _maps(model).items() if where(place)}
+    there = _maps(model)
+    maps = {place: there[place] for place in _chosen(where, list(there))}
     if taken := [place for place, part in maps.items() if isinstance(part, AdaptedLinear)]:
         raise ValueError(f"{taken[0]} has an adapter; expected none. Use merge_adapters first, or another `where`.")
     if not maps:
-        raise ValueError(f"No linear map is chosen; expected a place such as {next(iter(_maps(model)), 'none')!r}.")
+        raise ValueError(f"No linear map is chosen; expected a place such as {next(iter(there), 'none')!r}.")
     keys = dict(zip(maps, jax.random.split(key, len(maps)), strict=True))
     return _replaced(model, lambda place, part: AdaptedLinear(part, rank, scale, key=keys[place]), maps)
 
@@ -151,7 +155,8 @@ def save_adapters(path: Location, model: eqx.Module) -> None:
     arrays, others = _arrays_of(model)
     if not arrays:
         raise ValueError(f"This {type(model).__name__} has no adapters; {EXPECTED}.")
-    write_bytes(path, to_bytes(arrays, {"config": json.dumps({"adapters_of": digest(others)})}))
+    scales = {place: part.scale for place, part in _adapted(model).items()}
+    write_bytes(path, to_bytes(arrays, {"config": json.dumps({"adapters_of": digest(others), "scales": scales})}))
 
 
 @checked
@@ -160,7 +165,8 @@ def load_adapters(path: Location, model: eqx.Module):
 
     Args:
         path: what `save_adapters` wrote.
-        model: the same model with adapters of the same rank in the same places, as `add_adapters` makes it.
+        model: the same model with adapters of the same rank and scale in the same places, as `add_adapters` makes it.
+            Files of earlier versions do not say their scale: there it is the model's.
 
     Raises:
         ValueError: if the file is damaged, has adapters of another model, or others than this model.
@@ -168,16 +174,22 @@ def load_adapters(path: Location, model: eqx.Module):
     """
     try:
         arrays, header = read_arrays(as_path(path), "config")
-        base = parse_json(header["config"], "its header").get("adapters_of")
+        config = parse_json(header["config"], "its header")
     except ValueError as error:
         raise ValueError(f"{path} is damaged, or no file of save_adapters: {error}.") from error
     own, others = _arrays_of(model)
-    if base is None:
+    if "adapters_of" not in config:
         raise ValueError(f"{path} holds no adapters; expected a file of save_adapters.")
     if wrong := differences(arrays, own):
         raise ValueError(f"The adapters in {path} do not fit: {wrong}. Were rank and `where` others?")
-    if base != digest(others):
+    if config["adapters_of"] != digest(others):
         raise ValueError(f"{path} has adapters of another model; expected those of one with the same numbers.")
+    for place, part in _adapted(model).items():
+        if (scale := config.get("scales", {}).get(place, part.scale)) != part.scale:
+            here = f"scale={scale} at {place}, and this model has {part.scale} there"
+            raise ValueError(
+                f"The adapters in {path} have {here}; expected the same. Try add_adapters(…, scale={scale})."
+            )
     return with_arrays(model, named_arrays(model) | arrays)
 
 
@@ -197,6 +209,29 @@ def _maps(model) -> dict:
     """The linear maps of a model by their places."""
     leaves = jax.tree_util.tree_leaves_with_path(model, is_leaf=_is_map)
     return {place_of(path): part for path, part in leaves if _is_map(part)}
+
+
+def _chosen(where, places: list[str]) -> list[str]:
+    """Those of these places that somebody means by a function, or by names of which each is a part of one."""
+    if callable(where):
+        return [place for place in places if where(place)]
+    names = [where] if isinstance(where, str) else where
+    if not isinstance(names, list | tuple) or not all(isinstance(name, str) for name in names):
+        raise TypeError(f"where is {where!r}; expected names, such as {list(OF_ATTENTION)}, or a function of a place.")
+    parts = {place: _parts_of(place) for place in places}
+    known = dict.fromkeys(itertools.chain.from_iterable(parts.values()))
+    for name in names:
+        if name not in known:
+            close = difflib.get_close_matches(name, known, n=3, cutoff=0.3)
+            raise ValueError(f"where has {name!r}, which is in no place of a linear map; expected such as {close}.")
+    return [place for place in places if set(names) & set(parts[place])]
+
+
+def _parts_of(place: str) -> list[str]:
+    """A place, and all that stands together in it: `a.b` has `a`, `a.b` and `b`."""
+    words = place.split(".")
+    ends = range(1, len(words) + 1)
+    return [".".join(words[start:end]) for start in range(len(words)) for end in ends if end > start]
 
 
 def _adapted(model) -> dict:

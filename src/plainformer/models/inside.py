@@ -1,18 +1,20 @@
-"""Which part of a model did it: lens, silencing, patching, paths, probes and induction scores.
+"""Which part of a model did it: lens, silencing, patching, paths, steering, probes and induction scores.
 
 A place in a model is a name, as `look` has them, with an index into the array of that name: `{"stack.input": ...}` is
 all of it, `{"stack.blocks.1.output": np.s_[..., 3, :]}` the stream at token 3 after the second block.
 """
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any, Literal
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Integer
 
-from plainformer.checks import Natural, Positive, check_each, checked, refuse
+from plainformer.checks import Finite, Natural, Positive, check_each, checked, refuse
 from plainformer.seeing import look
 
 OF_SUBLAYERS = ("attention.heads", "feed_forward.output")  # what blocks add to the stream is made of these
@@ -22,21 +24,41 @@ OF_KEYS = ("keys", "values")
 def lens(model: Callable, *inputs, **options) -> list[Array]:
     r"""Return what a model would say if the stream before its first block, or after any of them, were its last.
 
-    Implements `eq-inside-lens`; nostalgebraist (2020). With an encoder and a decoder, the blocks are the decoder's.
+    Implements `eq-inside-lens`; nostalgebraist (2020). With an encoder and a decoder, the blocks are the decoder's. The
+    model runs once, and what follows its last block once for each depth.
 
     Args:
         model: a model whose blocks stand in a `Stack`.
         *inputs: what it is given.
         **options: what it is given by name.
     """
-    _, seen = look(model, *inputs, **options)
-    blocks = [name for name in seen if name.endswith(".output") and name.split(".")[-3:-2] == ["blocks"]]
-    if not blocks:
-        raise ValueError(f"The {type(model).__name__} showed no blocks; expected a model with a Stack. Try pf.Decoder.")
-    stack = blocks[-1].rpartition("blocks.")[0]
-    depths = [f"{stack}input", *(name for name in blocks if name.startswith(f"{stack}blocks."))]
-    said = jax.vmap(lambda x: look(model, *inputs, replace={blocks[-1]: x}, **options)[0])
-    return list(said(jnp.stack([seen[name] for name in depths])))
+    # Once without numbers, for the names; then once with them, and from the last block on for all depths together.
+    names: list[str] = []
+
+    def named() -> Any:
+        said, seen = look(model, *inputs, **options)
+        names.extend(seen)  # here, since a dictionary that leaves a trace is sorted, with block 10 before block 2
+        return said
+
+    said = eqx.filter_eval_shape(named)
+    if not hasattr(said, "shape"):
+        what = f"The {type(model).__name__} returned a {type(said).__name__}"
+        raise ValueError(
+            f"{what}; expected logits. Try lens(lambda ids: model.logits(model.extend(ids, cache)[0]), ids)."
+        )
+    *earlier, last = _depths(model, names)
+
+    def at(depth: Array) -> Array:
+        stream: list[Array] = []
+
+        def kept(x: Array) -> Array:
+            stream.append(x)
+            return x
+
+        replace = dict.fromkeys(earlier, kept) | {last: lambda x: jnp.stack([*stream, x])[depth]}
+        return look(model, *inputs, replace=replace, **options)[0]
+
+    return list(jax.vmap(at)(jnp.arange(len(earlier) + 1)))
 
 
 def heads_at(
@@ -97,7 +119,7 @@ def silence(
 def mean_run(seen: dict[str, Array]) -> dict[str, Array]:
     """Return the mean of each array over the inputs of a batch, its first axis: what stands there on average."""
     check_each(dict, seen=seen)
-    return {name: array.mean(axis=0, keepdims=True) for name, array in seen.items()}
+    return {name: array.mean(axis=0) for name, array in seen.items()}
 
 
 def patch(model: Callable, *inputs, places: dict[str, Any], source: dict[str, Array], **options) -> Any:
@@ -109,7 +131,8 @@ def patch(model: Callable, *inputs, places: dict[str, Any], source: dict[str, Ar
         model: a model, or one of its methods.
         *inputs: what it is given.
         places: index by name, of what is taken over.
-        source: what a look at the other run saw; its arrays broadcast to those of this run.
+        source: what a look at the other run saw, or its mean; where this run has more axes in front, as of a batch,
+            each of its inputs gets the same.
         **options: what it is given by name.
 
     Raises:
@@ -129,6 +152,62 @@ def patch(model: Callable, *inputs, places: dict[str, Any], source: dict[str, Ar
     check_each(dict, places=places, source=source)
     replace = {name: _taken_over(name, index, source) for name, index in places.items()}
     return look(model, *inputs, replace=replace, **options)[0]
+
+
+def steer(
+    model: Callable,
+    *inputs,
+    places: dict[str, Any],
+    direction: Float[Array, "*rest d"],
+    strength: float = 1.0,
+    **options,
+) -> Any:
+    r"""Return what a model says when a direction is added to some of its arrays, such as the stream after a block.
+
+    Turner et al. (2023); Rimsky et al. (2024), who take the mean of many differences between two runs.
+
+    Args:
+        model: a model, or one of its methods.
+        *inputs: what it is given.
+        places: index by name, of what is moved: arrays whose last axes are those of the direction.
+        direction: such as a difference of two rows of the stream, of shape `(d_model,)`.
+        strength: what it is multiplied by; below 0 it leads the other way.
+        **options: what it is given by name.
+
+    Raises:
+        ValueError: if a place is none, or the direction has other axes.
+    """
+    check_each(Callable, model=model)
+    check_each(dict, places=places)
+    check_each(Finite, strength=strength)
+    replace = {name: _moved(name, index, strength * jnp.asarray(direction)) for name, index in places.items()}
+    return look(model, *inputs, replace=replace, **options)[0]
+
+
+def changed(model: Any, change: Callable, **options) -> "_Changed":
+    r"""Return a model that writes with a part changed: for `generate`, and for all else that writes with a cache.
+
+    In writing, a model reads its prompts first, padded, and then one token at a time. So places should be those of all
+    tokens, such as heads or the whole stream: token 3 of what is read would be another one at each step.
+
+    Args:
+        model: a `Decoder`, or what has its methods `make_cache`, `extend` and `logits`.
+        change: how it runs, such as `silence` or `steer`: a function of a model, or of one of its methods, and inputs.
+        **options: what `change` is given by name.
+
+    Example:
+        A text by a model whose first head is silent.
+
+        >>> config = pf.DecoderConfig(65, 16, stack=pf.StackConfig(d_model=8, num_layers=1, num_heads=2))
+        >>> decoder = pf.Decoder(config, key=jax.random.key(0))
+        >>> _, seen = pf.look(decoder, jnp.asarray([7, 2, 9]))
+        >>> head = pf.models.heads_at(seen, [(0, 0)])
+        >>> without = pf.models.changed(decoder, pf.models.silence, places=head)
+        >>> len(pf.generate(without, [7, 2, 9], 5, temperature=0).tokens)
+        5
+    """
+    check_each(Callable, change=change)
+    return _Changed(model, partial(change, **options))
 
 
 def patch_path(
@@ -242,20 +321,90 @@ def control_labels(
     return jnp.asarray(drawn)[kinds]
 
 
+class _Changed(eqx.Module):
+    """A model whose every call is made by a function that changes it; the rows that `extend` returns are changed."""
+
+    model: Any
+    change: Callable
+
+    @property
+    def config(self) -> Any:
+        return self.model.config
+
+    @property
+    def can_slide(self) -> bool:
+        return getattr(self.model, "can_slide", False)
+
+    def __call__(self, *inputs, **options):
+        return self.change(self.model, *inputs, **options)
+
+    def make_cache(self, *args, **options) -> tuple:
+        return self.model.make_cache(*args, **options)
+
+    def extend(self, *inputs) -> tuple:
+        return self.change(self.model.extend, *inputs)
+
+    def logits(self, x: Array) -> Array:
+        return self.model.logits(x)
+
+
+def _depths(model: Callable, seen: Sequence[str]) -> list[str]:
+    """The names of the stream before the first block of the last stack, and after each of its blocks."""
+    blocks = [name for name in seen if name.endswith(".output") and name.split(".")[-3:-2] == ["blocks"]]
+    if not blocks:
+        raise ValueError(f"The {type(model).__name__} showed no blocks; expected a model with a Stack. Try pf.Decoder.")
+    stack = blocks[-1].rpartition("blocks.")[0]
+    return [f"{stack}input", *(name for name in blocks if name.startswith(f"{stack}blocks."))]
+
+
 def _taken_over(name: str, index, source: dict[str, Array]) -> Callable[[Array], Array]:
     """A function that puts what another run has at these places into an array."""
     if name not in source:
         raise ValueError(f"source has no {name!r}; expected what pf.look saw in another run of the same model.")
+    there = source[name]
 
     def taken_over(array: Array) -> Array:
-        try:
-            there = jnp.broadcast_to(source[name], array.shape)
-        except ValueError as error:
-            shapes = f"shape {source[name].shape} in source and {array.shape} here"
-            raise ValueError(f"{name} has {shapes}; expected two runs on inputs of the same length.") from error
-        return array.at[index].set(there[index].astype(array.dtype))
+        _check_place(name, index, array.shape)
+        if there.ndim > array.ndim or there.shape != array.shape[array.ndim - there.ndim :]:
+            raise ValueError(
+                f"{name} has shape {there.shape} in source and {array.shape} here; expected two runs on inputs of the "
+                "same length. Try two texts of as many tokens, or what mean_run returns of such texts."
+            )
+        return array.at[index].set(jnp.broadcast_to(there, array.shape)[index].astype(array.dtype))
 
     return taken_over
+
+
+def _moved(name: str, index, by: Array) -> Callable[[Array], Array]:
+    """A function that adds something to what stands at these places of an array."""
+
+    def moved(array: Array) -> Array:
+        _check_place(name, index, array.shape)
+        there = array[index].shape
+        if not by.ndim or by.shape != there[max(len(there) - by.ndim, 0) :]:
+            raise ValueError(
+                f"direction has shape {by.shape}, and {name} has {there} at its place; expected the same last axes. "
+                "Try a row of the stream, such as seen[name][3]."
+            )
+        return array.at[index].add(by.astype(array.dtype))
+
+    return moved
+
+
+def _check_place(name: str, index, shape: tuple[int, ...]) -> None:
+    """Raise `ValueError` if there is nothing at an index, which JAX would pass over; a traced one is not known yet."""
+    if any(isinstance(part, jax.core.Tracer) for part in jax.tree.leaves(index)):
+        return
+    try:
+        found = np.broadcast_to(np.zeros(()), shape)[index]
+    except IndexError:
+        found = np.zeros(0)
+    if not found.size:
+        ends = f"up to {shape[-2] - 1} on the axis before the last" if len(shape) > 1 else f"up to {shape[-1] - 1}"
+        raise ValueError(
+            f"{name} has shape {shape} and nothing at the place {index}; expected an index within it, {ends}. "
+            "Try np.s_[..., 0, :], the first token of a stream."
+        )
 
 
 def _sizes_of(seen: dict[str, Array], stack: str, attention: str) -> str:

@@ -18,7 +18,8 @@ StoredIn = Literal["bfloat16", "int8"]
 class SmallLinear(eqx.Module):
     r"""A `Linear` whose weights are kept in fewer bytes, and become floats of 32 bits only as they are used.
 
-    Implements `eq-efficiency-small-linear`. It is for writing, not for training: rounding has no slope.
+    Implements `eq-efficiency-small-linear`. It is for writing, or for what learns beside it, such as an
+    `AdaptedLinear`: rounding has no slope.
 
     Args:
         layer: the `Linear` whose weights these are.
