@@ -123,7 +123,8 @@ def look(model: Callable, *inputs, replace: dict | None = None, **options) -> tu
         **options: what it is given by name.
 
     Returns:
-        The output, and a dictionary of arrays by name, in the order in which they were computed.
+        The output, and a dictionary of arrays by name, in the order in which they were computed. What a function under
+        `jax.jit` returns is sorted by name.
 
     Raises:
         ValueError: if a name of `replace` is none, if what stands in has another shape or dtype, or if the model itself

@@ -66,7 +66,8 @@ def heads_at(
 ) -> dict[str, Any]:
     r"""Return the places of attention heads: what they put out, or their queries, keys, values or weights.
 
-    Query heads that share keys and values (grouped heads) lead to the one key head of their group.
+    Query heads that share keys and values (grouped heads) lead to the one key head of their group. With an encoder and
+    a decoder, the heads are the decoder's.
 
     Args:
         seen: what a look at the model saw.
@@ -87,7 +88,9 @@ def heads_at(
     if not are_pairs or not all(isinstance(number, int) for each in heads for number in each):
         raise ValueError(f"heads is {heads!r}; expected block and head of each, such as [(2, 4), (3, 6)].")
     found: dict[str, list[int]] = {}
-    stack = next((name.removesuffix("input") for name in reversed(seen) if name.endswith("stack.input")), "stack.")
+    stacks = [name.removesuffix("input") for name in seen if name.endswith("stack.input")]
+    crossing = [stack for stack in stacks if f"{stack}blocks.0.cross_attention.heads" in seen]
+    stack = (crossing or stacks or ["stack."])[-1]  # of the decoder, whatever the order: that of a trace is sorted
     for block, head in heads:
         name, outputs = (f"{stack}blocks.{block}.{attention}.{each}" for each in (part, "heads"))
         if name not in seen or not 0 <= head < seen[outputs].shape[-3]:
