@@ -40,7 +40,7 @@ def test_half_way_the_gru_is_ahead_and_at_the_end_today_s_decoder_is_with_each_s
         kind: dict(recurrent_long.curve(each["runs"]))[recurrent_long.STEPS // 2]
         for kind, each in recorded()["docstrings"].items()
     }
-    assert min(half, key=lambda kind: half[kind]) == "gru"
+    assert half["gru"] < half["modern"] - 0.01
     others = min(loss for kind in ("rnn", "lstm", "gru") for loss in losses(kind))
     assert max(losses("modern")) < others - 2 * np.ptp(losses("modern"))
 

@@ -31,7 +31,7 @@ def written(values: list[float], each: dict) -> str:
 def cells(each: dict) -> list[str]:
     """What its table says of a task."""
     training, told = each["training"], each["told"]
-    passes = "all new" if training["passes"] is None else f"{training['passes']:,.{training['passes'] < 10}f}"
+    passes = "all new" if training["passes"] is None else f"{training['passes']:,.{int(training['passes'] < 10)}f}"
     found = [f"{each['name']} ({{ref}}`sec-{each['chapter']}`)", written(each["ours"], each)]
     if each["theirs"]:
         found.append(f"{written(each['theirs'], each)}, {each['opponent']}")
