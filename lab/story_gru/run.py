@@ -12,7 +12,7 @@ import jax
 import plainformer as pf
 from lab import growing
 from lab.growing import SEEDS, WORDS
-from lab.records import BUILD, kept
+from lab.records import BUILD, ends, kept
 from lab.staircase import telling
 from lab.story_labels import hidden_words, run as story_labels
 from plainformer.models.recurrent import RecurrentConfig, RecurrentModel
@@ -80,6 +80,15 @@ def results() -> dict:
             "GRU": networks,
         },
     }
+
+
+def facts(found: dict) -> dict[str, str]:
+    """What chapters say: of the stories that tell and judge, the least and the largest share of the seeds."""
+    texts: dict[str, str] = {}
+    for name, seeds in found["told and doubted"].items():
+        texts |= ends(f"{name}.by doubt", (each["by doubt"] for each in seeds), ".1f")
+        texts |= ends(f"{name}.possible", (100 * each["possible"] for each in seeds), ".1f")
+    return texts
 
 
 def card(found: dict) -> str:
