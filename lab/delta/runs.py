@@ -26,7 +26,7 @@ NAMES: dict[Kind, str] = {
     "hybrid": "hybrid",
 }
 RULES: tuple[Kind, ...] = ("softmax", "linear", "plain delta", "delta")
-SEEDS, RATES, BATCH_SIZE = (0, 1, 2), (0.003, 0.01, 0.03, 0.1), 32
+SEEDS, RATES, BATCH_SIZE = (0, 1, 2), (0.003, 0.01, 0.03), 32
 NUM_NAMES, NUM_NUMBERS, WRITTEN, ASKED = 64, 10, 64, 16  # of the first task: names, numbers, pairs and questions a text
 SYMBOLS = 16  # of the second task, and a mark
 NEVER = -30.0  # a logarithm of a rate at which no factor falls below 1 within any text
