@@ -199,7 +199,7 @@ def memory() -> list[Task]:
     return [
         Task("copy eight symbols from 80 places back: right, %", place, SHARE, "a count at the best distance", copied,
              [record("opponents")["copying"]["share"]], copying),
-        Task("the last value of one of 32 names: right, %", "modern-delta", SHARE, "delta rule", right("softmax"),
+        Task("the last value of one of 32 names: right, %", "modern", SHARE, "delta rule", right("softmax"),
              right("plain delta"), recalling, ("a table of last values", 1)),
     ]  # fmt: skip
 
