@@ -32,21 +32,7 @@ def lens(model: Callable, *inputs, **options) -> list[Array]:
         *inputs: what it is given.
         **options: what it is given by name.
     """
-    # Once without numbers, for the names; then once with them, and from the last block on for all depths together.
-    names: list[str] = []
-
-    def named() -> Any:
-        said, seen = look(model, *inputs, **options)
-        names.extend(seen)  # here, since a dictionary that leaves a trace is sorted, with block 10 before block 2
-        return said
-
-    said = eqx.filter_eval_shape(named)
-    if not hasattr(said, "shape"):
-        what = f"The {type(model).__name__} returned a {type(said).__name__}"
-        raise ValueError(
-            f"{what}; expected logits. Try lens(lambda ids: model.logits(model.extend(ids, cache)[0]), ids)."
-        )
-    *earlier, last = _depths(model, names)
+    *earlier, last = _depths(model, *inputs, **options)
 
     def at(depth: Array) -> Array:
         stream: list[Array] = []
@@ -351,8 +337,21 @@ class _Changed(eqx.Module):
         return self.model.logits(x)
 
 
-def _depths(model: Callable, seen: Sequence[str]) -> list[str]:
-    """The names of the stream before the first block of the last stack, and after each of its blocks."""
+def _depths(model: Callable, *inputs, **options) -> list[str]:
+    """The names of the stream before the first block of the last stack, and after each block; nothing is computed."""
+    seen: list[str] = []
+
+    def named() -> Any:
+        said, arrays = look(model, *inputs, **options)
+        seen.extend(arrays)  # in here, since a dictionary that leaves a trace is sorted: block 10 before block 2
+        return said
+
+    said = eqx.filter_eval_shape(named)
+    if not hasattr(said, "shape"):
+        what = f"The {type(model).__name__} returned a {type(said).__name__}"
+        raise ValueError(
+            f"{what}; expected logits. Try lens(lambda ids: model.logits(model.extend(ids, cache)[0]), ids)."
+        )
     blocks = [name for name in seen if name.endswith(".output") and name.split(".")[-3:-2] == ["blocks"]]
     if not blocks:
         raise ValueError(f"The {type(model).__name__} showed no blocks; expected a model with a Stack. Try pf.Decoder.")
