@@ -43,3 +43,14 @@ def test_the_table_is_that_of_the_records_as_they_are():
     for now, then in zip(tasks_run.results()["tasks"], recorded, strict=True):
         assert now["verdict"] == then["verdict"], now["name"]
         assert tasks_run.cells(now) == tasks_run.cells(then)
+
+
+def test_in_the_level_rows_on_stories_each_seed_of_the_decoder_is_ahead():
+    level = [each for each in pf.data.load_record("tasks")["tasks"] if each["verdict"] == "level"]
+    rows = [each for each in level if each["opponent"] == "GRU"]
+    assert len(rows) == 3
+    for row in rows:
+        better, worse = (
+            (row["ours"], row["theirs"]) if row["measure"]["is_more_better"] else (row["theirs"], row["ours"])
+        )
+        assert min(better) > max(worse)
