@@ -13,7 +13,7 @@ import sacrebleu
 
 import plainformer as pf
 from lab.numbers.numbers_by_counting import CountingTranslator
-from lab.records import BUILD, LAB, ends, kept, percent
+from lab.records import BUILD, LAB, kept, percent
 from lab.seq2seq.run import (
     BATCH_SIZE,
     DROPOUT_RATE,
@@ -143,12 +143,8 @@ def facts(found: dict) -> dict[str, str]:
     for part, each in found["all pairs"].items():
         texts |= {f"{part}.{name}": percent(each[name], 1) for name in ("mean", "least", "most", "counted")}
         texts[f"{part}.counted.bleu"] = f"{each['BLEU of counting']:.1f}"
-    for part in ("validation", "new_combination", "longer"):
-        right = [100 * each[part] for each in found["longer"]["runs"]]
-        texts |= {f"long.{part}.mean": f"{np.mean(right):.1f}", **ends(f"long.{part}", right, ".1f")}
-    texts["passes"], texts["long.passes"] = (
-        f"{passes(how, found['pairs']['training']):.0f}" for how in (TRAINING, LONG)
-    )
+    longer = float(np.mean([each["new_combination"] for each in found["longer"]["runs"]]))
+    texts["long.new_combination.mean"] = percent(longer, 1)
     rows = {"new_combination": found["all pairs"]["new_combination"]}
     rows |= {f"few.{name}": searches["greedy"] for name, searches in found["few pairs"].items()}
     for name, row in rows.items():

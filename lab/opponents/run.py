@@ -11,7 +11,6 @@ import plainformer as pf
 from lab.digits import few
 from lab.filling.runs import NUM_SHOWN, choices, error, is_hidden, parts
 from lab.opponents.stories import belonging
-from lab.records import percent
 from lab.recurrent import runs as recurrent
 from lab.recurrent.runs import BLANK, COPIED, COPY, SYMBOLS
 from lab.story_labels import run as story_labels
@@ -119,15 +118,7 @@ def best_order(found: dict) -> str:
 
 def facts(found: dict) -> dict[str, str]:
     """What chapters say."""
-    order = best_order(found)
-    return {
-        "stories": f"{np.mean(found['stories']):.1f}",
-        "letters.order": order,
-        "letters": f"{found['letters'][order]['judge']:.2f}",
-        "copying": percent(found["copying"]["share"]),
-        "patches": f"{found['patches']['error']:.3f}",
-        "digits": percent(found["digits"]["share"], 1),
-    }
+    return {"stories": f"{np.mean(found['stories']):.1f}", "patches": f"{found['patches']['error']:.3f}"}
 
 
 def card(found: dict) -> str:

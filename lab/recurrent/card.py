@@ -143,32 +143,17 @@ def knobs(found: dict) -> str:
 
 
 def losses_said(found: dict) -> dict[str, str]:
-    """Losses on text as facts: of each kind, of today's decoder as it was tried, and by how much others are ahead."""
-    runs = found["runs"]
+    """By how much losses on text differ, as facts: today's block from that of 2019, the GRU and the others from it."""
     losses = {
-        f"{name}.{kind}.{half}": float(np.mean(runs_of(runs[name], kind, half)))
-        for name in ("text", "equal time", "long")
-        for kind in KINDS
-        for half in ("judge", "choose")
+        name: {kind: float(np.mean(runs_of(found["runs"][name], kind, "judge"))) for kind in KINDS}
+        for name in ("text", "equal time")
     }
-    ahead = {
-        "text.block": losses["text.classic.judge"] - losses["text.modern.judge"],
-        "text.others.apart": max(abs(losses[f"text.{kind}.judge"] - losses["text.modern.judge"]) for kind in OTHERS),
-        "long.lower_rate": runs["long, lower rate"][0]["judge"],
-        "shakespeare.gru.ahead": gru_ahead(runs["shakespeare"])[0],
-    }
-    for name in ("text", "equal time"):
-        ahead[f"{name}.gru.ahead"] = losses[f"{name}.modern.judge"] - losses[f"{name}.gru.judge"]
-    widths = dict.fromkeys(f"{each:.2f}" for each in gru_ahead(runs["widths"]))
-    of_five = [losses[f"long.{kind}.choose"] for kind in KINDS if kind != "rnn"]
-    said = {name: f"{loss:.2f}" for name, loss in (losses | ahead).items()}
-    return said | {"widths.gru.ahead": " and ".join(widths)} | ends("long.five.choose", of_five)
-
-
-def gru_ahead(runs: list[dict]) -> list[float]:
-    """By how much the GRU is ahead of today's decoder, in the order of the runs."""
-    pairs = zip(runs_of(runs, "modern", "judge"), runs_of(runs, "gru", "judge"), strict=True)
-    return [modern - gru for modern, gru in pairs]
+    text = losses["text"]
+    apart = {
+        "text.block": text["classic"] - text["modern"],
+        "text.others.apart": max(abs(text[kind] - text["modern"]) for kind in OTHERS),
+    } | {f"{name}.gru.ahead": each["modern"] - each["gru"] for name, each in losses.items()}
+    return {name: f"{loss:.2f}" for name, loss in apart.items()}
 
 
 def facts(found: dict) -> dict[str, str]:
@@ -178,7 +163,6 @@ def facts(found: dict) -> dict[str, str]:
     texts["reach.decoders"] = f"{max(reach['classic'], reach['modern']):.2f}"
     texts["reach.others"] = f"{max(reach[kind] for kind in KINDS[2:]):.3f}"
     texts |= {f"slow_start.{seed}": percent(share) for seed, share in enumerate(found["slow start"])}
-    texts |= {f"steps.{kind}": f"{steps:,}" for kind, steps in found["steps"].items()}
     for place, length in enumerate(LENGTHS):
         for kind, cost in found["costs"].items():
             texts[f"costs.{kind}.step.{length}"] = f"{cost['step'][place]:.0f}"

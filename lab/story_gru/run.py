@@ -83,12 +83,8 @@ def results() -> dict:
 
 
 def facts(found: dict) -> dict[str, str]:
-    """What chapters say: of the stories that tell and judge, the least and the largest share of the seeds."""
-    texts: dict[str, str] = {}
-    for name, seeds in found["told and doubted"].items():
-        texts |= ends(f"{name}.by doubt", (each["by doubt"] for each in seeds), ".1f")
-        texts |= ends(f"{name}.possible", (100 * each["possible"] for each in seeds), ".1f")
-    return texts
+    """What the chapter says: of the stories that the decoder judges, the least and the largest share of the seeds."""
+    return ends("decoder.by doubt", (each["by doubt"] for each in found["told and doubted"]["decoder"]), ".1f")
 
 
 def card(found: dict) -> str:

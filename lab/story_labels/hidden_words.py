@@ -65,6 +65,7 @@ def by_counting(order: int) -> float:
         for word in range(words):
             story[place] = word
             taking_part = range(place, min(place + order, len(story)))
-            log_probs[word] = sum(np.log(model.probability(story[n], story[n - order + 1 : n])) for n in taking_part)
+            chances = [model.probability(story[n], story[n - order + 1 : n]) for n in taking_part]
+            log_probs[word] = np.log(chances).sum() if all(chances) else -np.inf
         nats.append(np.logaddexp.reduce(log_probs) - log_probs[right])
     return round(float(np.mean(nats)), 4)

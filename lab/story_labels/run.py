@@ -286,7 +286,6 @@ def facts(found: dict) -> dict[str, str]:
     texts["counting.2000"] = max(counted, key=int)
     texts |= {f"longer.{way}": f"{right:.0f}" for way, right in found["longer"].items()}
     texts["without_labels.encoder"] = f"{found['without labels']['encoder']:.0f}"
-    texts["without_labels.decoder"] = f"{found['without labels']['decoder']:.1f}"
     return texts
 
 

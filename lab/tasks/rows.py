@@ -257,7 +257,8 @@ def bodies() -> list[Task]:
     rate = record("dynamics")["kinds"]["ordinary"]["rate"] / 2  # as `lab/dynamics` halves it for a long training
     simple, networks = noise["shapes"]["simple"], noise["shapes"]["networks"]["transformer"]
     found = [
-        Task("three points of a turning body, exact: error", "dynamics", TINY_ERROR, "a polynomial of degree 7",
+        Task("three points of a turning body, exact: root mean square error", "dynamics", TINY_ERROR,
+             "a polynomial of degree 7",
              [one["window"] for one in exact], [noise["lengths"]["simple"]["0.0"]["last point"]["test"]],
              Training(267, rate, (rate,))),
     ]  # fmt: skip
@@ -267,7 +268,7 @@ def bodies() -> list[Task]:
             float(noise["facts"]["shapes.passes"]), networks["models"][0]["rate"], tuple(networks["rates"])
         )
         name, told = (
-            f"three points of a body of unknown shape, noise of {size}: error",
+            f"three points of a body of unknown shape, noise of {size}: root mean square error",
             simple[str(size)]["told the law"]["test"],
         )
         found.append(Task(name, "dynamics-noise", ERROR, "a fitted curve and polynomials", ours,

@@ -17,7 +17,9 @@ def results() -> dict:
     rows = []
     for task in tasks():
         how = {"measure": task.measure._asdict(), "training": task.training._asdict()}
-        rows.append(task._asdict() | how | {"verdict": task.verdict, "inside": task.training.is_inside})
+        told = task.told and task.ahead_of([task.told[1]]) > 0
+        verdict = {"verdict": task.verdict, "inside": task.training.is_inside, "ahead of what is told": told}
+        rows.append(task._asdict() | how | verdict)
     return {"tasks": rows}
 
 
@@ -49,23 +51,23 @@ def table(rows: list[dict]) -> str:
 
 
 def facts(found: dict) -> dict[str, str]:
-    """A table for each verdict, and how many tasks have it."""
+    """A table for each verdict; how many tasks there are, how many with an opponent that is told more, and behind."""
     parts = {verdict: [each for each in found["tasks"] if each["verdict"] == verdict] for verdict in VERDICTS}
     texts = {f"table.{verdict}": table(rows) for verdict, rows in parts.items()}
-    texts |= {f"number.{verdict}": str(len(rows)) for verdict, rows in parts.items()}
-    shorter = {each["name"]: each for each in found["tasks"] if each["training"]["shorter"]}
-    texts["shorter"] = "; ".join(
-        f"{name}: {written([each['training']['shorter'][1]], each)} after {each['training']['shorter'][0]:.0%}"
-        for name, each in shorter.items()
-    )
-    return texts | {"number": str(len(found["tasks"]))}
+    told = [each["ahead of what is told"] for each in found["tasks"] if each["told"] and each["theirs"]]
+    return texts | {"number": str(len(found["tasks"])), "told": str(len(told)), "told.behind": str(sum(told))}
 
 
 def card(found: dict) -> str:
     """What was compared."""
+    shorter = "; ".join(
+        f"{each['name']}: {written([each['training']['shorter'][1]], each)} after {each['training']['shorter'][0]:.0%}"
+        for each in found["tasks"]
+        if each["training"]["shorter"]
+    )
     return f"""# Many tasks, and what each needs
 
 {len(found["tasks"])} comparisons of {{ref}}`sec-tasks`, made of the records of other runs; nothing is trained.
 `record.json` holds, for each, the seeds of both sides, how often the transformer read its examples, and its rates.
-Where the same test was asked with fewer steps, of the whole number: {facts(found)["shorter"]}.
+Where the same test was asked with fewer steps, of the whole number: {shorter}.
 """

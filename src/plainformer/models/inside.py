@@ -74,9 +74,7 @@ def heads_at(
     if not are_pairs or not all(isinstance(number, int) for each in heads for number in each):
         raise ValueError(f"heads is {heads!r}; expected block and head of each, such as [(2, 4), (3, 6)].")
     found: dict[str, list[int]] = {}
-    stacks = [name.removesuffix("input") for name in seen if name.endswith("stack.input")]
-    crossing = [stack for stack in stacks if f"{stack}blocks.0.cross_attention.heads" in seen]
-    stack = (crossing or stacks or ["stack."])[-1]  # of the decoder, whatever the order: that of a trace is sorted
+    stack = next((name.removesuffix("input") for name in reversed(seen) if name.endswith("stack.input")), "stack.")
     for block, head in heads:
         name, outputs = (f"{stack}blocks.{block}.{attention}.{each}" for each in (part, "heads"))
         if name not in seen or not 0 <= head < seen[outputs].shape[-3]:
