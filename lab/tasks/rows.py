@@ -16,7 +16,7 @@ from lab.recurrent_long import run as recurrent_long
 from lab.seq2seq import run as dates
 from lab.shakespeare import run as plays
 from lab.story_labels import run as story_labels
-from lab.tasks.task import Measure, Task, Training, half_way, rates_of, record
+from lab.tasks.task import Measure, Task, Training, deviation, half_way, rates_of, record
 from lab.things_decoder.run import SHORTER
 from lab.towers import run as towers
 from lab.translator import run as captions
@@ -90,7 +90,7 @@ def pieces() -> list[Task]:
     """The next piece of real texts, by what was trained once."""
     of_plays, largest = record("shakespeare")["sizes"]["large"], record("docstrings")["sizes"]["largest"]
     counted = least(record("shakespeare")["counted"]), least(record("docstrings")["counted"]["1"])
-    spread = float(np.ptp(of_kind(record("recurrent")["runs"]["text"], "modern")))  # of small decoders
+    spread = deviation(of_kind(record("recurrent")["runs"]["text"], "modern"))  # of small decoders
     plays_rate, docstrings_rate = plays.SIZES["large"].learning_rate, docstrings.SIZES["largest"].learning_rate
     place, opponent = "real-text-sizes", "6-gram"
     return [
@@ -149,7 +149,7 @@ def of_names() -> list[Task]:
         Task("a hidden letter of a name: nats", place, NATS, both_sides, [float(ours.mean())], [float(theirs.mean())],
              alone, spread=error),
         Task("the wrong letter in a name: found, %", place, SHARE, both_sides, [slips["found in some"]],
-             [slips["counted in some"]], alone, spread=float(np.ptp(other))),
+             [slips["counted in some"]], alone, spread=deviation(other)),
         Task("the language of a name, 100 labels each: right, %", "encoder-fine-tuning", PERCENT, "groups of letters",
              accuracy["pre-trained"]["100"], accuracy["n-grams"]["100"], tuning),
     ]  # fmt: skip

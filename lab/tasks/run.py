@@ -18,8 +18,8 @@ def results() -> dict:
     for task in tasks():
         how = {"measure": task.measure._asdict(), "training": task.training._asdict()}
         told = task.told and task.ahead_of([task.told[1]]) > 0
-        verdict = {"verdict": task.verdict, "inside": task.training.is_inside, "ahead of what is told": told}
-        rows.append(task._asdict() | how | verdict)
+        verdicts = {"verdict": task.verdict(), "by the ends": task.verdict(np.ptp), "ahead of what is told": told}
+        rows.append(task._asdict() | how | verdicts | {"inside": task.training.is_inside})
     return {"tasks": rows}
 
 
@@ -51,11 +51,14 @@ def table(rows: list[dict]) -> str:
 
 
 def facts(found: dict) -> dict[str, str]:
-    """A table for each verdict; how many tasks there are, how many with an opponent that is told more, and behind."""
+    """A table for each verdict; how many tasks there are of each sort, and ahead if the ends of the seeds count."""
     parts = {verdict: [each for each in found["tasks"] if each["verdict"] == verdict] for verdict in VERDICTS}
     texts = {f"table.{verdict}": table(rows) for verdict, rows in parts.items()}
     told = [each["ahead of what is told"] for each in found["tasks"] if each["told"] and each["theirs"]]
-    return texts | {"number": str(len(found["tasks"])), "told": str(len(told)), "told.behind": str(sum(told))}
+    by_ends = sum(each["by the ends"] == "ahead" for each in found["tasks"])
+    counts = {"number": len(found["tasks"]), "told": len(told), "told.behind": sum(told), "ahead.by_the_ends": by_ends}
+    counts |= {verdict: len(rows) for verdict, rows in parts.items() if verdict != "told"}
+    return texts | {name: str(count) for name, count in counts.items()}
 
 
 def card(found: dict) -> str:

@@ -1,5 +1,6 @@
 """One comparison of a transformer with the strongest simple opponents that we found, and what follows from it."""
 
+from collections.abc import Callable
 from functools import cache
 from typing import Any, NamedTuple
 
@@ -8,6 +9,11 @@ import numpy as np
 import plainformer as pf
 
 Seeds = list[float]
+
+
+def deviation(seeds: Seeds) -> float:
+    """The standard deviation of seeds as an estimate from a sample; of one alone 0."""
+    return float(np.std(seeds, ddof=1)) if len(seeds) > 1 else 0.0
 
 
 class Measure(NamedTuple):
@@ -54,23 +60,21 @@ class Task(NamedTuple):
     told: tuple[str, float] | None = None
     spread: float | None = None
 
-    @property
-    def apart(self) -> float:
-        """The larger of the two spreads: how far the best seed is from the worst."""
-        return max(map(np.ptp, (self.ours, self.theirs))) if self.spread is None else self.spread
+    def apart(self, spread_of: Callable[[Seeds], float]) -> float:
+        """The larger of the two spreads."""
+        return max(map(spread_of, (self.ours, self.theirs))) if self.spread is None else self.spread
 
     def ahead_of(self, others: Seeds) -> float:
         """By how much the transformer is ahead, in the mean of the seeds."""
         gap = float(np.mean(self.ours) - np.mean(others))
         return gap if self.measure.is_more_better else -gap
 
-    @property
-    def verdict(self) -> str:
+    def verdict(self, spread_of: Callable[[Seeds], float] = deviation) -> str:
         """Whether the transformer is ahead of what learns from the same, by more than twice the spread."""
         if not self.theirs:
             return "told"
         gap = self.ahead_of(self.theirs)
-        return "level" if abs(gap) <= 2 * self.apart else "ahead" if gap > 0 else "behind"
+        return "level" if abs(gap) <= 2 * self.apart(spread_of) else "ahead" if gap > 0 else "behind"
 
 
 @cache
