@@ -7,7 +7,8 @@ import pytest
 
 import plainformer as pf
 from lab.asked import PEOPLE
-from lab.inside.run import BY_NAMES, QUESTION, TAKER, TAKES, Study, laden, pairs
+from lab.inside.run import BY_NAMES
+from lab.inside.study import QUESTION, TAKER, TAKES, Study, laden, pairs
 from plainformer.models import heads_at, patch
 
 FIRST_ROOM = 29
