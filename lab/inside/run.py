@@ -13,7 +13,7 @@ import numpy as np
 
 import plainformer as pf
 from lab.asked import PEOPLE
-from lab.inside.side_by_side import of_seed
+from lab.inside.side_by_side import facts_of_seeds, lines_of_seeds, of_seed
 from lab.inside.study import CIRCUIT, FIRST, QUESTION, SHOWN, TAKER, TAKES, Study, laden, machine, pairs, share, summary
 from lab.records import BUILD, kept, percent
 from plainformer.models import control_labels, effect, heads_at, patch, probe_accuracy, silence
@@ -313,7 +313,8 @@ def facts(found: dict) -> dict[str, str]:
         for name, how in (("whole", "whole"), ("unmarked", WITHOUT[1])):
             texts[f"laden.{('first', 'other')[whose]}.{name}"] = percent(laden[asked][how][whose])
     (probe,) = (each for each in found["probes"] if each["at"] == QUESTION)
-    return texts | {"probes.question": percent(probe["accuracy"])} | paths_said(found)
+    texts["probes.question"] = percent(probe["accuracy"])
+    return texts | paths_said(found) | facts_of_seeds(found["seeds"])
 
 
 def card(found: dict) -> str:
@@ -338,6 +339,7 @@ def card(found: dict) -> str:
         near=found["names"]["0.1"]["patched, near the mean"],
         probes="\n".join(lines_of_probes(found)),
         **chemist_words(found["chemist"]),
+        seeds="\n".join(lines_of_seeds(found["seeds"])),
         stories=laden["seed 1"]["stories"],
         told="\n".join(lines_of_laden(laden)),
     )
@@ -372,6 +374,17 @@ steps (its row "and positions"), by `lab/inside/run.py`, which `make models` run
 
 - **The circuit.** Heads 0.0, 0.1, 1.0, 2.4 and 3.6 of the second machine: {rest}. Silent means the mean, as above.
   With all five patched the median effect is {five:.2f}.
+- **Three machines side by side.** The marker is the head whose weights from the rooms to *takes* differ most between
+  the two stories of a pair; the reader moves the margin most, patched at the question from stories in which the two
+  rooms are exchanged. All pairs count, right or not. What they give to the room of the one who takes, and to the
+  other's; and right answers in the 72 stories of `lab/staircase` in which another leaves, and in the same with the
+  thing taken by the one who leaves last: as they are, with either head silent by its mean over the pairs, and with all
+  that the reader gives to the two rooms turned to the one that is marked more, or less.
+
+| machine | marker | reader | marks | reads | right | marker silent | reader silent | turned to the mark | turned away |
+|---|---|---|---|---|---|---|---|---|---|
+{seeds}
+
 - **By names.** What heads 0.1 and 1.0 and both together move, by who takes the thing here and in the other run: median
   and tenths of 48 pairs each, from the other story into this one, and back. Within 0.1 of the mean of head 0.1 over all
   pairs lie {near:.0%} of them.

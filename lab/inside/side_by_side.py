@@ -8,8 +8,9 @@ import jax.numpy as jnp
 import numpy as np
 
 import plainformer as pf
-from lab.asked import WRONG, questions
+from lab.asked import ROOMS, WRONG, questions
 from lab.inside.study import FIRST, LATER, QUESTION, SECOND, SHOWN, TAKER, TAKES, Study, is_heads, patched_row, share
+from lab.records import percent
 from plainformer.models import heads_at, patch, silence
 
 ROOMS_AT, QUESTION_AT = jnp.array([FIRST, SECOND]), jnp.array([QUESTION])
@@ -25,8 +26,8 @@ def patched_at(model: pf.Decoder, ids, source: dict, head, at):
 class SideBySide:
     """All pairs of stories, right or not, and those of the chapter on the decoder in which another leaves."""
 
-    def __init__(self, stored: str):
-        self.study = study = Study(stored)
+    def __init__(self, stored: str, stride: int = 1):
+        self.study = study = Study(stored, stride)
         self.model = study.model
         self.exchanged = study.ours.at[:, ROOMS_AT].set(study.ours[:, ROOMS_AT[::-1]])
         kinds, encode = questions(), study.words.encode
@@ -99,14 +100,13 @@ class SideBySide:
         study, exchanged = self.study, self.study.look(self.exchanged)
         has_hall = (np.asarray(study.words.tokens)[study.rooms] == "hall").any(axis=1)
         ours, theirs = study.is_right
-        marks, reads = (seen_weights(study.seen, head) for head in (marker, reader))
+        marks = study.seen[f"stack.blocks.{marker[0]}.attention.weights"][:, marker[1], FIRST, TAKES]
         name = f"stack.blocks.{reader[0]}.attention.heads"
         said = patched_at(self.model, study.ours, {name: exchanged[name]}, reader[1], QUESTION_AT)
         numbers = {
-            "right": (ours + theirs) / 2,
+            "right": np.mean([ours, theirs], axis=0),
             "the same room in both": ours != theirs,
-            "marks": marks[:, FIRST, TAKES],
-            "reads": reads[:, QUESTION, FIRST],
+            "marks": marks,
             "moved by the reader": self.moved(said),
         }
         groups = {"with the hall": has_hall, "without": ~has_hall}
@@ -115,10 +115,11 @@ class SideBySide:
             for group, chosen in groups.items()
         }
 
-
-def seen_weights(seen: dict, head: tuple[int, int]) -> jax.Array:
-    """The attention weights of one head, queries by keys, in each story."""
-    return seen[f"stack.blocks.{head[0]}.attention.weights"][:, head[1]]
+    def read_by_room(self, reader: tuple[int, int]) -> dict[str, float]:
+        """What the reader gives on average to the room of the one who takes the thing, by room."""
+        reads = self.study.seen[f"stack.blocks.{reader[0]}.attention.weights"][:, reader[1], QUESTION, FIRST]
+        went_to = np.asarray(self.study.words.tokens)[self.study.rooms[:, 0]]
+        return {room: round(float(reads[went_to == room].mean()), 3) for room in ROOMS}
 
 
 def largest(numbers: np.ndarray) -> tuple[int, int]:
@@ -153,6 +154,55 @@ def of_seed(stored: str) -> dict:
         "reader": reader,
         "marks": {name: both.looks(marker, at, TAKES) for name, at in rooms.items()},
         "reads": {name: both.looks(reader, QUESTION, at) for name, at in rooms.items()},
+        "reads by room": both.read_by_room(reader),
         "by hall": both.by_hall(marker, reader),
         "named": found,
     }
+
+
+def own_and_other(looks: dict[str, list[float]]) -> tuple[float, float]:
+    """A weight at the room of the one who takes, and at the other's, each a mean over both rooms."""
+    (first, not_first), (not_second, second) = looks["first"], looks["second"]
+    return (first + second) / 2, (not_first + not_second) / 2
+
+
+CHANGES = {
+    "whole": "whole",
+    "marker silent": "marker_silent",
+    "reader silent": "reader_silent",
+    "reader turned to the mark": "turned",
+    "reader turned away": "turned_away",
+}
+
+
+def facts_of_seeds(found: dict[str, dict]) -> dict[str, str]:
+    """Right answers of each machine as its two heads are changed, what they look at, and what patches there move."""
+    texts = {}
+    for seed, each in enumerate(found.values()):
+        name = f"seeds.{seed}"
+        for what, fact in CHANGES.items():
+            texts[f"{name}.{fact}"] = percent(each["named"][what][0][0])
+        own, other = own_and_other(each["marks"])
+        texts |= {f"{name}.marks.own": f"{own:.2f}", f"{name}.marks.other": f"{other:.2f}"}
+        texts[f"{name}.at_the_rooms"] = f"{np.abs(each['marking']).max():.1f}"
+    first, second, third = found.values()
+    others = [weight for room, weight in first["reads by room"].items() if room != "hall"]
+    return texts | {
+        "seeds.0.reads.hall": f"{first['reads by room']['hall']:.2f}",
+        "seeds.0.reads.others": f"{max(others):.2f}",
+        "seeds.0.hall.right": percent(first["by hall"]["with the hall"]["right"]),
+        "seeds.0.no_hall.the_same": percent(first["by hall"]["without"]["the same room in both"]),
+        "seeds.1.reads.own": f"{own_and_other(second['reads'])[0]:.2f}",
+        "seeds.2.reads.last": f"{np.mean(third['reads']['second']):.2f}",
+    }
+
+
+def lines_of_seeds(found: dict[str, dict]) -> list[str]:
+    """A line of the card for each machine: its two heads, what they look at, and right answers as they are changed."""
+    lines = []
+    for name, each in found.items():
+        heads = (".".join(map(str, each[part])) for part in ("marker", "reader"))
+        looks = (" / ".join(f"{weight:.2f}" for weight in own_and_other(each[part])) for part in ("marks", "reads"))
+        right = (f"{each['named'][what][0][0]:.0%}, {each['named'][what][1][1]:.0%}" for what in CHANGES)
+        lines.append(f"| {name} | {' | '.join([*heads, *looks, *right])} |")
+    return lines
