@@ -1,13 +1,16 @@
 """The stories of the record are what it says, and a part of it comes out again."""
 
 import itertools
+from functools import partial
 
 import numpy as np
 import pytest
 
 import plainformer as pf
-from lab.asked import PEOPLE
-from lab.inside.run import BY_NAMES, QUESTION, TAKER, TAKES, Study, laden, pairs
+from lab.asked import PEOPLE, ROOMS
+from lab.inside.run import BY_NAMES, SEEDS
+from lab.inside.side_by_side import SideBySide
+from lab.inside.study import QUESTION, TAKER, TAKES, Study, laden, pairs
 from plainformer.models import heads_at, patch
 
 FIRST_ROOM = 29
@@ -157,3 +160,66 @@ def test_effects_by_names_are_those_of_the_whole_and_come_again(record, study):
         for who, each in zip(whose, moved, strict=True):
             _, low, high, _ = names[heads]["patched"][who]
             assert low - 0.2 < each < high + 0.2
+
+
+def test_machines_are_as_often_right_as_the_chapter_on_the_decoder_says(record):
+    asked = [each["asked"] for each in pf.data.load_record("staircase")["rows"]["decoder"]]
+    for each, found in zip(record["seeds"].values(), asked, strict=True):
+        (right, wrong), _ = each["named"]["whole"]
+        assert [right, wrong] == [found["then another leaves"], found["the same: the other's room, which is wrong"]]
+
+
+def test_all_three_mark_the_room_of_who_takes_and_the_reader_of_the_third_stands_beside_its_marker(record):
+    """A head reads what blocks before it have written, so that the third reader cannot read the mark."""
+    for each, later in zip(record["seeds"].values(), (1, 1, 0), strict=True):
+        for room, ours, theirs in (("first", 0, 1), ("second", 1, 0)):
+            assert each["marks"][room][ours] > each["marks"][room][theirs] + 0.45
+        assert each["reader"][0] == each["marker"][0] + later
+
+
+def test_what_stands_at_the_rooms_of_the_third_machine_moves_nothing(record):
+    first, second, third = (each["marking"] for each in record["seeds"].values())
+    assert np.abs(third).max() < 0.3 < 1 < np.max(first) < 2 < 12 < np.max(second)
+    assert np.max(record["seeds"]["seed 2"]["stream"]) < 0.05 < 0.5 < np.max(record["seeds"]["seed 0"]["stream"])
+
+
+def test_the_third_reader_looks_at_the_last_room_whoever_takes(record):
+    reads = record["seeds"]["seed 2"]["reads"]
+    assert min(reads["second"]) > 0.7 > 0.3 > max(reads["first"])
+    assert abs(np.subtract(*reads["second"])) < 0.02
+
+
+def test_the_third_machine_is_right_once_its_reader_is_turned_to_the_mark(record):
+    """And the second without it: the weights of two heads, not their numbers, make the difference."""
+    named = record["seeds"]["seed 2"]["named"]
+    assert named["whole"][0][0] < 0.1 < 0.9 < named["reader turned to the mark"][0][0]
+    assert named["reader turned to the mark"][1][1] > 0.9
+    assert named["reader turned away"][0][0] < 0.15
+    second = record["seeds"]["seed 1"]["named"]
+    assert second["whole"][0][0] == 1
+    assert second["reader turned away"][0] == [0, 1]
+
+
+def test_the_first_reader_sees_a_marked_hall_and_no_other_room(record):
+    found = record["seeds"]["seed 0"]
+    assert found["reads by room"]["hall"] > 0.9
+    assert max(found["reads by room"][room] for room in ROOMS if room != "hall") < 0.1
+    hall, others = found["by hall"]["with the hall"], found["by hall"]["without"]
+    assert hall["right"] > 0.95 > 0.55 > others["right"]
+    assert others["the same room in both"] > 0.9 > 0.1 > hall["the same room in both"]
+    assert min(hall["marks"], others["marks"]) > 0.8
+
+
+def test_silence_of_the_marker_costs_answers_but_in_the_third_machine(record):
+    first, second, third = (each["named"] for each in record["seeds"].values())
+    for each in (first, second):
+        assert each["marker silent"][0][0] < each["whole"][0][0] - 0.1
+        assert each["reader silent"][0][0] < each["whole"][0][0] - 0.2
+    assert abs(third["marker silent"][0][0] - third["whole"][0][0]) < 0.05
+
+
+def test_answers_with_a_reader_turned_come_again(record):
+    found, both = record["seeds"]["seed 2"], SideBySide(SEEDS["seed 2"], stride=36)
+    turned = partial(both.turned, marker=tuple(found["marker"]), reader=tuple(found["reader"]))
+    assert both.shares(both.model) == found["named"]["whole"]
+    assert both.shares(partial(turned, to_marked=True)) == found["named"]["reader turned to the mark"]

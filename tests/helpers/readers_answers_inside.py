@@ -176,6 +176,40 @@ INDUCTION = [
 ]
 
 
+def steered(direction, where=lambda place, seq: place, add=True):
+    """The stream after the reader has changed a copy of it at one token, or at several."""
+
+    def steered_rows(stream, ours, theirs, place, strength):
+        found = stream.copy()
+        rows = where(place, len(found))
+        found[rows] = direction(ours, theirs, strength) + (found[rows] if add else 0)
+        return found
+
+    return steered_rows
+
+
+def mean_difference(ours, theirs, strength):
+    return strength * (theirs.mean(axis=0) - ours.mean(axis=0))
+
+
+def one_long(ours, theirs, strength):
+    direction = (theirs - ours).mean(axis=0)
+    return strength * direction / np.sqrt((direction**2).sum())
+
+
+STEERED = [
+    (steered(lambda ours, theirs, strength: -mean_difference(ours, theirs, strength)), "from their runs to ours"),
+    (steered(lambda ours, theirs, strength: strength * theirs.mean(axis=0)), "you add their rows"),
+    (steered(lambda ours, theirs, strength: strength * sum(theirs - ours)), "you add up the pairs"),
+    (steered(lambda ours, theirs, strength: strength * (theirs[0] - ours[0])), "the first pair alone"),
+    (steered(lambda ours, theirs, strength: mean_difference(ours, theirs, 1)), "leave out the strength"),
+    (steered(one_long), "one long"),
+    (steered(mean_difference, where=lambda place, seq: slice(None)), "steer every token"),
+    (steered(mean_difference, where=lambda place, seq: slice(place, seq)), "from the place on"),
+    (steered(mean_difference, add=False), "that is a patch"),
+]
+
+
 def effect_in_jax(patched, before, source, rooms):
     each = jnp.arange(len(patched))
     three = [logits[each, rooms[:, 0]] - logits[each, rooms[:, 1]] for logits in (patched, before, source)]
@@ -190,6 +224,13 @@ RIGHT = [
     ),
     ("patched_rows", in_numpy(with_rows(set_rows))),
     ("patched_rows", in_jax(lambda ours, theirs, places: ours.at[places].set(theirs[places]))),
+    ("steered_rows", in_numpy(steered(mean_difference))),
+    (
+        "steered_rows",
+        in_jax(
+            lambda stream, ours, theirs, place, strength: stream.at[place].add(strength * (theirs - ours).mean(axis=0))
+        ),
+    ),
     ("patching_effect", in_numpy(measured(right_formula))),
     ("patching_effect", effect_in_jax),
     ("induction_score", in_numpy(looked(after_it))),
@@ -198,6 +239,7 @@ RIGHT = [
 WRONG = [
     *(("silenced_head", in_numpy(function), words) for function, words in SILENCED),
     *(("patched_rows", in_numpy(function), words) for function, words in PATCHED),
+    *(("steered_rows", in_numpy(function), words) for function, words in STEERED),
     *(("patching_effect", in_numpy(function), words) for function, words in EFFECTS),
     *(("induction_score", in_numpy(function), words) for function, words in INDUCTION),
 ]
