@@ -16,10 +16,10 @@ MODEL = pf.Decoder(pf.DecoderConfig(40, SEQ, stack=STACK), key=jax.random.key(0)
 IDS = np.zeros((16, SEQ), np.int32)
 
 
-def memory(mesh, table, **fields):
+def memory(mesh, table, trainable=None, **fields):
     """What the compiler says of the memory of a training step, on each device."""
     batch, config = pf.data.Windows(IDS, IDS), dataclasses.replace(CONFIG, **fields)
-    options = {"mesh": mesh, "sharding": table}
+    options = {"mesh": mesh, "sharding": table, "trainable": trainable}
     return pf.training.compile_step(MODEL, LOSSES["decoder"], batch, config, **options).memory_analysis()
 
 
@@ -48,3 +48,9 @@ def test_a_step_takes_less_memory(shared, fields, least, most):
     found = memory(new_mesh(4, 2), FULLY_SHARDED | TENSOR, **fields)
     assert least < found.temp_size_in_bytes / shared.temp_size_in_bytes < most
     assert found.argument_size_in_bytes == shared.argument_size_in_bytes  # weights and moments keep 32 bits
+
+
+def test_a_mesh_shares_what_is_not_trained(shared):
+    """All but the biases: what stays as it is lies in eight parts, as what is trained does."""
+    found = memory(new_mesh(4, 2), FULLY_SHARDED | TENSOR, trainable=lambda place: place.endswith("bias"))
+    assert found.argument_size_in_bytes < shared.argument_size_in_bytes / 2

@@ -208,3 +208,15 @@ def test_compile_step_takes_shapes_of_what_is_not_trained():
         return model.slope * model.shift.sum().astype(jnp.float32) + jax.random.uniform(model.key)
 
     assert compile_step(shapes, loss_of, batch_at(0), CONFIG).memory_analysis().argument_size_in_bytes > 12 + 8
+
+
+def test_compile_step_keeps_gradients_and_moments_of_what_is_trainable_alone():
+    whole, bias = (
+        compile_step(Line(), squared_error, batch_at(0), CONFIG, trainable=trainable).memory_analysis()
+        for trainable in (None, lambda name: name == "bias")
+    )
+    moments = 2 * Line().weight.nbytes
+    assert whole.argument_size_in_bytes - bias.argument_size_in_bytes == moments
+    assert whole.output_size_in_bytes - bias.output_size_in_bytes >= moments + Line().weight.nbytes
+    with pytest.raises(ValueError, match=r"^Nothing is trained; expected at least one of \['weight', 'bias'\]"):
+        compile_step(Line(), squared_error, batch_at(0), CONFIG, trainable=lambda name: False)

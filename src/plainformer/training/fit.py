@@ -17,7 +17,7 @@ from jax.experimental import checkify
 from jax.sharding import Mesh
 
 from plainformer.checks import check_each, checked, native
-from plainformer.training.arrays import Location, named_arrays, own_part, place_of
+from plainformer.training.arrays import Location, own_part
 from plainformer.training.identity import identity_of
 from plainformer.training.notices import warn
 from plainformer.training.optimiser import TrainingConfig, chosen_optimiser
@@ -25,7 +25,7 @@ from plainformer.training.processes import check_same_start, gathered, spans_pro
 from plainformer.training.run import Run
 from plainformer.training.sharding import Layout, mesh_of
 from plainformer.training.shared_run import run_on
-from plainformer.training.step import check_takes, make_train_step
+from plainformer.training.step import check_takes, make_train_step, trained_of
 
 Model = TypeVar("Model")
 
@@ -146,7 +146,7 @@ def fit(
     _check_arguments(model, loss_function, batches, config, evaluate, callbacks)
     _check_start(mesh, model, config)
     layout, together, ended = Layout(mesh, sharding, model), spans_processes(mesh), False
-    params, static = layout.place(eqx.partition(jax.tree.map(native, model), _is_trained(model, trainable)))
+    params, static = layout.place(eqx.partition(jax.tree.map(native, model), trained_of(model, trainable)))
     batch_at, end, own = _numbered(batches, together), config.num_steps, {"optimiser": optimiser, "schedule": schedule}
     identity = {} if directory is None else identity_of(model, static, batch_at(0), config, **own)
     state = layout.place(_copied((params, _first_memory(chosen_optimiser(config, **own)[0], params))))
@@ -271,19 +271,6 @@ def _check_start(mesh: Mesh | None, model, config: TrainingConfig) -> None:
     if mesh is None and (there := mesh_of(model)) is not None:
         raise ValueError(f"model lies on {there.size} devices of a mesh, and mesh is None; expected mesh=…, too.")
     check_same_start(mesh, model, config)
-
-
-def _is_trained(model, trainable: Callable[[str], bool] | None):
-    """The model with True in place of each array that is trained, and False for all else."""
-
-    def chosen(path, leaf) -> bool:
-        return eqx.is_inexact_array(leaf) and (trainable is None or bool(trainable(place_of(path))))
-
-    found = jax.tree_util.tree_map_with_path(chosen, model)
-    if not any(jax.tree.leaves(found)):
-        there = [name for name, array in named_arrays(model).items() if eqx.is_inexact_array(array)]
-        raise ValueError(f"Nothing is trained; expected at least one of {there[:5]}{' and more' * (len(there) > 5)}.")
-    return found
 
 
 def _numbered(batches, together: bool) -> Callable[[int], Any]:

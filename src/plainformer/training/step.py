@@ -14,6 +14,7 @@ from jax.sharding import Mesh
 from plainformer.blocks.blocks import Wiring
 from plainformer.checks import checked, native
 from plainformer.data.named_batches import num_targets
+from plainformer.training.arrays import named_arrays, place_of
 from plainformer.training.optimiser import TrainingConfig, chosen_optimiser, make_optimiser
 from plainformer.training.sharding import Layout, mesh_of
 
@@ -80,6 +81,7 @@ def compile_step(
     batch,
     config: TrainingConfig,
     *,
+    trainable: Callable[[str], bool] | None = None,
     mesh: Mesh | None = None,
     sharding: dict[str, str] | None = None,
 ) -> jax.stages.Compiled:
@@ -92,7 +94,7 @@ def compile_step(
     Arguments as for `fit`.
 
     Args:
-        model: as for `fit`, or shapes in the place of the numbers that are trained, as `eqx.filter_eval_shape` gives.
+        model: as for `fit`, or shapes in the place of its numbers, as `eqx.filter_eval_shape` gives.
         batch: one batch, or `jax.ShapeDtypeStruct` in the place of its arrays; their numbers are not looked at.
 
     Example:
@@ -104,13 +106,27 @@ def compile_step(
         True
     """
     check_takes(loss_function, "loss_function", "model", "batch", "key", hint="It comes second, after the model.")
-    params, static = eqx.partition(_to_be_trained(model, batch, mesh), _is_trained)
-    layout = Layout(mesh, sharding, model)
-    params = jax.tree.map(_shape_of, params)
-    state = layout.place((params, jax.eval_shape(make_optimiser(config).init, params)))
+    model = _to_be_trained(model, batch, mesh)
+    params, static = eqx.partition(model, trained_of(model, trainable))
+    static = jax.tree.map(lambda leaf: _shape_of(leaf) if eqx.is_array(leaf) else leaf, static)
+    layout, params = Layout(mesh, sharding, model), jax.tree.map(_shape_of, params)
+    static, *state = layout.place((static, params, jax.eval_shape(make_optimiser(config).init, params)))
     step: Any = make_train_step(loss_function, static, config, mesh=mesh, sharding=sharding)
-    shapes = layout.place_batch(jax.tree.map(lambda leaf: _shape_of(native(leaf)), batch))
-    return step.func.lower(*step.args, *state, shapes, 0).compile()
+    batch = layout.place_batch(jax.tree.map(lambda leaf: _shape_of(native(leaf)), batch))
+    return step.func.lower(*step.args, *state, batch, 0).compile()
+
+
+def trained_of(model, trainable: Callable[[str], bool] | None):
+    """The model with True in place of each array, or shape of one, that is trained, and False for all else."""
+
+    def chosen(path, leaf) -> bool:
+        return _is_trained(leaf) and (trainable is None or bool(trainable(place_of(path))))
+
+    found = jax.tree_util.tree_map_with_path(chosen, model)
+    if not any(jax.tree.leaves(found)):
+        there = [name for name, array in named_arrays(model).items() if _is_trained(array)]
+        raise ValueError(f"Nothing is trained; expected at least one of {there[:5]}{' and more' * (len(there) > 5)}.")
+    return found
 
 
 def check_takes(function, name: str, *arguments: str, hint: str = "") -> None:
