@@ -5,6 +5,7 @@ No weights are kept: `record.json` holds what came out, and the chapter on fine-
 
 from collections.abc import Callable
 from functools import cache, partial
+from typing import Any, Literal
 
 import jax
 import jax.numpy as jnp
@@ -13,6 +14,7 @@ import numpy as np
 import plainformer as pf
 from lab.growing import VOCABULARY
 from lab.records import BUILD, ends, kept
+from lab.verbs_last import memory
 
 NEEDS = ("staircase",)
 KEPT = BUILD / "verbs_last"
@@ -29,6 +31,10 @@ RATES = {
     "rank 1": (0.003, 0.01, 0.03),
     "rank 8, queries and values": (0.01, 0.03, 0.1),
 }
+ANEW: tuple[Literal["nothing", "blocks"], ...] = (
+    "nothing",
+    "blocks",
+)  # what a step of adapters computes anew to save memory
 OTHER_NAMES = {"Anna": "kitchen", "Ben": "lamp", "Clara": "box", "garden": "Anna", "kitchen": "Ben", "hall": "Clara"}
 OTHER_NAMES |= {"cellar": "ball", "lamp": "garden", "ball": "hall", "box": "cellar"}
 
@@ -78,7 +84,7 @@ def prepared(method: str, seed: int):
         return pf.Decoder(stored.config, key=key), None
     if method.startswith("rank"):
         rank, _, where = method.removeprefix("rank ").partition(", ")
-        chosen = {} if where else {"where": lambda place: place.startswith("stack.")}
+        chosen: dict[str, Any] = {} if where else {"where": lambda place: place.startswith("stack.")}
         return pf.models.add_adapters(stored, int(rank), key=key, **chosen), pf.models.is_adapter
     if method == "table":
         return stored, lambda place: place == "embedding.weight"
@@ -135,7 +141,9 @@ def results() -> dict:
     }
     untuned = {language: above(stored, language) for language in LANGUAGES}
     least = round(texts("verbs last", NUM_KEPT_BACK, 1000)[2], 4)
-    return {"untuned": untuned, "least": least, "methods": rows, "rates": rates, "knobs": knobs}
+    found = {"untuned": untuned, "least": least, "methods": rows, "rates": rates, "knobs": knobs}
+    taken = {anew: kept(KEPT / f"memory-{anew}.json", partial(memory.beside_weights, anew)) for anew in ANEW}
+    return found | {"memory": taken}
 
 
 def spread(numbers: list[float]) -> str:
@@ -144,9 +152,10 @@ def spread(numbers: list[float]) -> str:
 
 
 def facts(found: dict) -> dict[str, str]:
-    """Between how many nats above the lowest the tuned tellers are on stories in the old order, by the seeds' means."""
+    """Where the tuned tellers are on stories in the old order, by the seeds' means; what a step of adapters takes."""
     tuned = [runs for method, runs in found["methods"].items() if method != "fresh"]
-    return ends("tuned.old", [float(np.mean([run["old"] for run in runs])) for runs in tuned], ".1f")
+    old = ends("tuned.old", [float(np.mean([run["old"] for run in runs])) for runs in tuned], ".1f")
+    return old | {f"memory.{anew}": f"{taken:.1f}" for anew, taken in found["memory"].items()}
 
 
 def card(found: dict) -> str:
@@ -187,6 +196,9 @@ trains all again.
 |---|---|
 {knobs}
 
+- **Memory.** A step on {memory.NUM_TEXTS} texts of {memory.NUM_TOKENS} tokens with adapters of rank {memory.RANK} at
+  every matrix of the blocks of {memory.MODEL} takes, beside its weights, {found["memory"]["nothing"]:.2f} GB, and
+  {found["memory"]["blocks"]:.2f} if blocks are computed anew for gradients, as the compiler plans it for a processor.
 - **Limits.** One decoder of 199,744 numbers, whose world has forty words; the new language says the same things.
 - **Licence.** The numbers are under Apache-2.0, as the code.
 """
