@@ -69,6 +69,8 @@ def test_marks_taken_away_move_the_answer_whatever_is_asked_for(record):
         before, after = (laden[name][thing][how] for how in ("whole", second_silent))
         assert after[0] > before[0] + 0.1
         assert after[1] < before[1] - 0.1
+    for thing in ("the first one's", "the other's"):  # the third machine does not read its marks
+        assert laden["seed 2"][thing]["whole"] == pytest.approx(laden["seed 2"][thing][second_silent], abs=0.01)
 
 
 def test_labels_without_meaning_are_learned_in_three_of_four_cases_and_more(record):
