@@ -1,17 +1,18 @@
 """Train a recurrent network on the stories of the little world, as the strongest simple opponent of the decoder.
 
-It is judged as the rows of the staircase are, and at its best rate by the stories that it tells and by those that it
-doubts, beside the decoder. No weights are kept: `record.json` holds what came out.
+Both are judged as the rows of the staircase are, and with several seeds. At the rate that is taken they are judged
+also by the stories that they tell and by those that they doubt. The decoders of three seeds are those that the
+staircase has stored. No weights are kept: `record.json` holds what came out.
 """
 
+import dataclasses
 from collections.abc import Callable
-from functools import partial
 
 import jax
 
 import plainformer as pf
 from lab import growing
-from lab.growing import SEEDS, WORDS
+from lab.growing import WORDS
 from lab.records import BUILD, ends, kept
 from lab.staircase import telling
 from lab.story_labels import hidden_words, run as story_labels
@@ -19,7 +20,10 @@ from plainformer.models.recurrent import RecurrentConfig, RecurrentModel
 
 NEEDS = ("staircase",)
 KEPT = BUILD / "story_gru"
-WIDTH, RATES, CLIP_NORM = 176, (0.003, 0.01, 0.03, 0.1), 1.0
+WIDTH, CLIP_NORM = 176, 1.0
+SEEDS = (*growing.SEEDS, 3)
+DECODER = growing.ROWS["decoder"]
+RATES = {"decoder": (0.003,), "GRU": (0.003, 0.01, 0.03, 0.1)}
 
 
 def model_of(seed: int) -> RecurrentModel:
@@ -27,15 +31,10 @@ def model_of(seed: int) -> RecurrentModel:
     return RecurrentModel(RecurrentConfig(WORDS, WIDTH, "gru"), key=jax.random.key(seed))
 
 
-def result(rate: float, seed: int) -> dict:
-    """What it gives to the stories kept back; kept under `build`."""
-    return kept(KEPT / f"{rate:g}-{seed}.json", partial(judged_after, rate, seed))
-
-
-def trained(rate: float, seed: int) -> RecurrentModel:
+def gru(rate: float, seed: int) -> RecurrentModel:
     """The network after as many steps as the decoder, on the same batches."""
     training = pf.TrainingConfig(
-        num_steps=growing.ROWS["decoder"].num_steps,
+        num_steps=DECODER.num_steps,
         learning_rate=rate,
         warmup_steps=100,
         weight_decay=0.1,
@@ -46,9 +45,22 @@ def trained(rate: float, seed: int) -> RecurrentModel:
     return pf.fit(model_of(seed), loss, growing.batches_of(seed), training, directory=directory).model
 
 
-def judged_after(rate: float, seed: int) -> dict:
-    """What it gives to the stories kept back."""
-    return growing.judged(growing.expected_by(trained(rate, seed)))
+def decoder(rate: float, seed: int) -> pf.Decoder:
+    """The decoder as it is stored, or trained in the same way with another rate or seed."""
+    row = dataclasses.replace(DECODER, learning_rate=rate)
+    return growing.stored("decoder", seed) if row == DECODER and seed in growing.SEEDS else growing.trained(row, seed)
+
+
+TRAINED: dict[str, Callable[[float, int], Callable]] = {"decoder": decoder, "GRU": gru}
+
+
+def judged(name: str, rate: float, seed: int) -> dict:
+    """What a network gives to the stories kept back; kept under `build`."""
+
+    def find() -> dict:
+        return growing.judged(growing.expected_by(TRAINED[name](rate, seed)))
+
+    return kept(KEPT / f"{name}-{rate:g}-{seed}.json", find)
 
 
 def asked_more(model: Callable) -> dict[str, float]:
@@ -61,62 +73,70 @@ def asked_more(model: Callable) -> dict[str, float]:
     }
 
 
-def asked_of(rate: float, seed: int) -> dict[str, float]:
-    """The same of the network after its training."""
-    return asked_more(trained(rate, seed))
+def told_and_doubted(name: str, rate: float, seed: int) -> dict[str, float]:
+    """The same of a network after its training; kept under `build`."""
+    return kept(KEPT / f"more-{name}-{rate:g}-{seed}.json", lambda: asked_more(TRAINED[name](rate, seed)))
 
 
 def results() -> dict:
-    """All rates with the first seed, and the better one with the others."""
-    found = {f"{rate:g}": [result(rate, 0)] for rate in RATES}
-    best = min(found, key=lambda rate: found[rate][0]["above"])
-    found[best] += [result(float(best), seed) for seed in SEEDS[1:]]
-    networks = [kept(KEPT / f"more-{seed}.json", partial(asked_of, float(best), seed)) for seed in SEEDS]
+    """All rates with the first seed; the decoder's rate, and the best one of the GRU, with the others."""
+    rates = {name: {rate: [judged(name, rate, 0)] for rate in each} for name, each in RATES.items()}
+    best = min(RATES["GRU"], key=lambda rate: rates["GRU"][rate][0]["above"])
+    taken = {"decoder": DECODER.learning_rate, "GRU": best}
+    for name, rate in taken.items():
+        rates[name][rate] += [judged(name, rate, seed) for seed in SEEDS[1:]]
     return {
         "parameters": pf.count_parameters(model_of(0)),
-        "rates": found,
+        "rates": {name: {f"{rate:g}": seeds for rate, seeds in each.items()} for name, each in rates.items()},
         "told and doubted": {
-            "decoder": [asked_more(growing.stored("decoder", seed)) for seed in SEEDS],
-            "GRU": networks,
+            name: [told_and_doubted(name, rate, seed) for seed in SEEDS] for name, rate in taken.items()
         },
     }
 
 
 def facts(found: dict) -> dict[str, str]:
-    """What the chapter says: of the stories that the decoder judges, the least and the largest share of the seeds."""
-    return ends("decoder.by doubt", (each["by doubt"] for each in found["told and doubted"]["decoder"]), ".1f")
+    """What the chapter says: how many seeds; of the stories that the decoder judges, their least and largest share."""
+    right = [each["by doubt"] for each in found["told and doubted"]["decoder"]]
+    return {"seeds": str(len(right))} | ends("decoder.by doubt", right, ".1f")
+
+
+def rates_table(rates: dict) -> str:
+    """A line for each network, rate and seed: nats, and right answers of each kind."""
+    kinds = ("wears", "where 1", "where 2", "where 3", "who", "light")
+    head = ["network", "rate", "seed", "nats above the lowest", *kinds]
+    lines = [f"| {' | '.join(head)} |", "|---" * len(head) + "|"]
+    for name, each in rates.items():
+        for rate, seeds in each.items():
+            for seed, found in zip(SEEDS, seeds, strict=False):
+                shares = [f"{100 * found['kinds'][kind][1]:.0f} %" for kind in kinds]
+                lines.append(f"| {name} | {rate} | {seed} | {found['above']:.4f} | {' | '.join(shares)} |")
+    return "\n".join(lines)
 
 
 def card(found: dict) -> str:
     """What was done, and what came out."""
-    kinds = ("wears", "where 1", "where 2", "where 3", "who", "light")
-    head = ["rate", "nats above the lowest", *kinds]
-    lines = [f"| {' | '.join(head)} |", "|---" * len(head) + "|"]
-    for rate, seeds in found["rates"].items():
-        for each in seeds:
-            shares = [f"{100 * each['kinds'][kind][1]:.0f} %" for kind in kinds]
-            lines.append(f"| {rate} | {each['above']:.4f} | {' | '.join(shares)} |")
-    table, more = "\n".join(lines), found["told and doubted"]
     told, doubted, hidden = (
         "; ".join(
-            f"{name} {', '.join(f'{scale * each[what]:{form}}' for each in seeds)}" for name, seeds in more.items()
+            f"{name} {', '.join(f'{scale * each[what]:{form}}' for each in seeds)}"
+            for name, seeds in found["told and doubted"].items()
         )
         for what, scale, form in (("possible", 100, ".1f"), ("by doubt", 1, ".1f"), ("hidden word", 1, ".3f"))
     )
     return f"""# A recurrent network on the stories of the little world
 
 A GRU of {WIDTH} numbers, {found["parameters"]:,} learned ones, beside the decoder of `lab/staircase`: the same stories
-and batches, {growing.ROWS["decoder"].num_steps:,} steps of AdamW, gradients clipped at {CLIP_NORM:g}, and the same
-stories to be judged on. No weights are kept; the numbers stand in `record.json`. Settings:
-`lab/story_gru/run.py`; `make models ONLY=story_gru` trains it again.
+and batches, {DECODER.num_steps:,} steps of AdamW, and the same stories to be judged on. The gradients of the GRU are
+clipped at {CLIP_NORM:g}. The GRU learns with several rates and the first seed, and with the best of them with all
+seeds. The decoder learns with the rate of the staircase, which has stored those of the seeds 0, 1 and 2. No weights
+are kept here; the numbers stand in `record.json`. Settings: `lab/story_gru/run.py`; `make models ONLY=story_gru` trains
+all of them again.
 
-- **Result.** Nats per word above the lowest loss possible, and right answers to the questions of each kind; the best
-  rate with seeds 0, 1 and 2, the others with seed 0:
+- **Result.** Nats per word above the lowest loss possible, and right answers to the questions of each kind:
 
-{table}
+{rates_table(found["rates"])}
 
 - **Told.** Of the sentences of {telling.NUM_STORIES} stories of {telling.NUM_WORDS} words, drawn as they come, so many
-  in a hundred are possible where they stand, with seeds 0, 1, 2: {told}.
+  in a hundred are possible where they stand, with seeds {SEEDS[0]} to {SEEDS[-1]}: {told}.
 - **Doubted.** The doubt about a word is by how much the likeliest one would have been likelier, in nats. If of
   {story_labels.NUM_TEST:,} stories, half of them impossible (`lab/story_labels`), that half is called so with the
   larger of the largest doubts, so many in a hundred are judged rightly: {doubted}.

@@ -1,19 +1,50 @@
 """The decoder of stories is asked in one way wherever it is asked, and is ahead where chapters say so."""
 
 import plainformer as pf
+from lab import growing
+from lab.story_gru import run as story_gru
 
 record = pf.data.load_record
+RATE = f"{story_gru.DECODER.learning_rate:g}"
 
 
 def decoders() -> list[dict]:
     return record("story_gru")["told and doubted"]["decoder"]
 
 
+def first_seeds(name: str) -> dict[str, float]:
+    """Nats above the lowest loss by rate, with the first seed."""
+    return {rate: seeds[0]["above"] for rate, seeds in record("story_gru")["rates"][name].items()}
+
+
 def test_what_is_asked_here_agrees_with_what_other_runs_asked():
+    rows = record("staircase")["rows"]["decoder"]
     assert decoders()[0]["by doubt"] == record("story_labels")["without labels"]["decoder"]
-    assert [each["possible"] for each in decoders()] == [
-        each["possible"] for each in record("staircase")["rows"]["decoder"]
-    ]
+    assert [each["possible"] for each in decoders()[: len(rows)]] == [each["possible"] for each in rows]
+    for here, there in zip(record("story_gru")["rates"]["decoder"][RATE], rows, strict=False):
+        assert here == {name: there[name] for name in here}
+
+
+def test_the_stored_decoders_are_of_the_rate_that_is_taken_and_others_are_trained(monkeypatch):
+    asked = []
+    monkeypatch.setattr(growing, "trained", lambda row, seed: asked.append((row.learning_rate, seed)))
+    for rate, seed in ((story_gru.DECODER.learning_rate, 2), (story_gru.DECODER.learning_rate, 3), (0.01, 0)):
+        story_gru.decoder(rate, seed)
+    assert asked == [(story_gru.DECODER.learning_rate, 3), (0.01, 0)]
+
+
+def test_both_sides_have_all_seeds_at_the_best_rate_of_those_tried():
+    rates = record("story_gru")["rates"]
+    for name, tried in story_gru.RATES.items():
+        best = min(first_seeds(name), key=first_seeds(name).__getitem__)
+        numbers = {rate: len(seeds) for rate, seeds in rates[name].items()}
+        assert numbers == {f"{rate:g}": 1 for rate in tried} | {best: len(story_gru.SEEDS)}
+        assert len(record("story_gru")["told and doubted"][name]) == len(story_gru.SEEDS)
+
+
+def test_the_rate_of_the_gru_is_best_between_smaller_and_larger_ones():
+    tried = story_gru.RATES["GRU"]
+    assert min(tried) < float(min(first_seeds("GRU"), key=first_seeds("GRU").__getitem__)) < max(tried)
 
 
 def test_each_decoder_judges_stories_better_than_the_encoder_without_labels():
