@@ -21,7 +21,7 @@ from plainformer.models.recurrent import RecurrentConfig, RecurrentModel
 NEEDS = ("staircase",)
 KEPT = BUILD / "story_gru"
 WIDTH, CLIP_NORM = 176, 1.0
-SEEDS = (*growing.SEEDS, 3)
+SEEDS = (*growing.SEEDS, 3, 4)
 DECODER = growing.ROWS["decoder"]
 RATES = {"decoder": (0.003,), "GRU": (0.003, 0.01, 0.03, 0.1)}
 

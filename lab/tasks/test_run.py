@@ -46,14 +46,13 @@ def test_the_table_is_that_of_the_records_as_they_are():
         assert tasks_run.cells(now) == tasks_run.cells(then)
 
 
-def test_in_the_rows_on_stories_each_seed_of_the_decoder_is_ahead_of_each_of_the_gru():
+def test_each_seed_of_the_decoder_of_stories_is_ahead_of_each_gru_but_for_one_at_hidden_words():
     on_stories = [each for each in pf.data.load_record("tasks")["tasks"] if each["opponent"] == "GRU"]
     assert len(on_stories) == 6
     for row in on_stories:
-        better, worse = (
-            (row["ours"], row["theirs"]) if row["measure"]["is_more_better"] else (row["theirs"], row["ours"])
-        )
-        assert min(better) > max(worse)
+        sign = 1 if row["measure"]["is_more_better"] else -1
+        behind = [seed for seed in row["ours"] if sign * seed <= max(sign * other for other in row["theirs"])]
+        assert len(behind) == ("hidden word" in row["name"]), row["name"]
 
 
 def test_with_much_noise_the_transformer_is_ahead_by_hardly_more_than_twice_the_spread():
