@@ -103,6 +103,11 @@ def trained(size: Size, text: Text, folder: Path) -> tuple[pf.Decoder, dict]:
     return model, json.loads(kept.read_text(encoding="utf-8"))
 
 
+def passes(size: Size, num_tokens: int) -> float:
+    """How often a training of this size reads each token of its text."""
+    return size.num_steps * BATCH_SIZE * LENGTH / num_tokens
+
+
 def counted(text: Text, orders: dict[str, tuple[int, ...]]) -> dict[str, dict[str, float]]:
     """Nats per character of n-gram models with modified Kneser–Ney smoothing, of characters and of byte pairs."""
     letters = pf.Vocabulary.from_characters("".join(text.parts))

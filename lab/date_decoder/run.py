@@ -4,6 +4,8 @@ Everybody asks why an encoder is needed at all. Here a decoder reads a date, a t
 answer*, and writes the answer; it has as many blocks as encoder and decoder together, and the same training.
 """
 
+from collections.abc import Sequence
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -31,17 +33,22 @@ def one_text_config(vocabulary: pf.Vocabulary) -> pf.DecoderConfig:
     return pf.DecoderConfig(vocab_size=len(vocabulary), context_len=40 + 1 + ANSWER, stack=stack)
 
 
-def one_text_batches(pairs: list[DatePair], vocabulary: pf.Vocabulary, seed: int):
-    """From the number of the step to a batch for `next_token_loss`, in which only the targets count."""
+def one_text_batch(pairs: Sequence[DatePair], vocabulary: pf.Vocabulary) -> pf.data.PaddedWindows:
+    """All pairs in one batch for `next_token_loss`, in which only the targets count."""
     answer, stop = vocabulary.special["<answer>"], vocabulary.special["<stop>"]
     texts = [[*vocabulary.encode(pair.source), answer, *vocabulary.encode(pair.target), stop] for pair in pairs]
-    ids, is_token = (np.asarray(array) for array in pf.data.pad_texts(texts))
+    ids, is_token = pf.data.pad_texts(texts)
     has_asked = (ids == answer).cumsum(axis=1) > 0
-    counts = is_token[:, 1:] & has_asked[:, :-1]
+    return pf.data.PaddedWindows(ids[:, :-1], ids[:, 1:], is_token[:, 1:] & has_asked[:, :-1])
+
+
+def one_text_batches(pairs: Sequence[DatePair], vocabulary: pf.Vocabulary, seed: int):
+    """From the number of the step to a batch of pairs, drawn at random."""
+    arrays = [np.asarray(array) for array in one_text_batch(pairs, vocabulary)]
 
     def batch_at(step):
         rows = np.random.default_rng([seed, step]).integers(len(pairs), size=BATCH_SIZE)
-        return pf.data.PaddedWindows(*map(jnp.asarray, (ids[rows, :-1], ids[rows, 1:], counts[rows])))
+        return pf.data.PaddedWindows(*(jnp.asarray(array[rows]) for array in arrays))
 
     return batch_at
 

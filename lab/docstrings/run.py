@@ -11,7 +11,7 @@ from functools import cache
 import numpy as np
 
 import plainformer as pf
-from lab.language_models import BATCH_SIZE, LENGTH, Size, Text, counted, nats_per_character, trained, written
+from lab.language_models import BATCH_SIZE, LENGTH, Size, Text, counted, nats_per_character, passes, trained, written
 from lab.records import BUILD, LAB, kept
 
 KEPT = BUILD / "docstrings"
@@ -68,6 +68,7 @@ def results() -> dict:
     return {
         "characters": [len(part) for part in whole.parts],
         "bytes": [len(part.encode()) for part in whole.parts],
+        "tokens": [len(ids) for ids in whole.ids],
         "sizes": {name: {"loss": least(one["curve"])} | one for name, (_, one) in models.items()},
         "shares": {str(one_in): of_text(one_in, size) for one_in, size in SHARES.items()},
         "counted": {str(one_in): by_counting(one_in) for one_in in (*SHARES, 1)},
@@ -133,6 +134,7 @@ def facts(found: dict) -> dict[str, str]:
     """What the chapter says: how far sizes and shares are ahead of the best count, and what else it says of them."""
     sizes, shares, count = found["sizes"], found["shares"], best_count(found, 1)
     texts = {f"{name}.ahead": f"{count - one['loss']:.2f}" for name, one in sizes.items()}
+    texts |= {f"{name}.passes": f"{passes(size, found['tokens'][0]):.1f}" for name, size in SIZES.items()}
     texts["small.behind"] = f"{sizes['small']['loss'] - count:.2f}"
     texts["largest.ahead.bits"] = f"{bits_per_byte(count - sizes['largest']['loss'], found):.1f}"
     level = crossings(found)

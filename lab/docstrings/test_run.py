@@ -32,6 +32,16 @@ def test_larger_language_models_have_smaller_losses_and_so_have_longer_texts():
     assert np.mean(record("holes")["names"]["5-gram"]) < np.mean(record("holes")["names"]["encoder"]) - 0.3
 
 
+def test_passes_are_counted_in_the_tokens_of_the_text():
+    recorded, (_, tokenizer) = record("docstrings"), load_pretrained("docstrings")
+    learned, judged = np.divide(recorded["characters"], recorded["tokens"])
+    shown = len(recorded["real"]) / len(tokenizer.encode(recorded["real"]))
+    assert learned == pytest.approx(judged, rel=0.01)
+    assert learned == pytest.approx(shown, rel=0.1)  # of 600 characters
+    size = language_models.Size(8, 0.0, 10)
+    assert language_models.passes(size, 2 * language_models.BATCH_SIZE * language_models.LENGTH) == 5
+
+
 def test_a_share_of_a_text_comes_from_everywhere():
     tokenizer = pf.BytePairEncoder.train("abc " * 20, 258)
     first = "".join(f"{number:07}\n" for number in range(40_000))  # 320,000 characters

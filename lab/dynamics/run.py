@@ -194,7 +194,13 @@ def results() -> dict:
         }
         for kind in WORDS
     }
-    return {"kinds": kinds}
+    windows = {name: len(windows_of(run.splits().training, run.is_told)[0]) for name, run in RUNS.items()}
+    return {"windows": windows, "kinds": kinds}
+
+
+def passes(name: str, found: dict) -> float:
+    """How often a run reads each window."""
+    return RUNS[name].num_steps * BATCH_SIZE / found["windows"][name]
 
 
 def facts(found: dict) -> dict[str, str]:

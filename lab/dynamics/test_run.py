@@ -3,6 +3,7 @@
 import jax
 import numpy as np
 
+import plainformer as pf
 from lab.dynamics import columns, run as dynamics_run
 from plainformer.models.stored import load_pretrained
 
@@ -36,3 +37,10 @@ def test_the_dynamics_are_stored_as_their_runs_say():
     for name, run in dynamics_run.RUNS.items():
         models, tokenizer = load_pretrained(name)
         assert (models.config, tokenizer) == (run.config, None)
+
+
+def test_windows_are_as_many_as_recorded():
+    recorded = pf.data.load_record("dynamics")["windows"]
+    for name, run in dynamics_run.RUNS.items():
+        before, _ = dynamics_run.in_columns(run.splits().training, run.is_told)
+        assert before.shape[2] == recorded[name]

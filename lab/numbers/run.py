@@ -18,6 +18,7 @@ from lab.seq2seq.run import (
     BATCH_SIZE,
     DROPOUT_RATE,
     in_words,
+    loss_on,
     match,
     pair_batches,
     pair_vocabulary,
@@ -58,12 +59,6 @@ def number_model(splits, how: pf.TrainingConfig, seed: int, label_smoothing: flo
     """A model of its seed, trained on the pairs, with its vocabulary."""
     run = f"numbers_{len(splits.training)}_{label_smoothing:g}_{seed}"
     return fitted(splits, how, seed, run, label_smoothing)[:2]
-
-
-def loss_on(pairs, model, vocabulary, config) -> float:
-    """The mean surprise at a letter of the targets, in nats."""
-    ids = [(vocabulary.encode(pair.source), vocabulary.encode(pair.target)) for pair in pairs]
-    return round(float(pf.translation_loss(model, pf.translation_batch(ids, config))), 5)
 
 
 def by_rate(splits) -> dict[str, float]:

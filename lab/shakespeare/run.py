@@ -32,6 +32,7 @@ def results() -> dict:
     stored, _ = pf.load_model(LAB / "shakespeare" / "shakespeare.safetensors", pf.Decoder, tokenizer=True)
     shown = plays.parts[1][:SHOWN]
     return {
+        "tokens": [len(ids) for ids in plays.ids],
         "sizes": {name: one for name, (_, one) in found.items()},
         "larger": {rate: trained(size, plays, KEPT / f"larger_{rate}")[1] for rate, size in LARGER.items()},
         "counted": counted(plays, ORDERS),

@@ -3,9 +3,11 @@
 import numpy as np
 
 import plainformer as pf
-from lab import growing, things_lines
+from lab import growing, language_models, things_lines
+from lab.date_opponents import run as date_opponents
 from lab.digits import run as digits
 from lab.docstrings import run as docstrings
+from lab.dynamics import run as dynamics
 from lab.encoder import run as names
 from lab.fine_tuning import run as fine_tuning
 from lab.numbers import run as numbers
@@ -89,16 +91,22 @@ def labelled_stories() -> list[Task]:
 def pieces() -> list[Task]:
     """The next piece of real texts, by what was trained once."""
     of_plays, largest = record("shakespeare")["sizes"]["large"], record("docstrings")["sizes"]["largest"]
+    sizes = plays.SIZES["large"], docstrings.SIZES["largest"]
+    tokens = record("shakespeare")["tokens"][0], record("docstrings")["tokens"][0]
+    by_plays, by_docstrings = (
+        Training(
+            language_models.passes(size, number), size.learning_rate, (size.learning_rate,), half_way(one["curve"])
+        )
+        for size, number, one in zip(sizes, tokens, (of_plays, largest), strict=True)
+    )
     counted = least(record("shakespeare")["counted"]), least(record("docstrings")["counted"]["1"])
     spread = deviation(of_kind(record("recurrent")["runs"]["text"], "modern"))  # of small decoders
-    plays_rate, docstrings_rate = plays.SIZES["large"].learning_rate, docstrings.SIZES["largest"].learning_rate
     place, opponent = "real-text-sizes", "6-gram"
     return [
         Task("the next piece of a play: nats per character", place, CLOSE_NATS, opponent, [of_plays["curve"][-1][1]],
-             [counted[0]], Training(24, plays_rate, (plays_rate,), half_way(of_plays["curve"])), spread=spread),
+             [counted[0]], by_plays, spread=spread),
         Task("the next piece of 10 MB of docstrings: nats per character", place, CLOSE_NATS, opponent,
-             [largest["loss"]], [counted[1]],
-             Training(4.3, docstrings_rate, (docstrings_rate,), half_way(largest["curve"])), spread=spread),
+             [largest["loss"]], [counted[1]], by_docstrings, spread=spread),
     ]  # fmt: skip
 
 
@@ -174,16 +182,21 @@ def translations() -> list[Task]:
 
 
 def of_dates() -> list[Task]:
-    """Dates, beside a rule that is told what a date is; nothing that learns was tried."""
-    found, how = record("seq2seq"), dates.TRAINING
-    passes = how["num_steps"] * dates.BATCH_SIZE / found["pairs"]["training"]
-    training = Training(passes, how["learning_rate"], (how["learning_rate"],))
-    parts = ("held_out_years", "years", 1.0), ("held_out_language", "languages", 0.994)  # the chapter runs the rule
-    return [
-        Task(f"a date into ISO 8601, {words} held out: right, %", "seq2seq", SHARE, "",
-             [each[part] for each in found["models"].values()], [], training, ("a rule", right))
-        for part, words, right in parts
-    ]  # fmt: skip
+    """Dates, beside what learns from the same pairs, and beside a rule that is told what a date is."""
+    found, others = record("seq2seq"), record("date_opponents")
+    longer, told = found["longer"], others["rule"]
+    passes = dates.passes(longer["steps"], found["pairs"]["training"])
+    tasks = []
+    for part, words in (("held_out_years", "years"), ("held_out_language", "languages")):
+        opponent, theirs = max(date_opponents.of_part(others, part).items(), key=lambda each: np.mean(each[1]))
+        shorter = (
+            dates.TRAINING["num_steps"] / longer["steps"],
+            float(np.mean([m[part] for m in found["models"].values()])),
+        )
+        training = Training(passes, longer["rate"], rates_of(longer["tried"]), shorter)
+        name, ours = f"a date into ISO 8601, {words} held out: right, %", [each[part] for each in longer["runs"]]
+        tasks.append(Task(name, "seq2seq", SHARE, opponent, ours, theirs, training, ("a rule", told[part])))
+    return tasks
 
 
 def memory() -> list[Task]:
@@ -235,8 +248,9 @@ def composed() -> list[Task]:
     rates, passes = rates_of(bars["rates on the fold"]), how.num_steps * crossing.BATCH_SIZE * 9 / NUM_DIGITS
     named, passes_of_towers = record("towers"), towers.STEPS * towers.BATCH_SIZE * 2 / NUM_DIGITS
     found = [
-        Task("the English name of a number, never met together: right, %", "vision", SHARE, "",
-             [run["new"][0] for run in named["runs"]], [],
+        Task("the English name of a number, never met together: right, %", "vision", SHARE,
+             "regression on similar pictures", [run["new"][0] for run in named["runs"]],
+             [run["new"][0] for run in named["by parts"]["runs"]],
              Training(passes_of_towers, towers.RATE, (towers.RATE / 2, towers.RATE, 2 * towers.RATE)),
              ("a machine that knows where each digit is", named["told"])),
     ]  # fmt: skip
@@ -255,12 +269,13 @@ def bodies() -> list[Task]:
     """A body that turns."""
     noise, exact = record("noise"), record("drifts")["one shape"]["dynamics_lengths"]["ordinary"]
     rate = record("dynamics")["kinds"]["ordinary"]["rate"] / 2  # as `lab/dynamics` halves it for a long training
+    passes = dynamics.passes("dynamics_lengths", record("dynamics"))
     simple, networks = noise["shapes"]["simple"], noise["shapes"]["networks"]["transformer"]
     found = [
         Task("three points of a turning body, exact: root mean square error", "dynamics", TINY_ERROR,
              "a polynomial of degree 7",
              [one["window"] for one in exact], [noise["lengths"]["simple"]["0.0"]["last point"]["test"]],
-             Training(267, rate, (rate,))),
+             Training(passes, rate, (rate,))),
     ]  # fmt: skip
     for size in (0.03, 0.1):
         ours = [one["test"] for one in networks["models"] if one["noise"] == size]
