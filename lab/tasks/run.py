@@ -10,7 +10,7 @@ NEEDS = (
     "translator", "delta", "digits", "filling", "vision_crossing", "crossing_opponents", "towers", "noise", "drifts",
     "dynamics",
 )  # fmt: skip
-VERDICTS = "ahead", "level", "behind", "told"
+VERDICTS = "ahead", "level", "behind"
 
 
 def results() -> dict:
@@ -36,8 +36,7 @@ def cells(each: dict) -> list[str]:
     training, told = each["training"], each["told"]
     passes = "all new" if training["passes"] is None else f"{training['passes']:,.{int(training['passes'] < 10)}f}"
     found = [f"{each['name']} ({{ref}}`sec-{each['chapter']}`)", written(each["ours"], each)]
-    if each["theirs"]:
-        found.append(f"{written(each['theirs'], each)}, {each['opponent']}")
+    found.append(f"{written(each['theirs'], each)}, {each['opponent']}")
     found += [f"{written([told[1]], each)}, {told[0]}" if told else "–"]
     return [*found, passes, f"{training['rate']:g}" + ("" if each["inside"] else "\\*")]
 
@@ -45,8 +44,6 @@ def cells(each: dict) -> list[str]:
 def table(rows: list[dict]) -> str:
     """A line for each of some tasks."""
     head = ["task", "transformer", "learns from the same", "is told more", "passes", "rate"]
-    if not any(each["theirs"] for each in rows):
-        head.remove("learns from the same")
     lines = [head, ["---"] * len(head), *map(cells, rows)]
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)
 
@@ -55,10 +52,10 @@ def facts(found: dict) -> dict[str, str]:
     """A table for each verdict; how many tasks there are of each sort, and ahead if the ends of the seeds count."""
     parts = {verdict: [each for each in found["tasks"] if each["verdict"] == verdict] for verdict in VERDICTS}
     texts = {f"table.{verdict}": table(rows) for verdict, rows in parts.items()}
-    told = [each["ahead of what is told"] for each in found["tasks"] if each["told"] and each["theirs"]]
+    told = [each["ahead of what is told"] for each in found["tasks"] if each["told"]]
     by_ends = sum(each["by the ends"] == "ahead" for each in found["tasks"])
     counts = {"number": len(found["tasks"]), "told": len(told), "told.behind": sum(told), "ahead.by_the_ends": by_ends}
-    counts |= {verdict: len(rows) for verdict, rows in parts.items() if verdict != "told"}
+    counts |= {verdict: len(rows) for verdict, rows in parts.items()}
     return texts | {name: str(count) for name, count in counts.items()}
 
 

@@ -46,7 +46,7 @@ class Training(NamedTuple):
 class Task(NamedTuple):
     """A comparison: what is asked, and where; the results of the transformer and of its opponent, seed by seed.
 
-    The opponent learns from the same examples, if there is one. `told` is one that knows something of how they were
+    The opponent learns from the same examples. `told` is one that knows something of how they were
     made, with its result. `spread` takes the place of that of the seeds, where there is one seed only.
     """
 
@@ -71,8 +71,6 @@ class Task(NamedTuple):
 
     def verdict(self, spread_of: Callable[[Seeds], float] = deviation) -> str:
         """Whether the transformer is ahead of what learns from the same, by more than twice the spread."""
-        if not self.theirs:
-            return "told"
         gap = self.ahead_of(self.theirs)
         return "level" if abs(gap) <= 2 * self.apart(spread_of) else "ahead" if gap > 0 else "behind"
 

@@ -22,7 +22,6 @@ def task(ours: list[float], theirs: list[float], measure: Measure = SHARE, sprea
         (task([0.90], [0.87, 0.80]), "level"),  # the spread of the opponent counts, too
         (task([0.90, 0.92], [0.85], NATS), "behind"),
         (task([0.90], [0.85], spread=0.03), "level"),
-        (task([0.90], []), "told"),
     ],
 )
 def test_verdicts_follow_from_means_and_spreads(one, verdict):

@@ -43,13 +43,12 @@ def table(found: dict) -> str:
 
 
 def facts(found: dict) -> dict[str, str]:
-    """What chapters say of dates: per cent right, of each seed and in the mean; and among how many one is wrong."""
+    """What chapters say of dates: per cent right, of each seed and in the mean."""
     texts: dict[str, str] = {}
     for part in ("held_out_years", "held_out_language"):
         wrong = [len(found[name][part]) / found["sizes"][part] for name in NAMES]
         texts[f"{part}.seeds"] = ", ".join(percent(1 - each, 1) for each in wrong)
         texts[f"{part}.mean"] = percent(1 - np.mean(wrong), 1)
-        texts[f"{part}.one_in"] = f"{round(1 / np.mean(wrong), -1):.0f}"
     return texts
 
 
