@@ -39,6 +39,10 @@ def facts(found: dict) -> dict[str, str]:
     texts |= {rule: percent(of) for rule, of in found["by rule"].items()}
     texts["before.manual"] = f"{found['before']['remembered']['manual']:.2f}"
     texts["after.manual"] = f"{found['main']['remembered']['manual']:.2f}"
+    texts["after.number"] = f"{round(found['main']['after']['right'] * NUM_KEPT_BACK)}"
+    texts["minutes"] = f"{found['main']['minutes']:.0f}"
+    for when, each in {"before": found["before"], "after": found["main"]}.items():
+        texts[f"{when}.france"] = each["remembered"]["answers"]["What is the capital of France?"]
     texts["adapters.millions"] = f"{found['main']['trained'] / 1e6:.1f}"
     for loss, each in found["losses"].items():
         texts |= {f"{loss}.{what}": percent(each[what]) for what in ("right", "ends", "room")}

@@ -65,6 +65,16 @@ def judged(model, questions: list[Question], prompts: list[list[int]] | None = N
     }
 
 
+def likeliest_rooms(model, questions: list[Question]) -> list[str]:
+    """The room of the four that each answer would most likely name behind *In the*."""
+    texts = [prompt(each.text) + answer_ids(each.room) for each in questions]
+    windows = pf.models.answer_windows(texts, LINE_BREAK, LENGTH)
+    places = windows.is_token.argmax(axis=1) + 2
+    logits = model(windows.inputs)[jnp.arange(len(texts)), places]
+    first = jnp.asarray([answer_ids(room)[2] for room in ROOMS])
+    return [ROOMS[i] for i in logits[:, first].argmax(axis=-1)]
+
+
 def share(cases) -> float:
     """The share of cases that hold."""
     return round(float(np.mean([*cases])), 4)

@@ -3,6 +3,8 @@
 No weights are kept: `record.json` holds what came out, and the chapter on fine-tuning reads it.
 """
 
+import time
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -15,6 +17,7 @@ from lab.smollm2_answers.judging import (
     by_rule,
     in_own_words,
     judged,
+    likeliest_rooms,
     remembered,
     with_examples,
     with_instruction,
@@ -33,17 +36,18 @@ from lab.smollm2_answers.questions import (
 )
 
 KEPT = BUILD / "smollm2_answers"
-MAIN, STEPS, BATCH, EVERY = "rank 4", 250, 8, 25
+MAIN, STEPS, BATCH, EVERY = "rank 4", 200, 8, 25
 SHORT_STEPS, SHORT_BATCH = 50, 4
 NUM_ASKED, NUM_ON_THE_WAY = 200, 100  # questions before tuning, and on its way and after a short one
 RATES = {
-    "rank 4": (0.0003, 0.001, 0.003),
+    "rank 1": (0.003, 0.01),
+    "rank 4": (0.0003, 0.001, 0.003, 0.01),
+    "rank 16": (0.001, 0.003),
+    "rank 4, queries and values": (0.003, 0.01),
     "whole": (0.00003, 0.0001),
-    "rank 1": (0.001, 0.003),
-    "rank 16": (0.0003, 0.001),
-    "rank 4, queries and values": (0.001, 0.003),
 }
-LOSSES = ("padding, too", "end as padding", "all tokens")
+RATE = 0.003  # of the long training and of other losses: the best for rank 4
+LOSSES = ("padding, too", "end as padding")
 
 
 def ids_of(question) -> list[int]:
@@ -121,11 +125,6 @@ def merged(model):
     return pf.models.merge_adapters(model) if num_trained(model) < pf.count_parameters(model) else model
 
 
-def best(method: str) -> float:
-    """The rate that serves a method best."""
-    return min(RATES[method], key=lambda rate: short(method, rate)["loss"])
-
-
 def before() -> dict:
     """The model as it came: asked as it is, told the form, and shown three examples."""
     model, _ = smollm2()
@@ -139,6 +138,7 @@ def before() -> dict:
         "other names": lambda: with_other(model, OTHER_NAMES),
         "other rooms": lambda: with_other(model, OTHER_NAMES | OTHER_ROOMS),
         "remembered": lambda: remembered(model),
+        "four": lambda: {"asked": questions[:4], "said": likeliest_rooms(model, questions[:4])},
     }
     return {name: kept(KEPT / f"before-{name}.json".replace(" ", "_"), find) for name, find in ways.items()}
 
@@ -180,17 +180,17 @@ def as_user(ids: list[int]) -> list[int]:
 
 def long() -> dict:
     """The long training, with its curve, and what came of it."""
-    rate = best(MAIN)
 
     def find() -> dict:
-        start = on_the_way(prepared(MAIN, 0)[0])
-        tuned, metrics = trained(MAIN, rate, STEPS, BATCH, evaluate=on_the_way, directory=KEPT / "main")
-        model = merged(tuned)
+        start, begin = on_the_way(prepared(MAIN, 0)[0]), time.process_time()
+        tuned, metrics = trained(MAIN, RATE, STEPS, BATCH, evaluate=on_the_way, directory=KEPT / "main")
+        minutes, model = round((time.process_time() - begin) / 60, 1), merged(tuned)
         curve = [{"step": 0} | start]
         curve += [{name: each[name] for name in ("step", *start)} for each in metrics if "right" in each]
         return {
             "curve": curve,
             "losses": [round(each["loss"], 4) for each in metrics],
+            "minutes": minutes,
             "trained": num_trained(tuned),
             "after": judged(model, kept_back()),
             "other names": with_other(model, OTHER_NAMES),
@@ -199,13 +199,25 @@ def long() -> dict:
             "remembered": remembered(model),
         }
 
-    return kept(KEPT / "main.json", find) | {"rate": rate}
+    return kept(KEPT / "main.json", find) | {"rate": RATE}
 
 
 def results() -> dict:
     """All of it, the most needed first, so that a run that is stopped has that."""
     found = {"before": before(), "by rule": by_rule(kept_back()), "main": long()}
+    for loss in LOSSES:
+        short(MAIN, RATE, loss)
+    for m, r in [
+        ("rank 4, queries and values", 0.003),
+        ("rank 1", 0.003),
+        ("rank 16", 0.003),
+        ("rank 4, queries and values", 0.01),
+        ("whole", 1e-4),
+        ("rank 16", 0.001),
+        ("rank 1", 0.01),
+    ]:
+        short(m, r)
     found["methods"] = {method: {f"{rate:g}": short(method, rate) for rate in rates} for method, rates in RATES.items()}
-    found["losses"] = {loss: short(MAIN, best(MAIN), loss) for loss in LOSSES}
+    found["losses"] = {loss: short(MAIN, RATE, loss) for loss in LOSSES}
     settings = {"main": MAIN, "steps": STEPS, "batch": BATCH, "on the way": NUM_ON_THE_WAY}
     return found | {"settings": settings | {"short steps": SHORT_STEPS, "short batch": SHORT_BATCH}}
