@@ -84,7 +84,7 @@ def written(model, prompts: list[list[int]], num_tokens: int = NUM_WRITTEN) -> l
     """What the model answers, greedily, up to the token that ends it."""
     _, tokenizer = smollm2()
     found = pf.generate(model, prompts, num_tokens, temperature=0, stop_tokens=[tokenizer.end], tokenizer=tokenizer)
-    return [each.text for each in found]
+    return [str(each.text) for each in found]
 
 
 def in_own_words(model, questions: list[Question]) -> dict:
