@@ -22,7 +22,7 @@ SIMPLE = {
 
 
 def errors(found: dict, name: str, sigma: float) -> dict[str, list[float]]:
-    """The errors in the test with one noise: one of each simple opponent, three of each network."""
+    """The errors in the test with one noise: one of each simple opponent, one of each seed of a network."""
     each = {kind: [one["test"]] for kind, one in found[name]["simple"][str(sigma)].items()}
     for kind, of in found[name]["networks"].items():
         tests = [one["test"] for one in of["models"] if one["noise"] == sigma]
@@ -157,7 +157,7 @@ held against the true points that follow. Nothing is stored but errors; all sett
   {lengths["steps"]:,} steps, {lengths["passes"]:g} passes over the windows. `shapes`: two blocks of width 16 with
   learned places, {found["parameters"]["shapes"]:,} numbers, {shapes["steps"]:,} steps, {shapes["passes"]:g} passes; two
   layers with tanh over all numbers, 64 wide, {perceptron["steps"]:,} steps, {perceptron["passes"]:g} passes. Three
-  seeds.
+  seeds, and {len(errors(found, "shapes", 0.1)["transformer"])} of the transformer of `shapes` with noise 0.1.
 
 One shape, several lengths; root mean square error of a number in the test, in brackets the least and the largest:
 

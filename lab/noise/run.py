@@ -30,7 +30,12 @@ PLANS = {
     "lengths": {"transformer": Plan(stored, RATES["stored"], 10_000, NOISES[1:], NOISES[1:])},
     "shapes": {
         "transformer": Plan(
-            fresh(partial(WindowTransformer, SEQ["shapes"], WIDTH)), RATES["blocks"], 10_000, SHAPE_NOISES[1:], (0.03,)
+            fresh(partial(WindowTransformer, SEQ["shapes"], WIDTH)),
+            RATES["blocks"],
+            10_000,
+            SHAPE_NOISES[1:],
+            (0.03,),
+            ((0.1, 3), (0.1, 4), (0.1, 5)),  # where it comes close to its opponents
         ),
         "perceptron": Plan(
             fresh(partial(Perceptron, SEQ["shapes"], INNER)), RATES["layers"], 20_000, SHAPE_NOISES, (0.03,)

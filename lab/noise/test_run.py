@@ -147,9 +147,9 @@ def test_rates_and_settings_lie_inside_what_was_tried(recorded):
         for kind, plan in plans.items():
             of = recorded[name]["networks"][kind]
             assert (of["rates"], of["steps"]) == (list(plan.rates), plan.num_steps)
-            assert [(one["noise"], one["seed"]) for one in of["models"]] == list(
-                itertools.product(plan.noises, training.SEEDS)
-            )
+            learned = [*itertools.product(plan.noises, training.SEEDS), *plan.further]
+            assert [(one["noise"], one["seed"]) for one in of["models"]] == sorted(learned)
+            assert len({(one["noise"], one["rate"]) for one in of["models"]}) == len(plan.noises)
             for sigma in plan.search:
                 found = [one["curve"][-1][1] for one in of["tried"] if one["noise"] == sigma]
                 best = int(np.argmin(found))

@@ -30,6 +30,7 @@ class Plan(NamedTuple):
     num_steps: int
     noises: tuple[float, ...]
     search: tuple[float, ...]  # the noises for which the rate is searched; others take that of the nearest of them
+    further: tuple[tuple[float, int], ...] = ()  # noises, each with a seed beside those of `SEEDS`
 
 
 def in_columns(windows):
@@ -108,7 +109,7 @@ def learned(task: Task, plan: Plan, each: list[tuple[int, float, float]]) -> lis
 
 
 def compared(name: str, task: Task, plan: Plan) -> dict:
-    """For each noise the best rate, by whole trainings with one seed, and three networks that learn with it."""
+    """For each noise the best rate, by whole trainings with one seed, and three networks or more that learn with it."""
     asked_for = [(0, rate, sigma) for sigma in plan.search for rate in plan.rates]
     searched = kept(KEPT / f"{name}_rates.json", lambda: learned(task, plan, asked_for))
     rates = {}
@@ -120,6 +121,9 @@ def compared(name: str, task: Task, plan: Plan) -> dict:
     done = [one for one in searched if (one["seed"], one["rate"], one["noise"]) in final]
     missing = [each for each in final if each not in {(one["seed"], one["rate"], one["noise"]) for one in done}]
     models = done + kept(KEPT / f"{name}.json", lambda: learned(task, plan, missing))
+    if plan.further:
+        further = [(seed, rates[sigma], sigma) for sigma, seed in plan.further]
+        models += kept(KEPT / f"{name}_further.json", lambda: learned(task, plan, further))
     return {
         "rates": list(plan.rates),
         "tried": [{key: one[key] for key in ("noise", "rate", "curve", "test")} for one in searched],
