@@ -5,7 +5,7 @@ import pytest
 import plainformer as pf
 from lab.tasks import rows, run as tasks_run
 from lab.tasks.rows import NATS, SHARE
-from lab.tasks.task import Measure, Task, Training, deviation, half_way
+from lab.tasks.task import Measure, Task, Training, half_way
 
 
 def task(ours: list[float], theirs: list[float], measure: Measure = SHARE, spread: float | None = None) -> Task:
@@ -54,7 +54,8 @@ def test_each_seed_of_the_decoder_of_stories_is_ahead_of_each_gru_but_for_one_at
         assert len(behind) == ("hidden word" in row["name"]), row["name"]
 
 
-def test_with_much_noise_the_transformer_is_ahead_by_hardly_more_than_twice_the_spread():
+def test_with_much_noise_each_seed_of_the_transformer_is_ahead_by_less_than_twice_the_spread():
     *_, task = rows.tasks()
     assert "noise of 0.1" in task.name
-    assert 2 < task.ahead_of(task.theirs) / task.apart(deviation) < 2.5
+    assert max(task.ours) < min(task.theirs)
+    assert task.verdict() == "level"
