@@ -29,13 +29,10 @@ def method_table(found: dict) -> str:
 
 
 def facts(found: dict) -> dict[str, str]:
-    """Shares before and after in per cent, of simple opponents, with other names, and if asked wrongly; the table."""
+    """The table; shares in per cent, before and after, by rule and by losses; nats of the manual, and one answer."""
     texts = {"methods": method_table(found)}
-    for when, ways in {"before": found["before"], "after": found["main"] | found["main"]["misasked"]}.items():
-        for way, each in ways.items():
-            if isinstance(each, dict) and "room" in each:
-                texts |= {f"{when}.{way}.{what}": percent(each[what]) for what in SHARES}
-    texts["before.own words.right"] = percent(found["before"]["own words"]["right"])
+    texts |= {f"before.{way}.room": percent(each["room"]) for way, each in found["before"].items() if "room" in each}
+    texts |= {f"after.{way}.right": percent(found["main"][way]["right"]) for way in ("other names", "other rooms")}
     texts |= {rule: percent(of) for rule, of in found["by rule"].items()}
     texts["before.manual"] = f"{found['before']['remembered']['manual']:.2f}"
     texts["after.manual"] = f"{found['main']['remembered']['manual']:.2f}"
@@ -44,9 +41,7 @@ def facts(found: dict) -> dict[str, str]:
     for when, each in {"before": found["before"], "after": found["main"]}.items():
         texts[f"{when}.france"] = each["remembered"]["answers"]["What is the capital of France?"]
     texts["adapters.millions"] = f"{found['main']['trained'] / 1e6:.1f}"
-    for loss, each in found["losses"].items():
-        texts |= {f"{loss}.{what}": percent(each[what]) for what in ("right", "ends", "room")}
-    return texts
+    return texts | {f"{loss}.right": percent(each["right"]) for loss, each in found["losses"].items()}
 
 
 def shares_of(each: dict) -> str:
