@@ -95,14 +95,14 @@ something is, as *In the garden.*, in its own template of conversations. No weig
 |---|---|
 {tried}
 
-- **Shares** of answers kept back: written greedily and wholly right; begun *In the* and a room; the right room the
-  likeliest of the four behind *In the*; and with their end as the likeliest token behind the full stop. Before tuning
-  {percent(before["own words"]["right"])} % of the greedy answers name the right room and no other, in their own words.
+- **Shares** of answers kept back (400 as it comes and after, 200 told and shown, else 100): written greedily and
+  wholly right; begun *In the* and a room; the right room the likeliest of the four behind *In the*; and with their
+  end as the likeliest token behind the full stop. Before tuning {percent(before["own words"]["right"])} % of the
+  greedy answers name the right room and no other, in their own words.
 
 | | nats | right | form | room | ends |
 |---|---|---|---|---|---|
 {rows}
-
 - **Forgetting.** Nats per token of Python's manual, and greedy answers, cut after 12 tokens, to the questions of the
   live figure of *A model that answers*:
 
