@@ -103,6 +103,7 @@ something is, as *In the garden.*, in its own template of conversations. No weig
 | | nats | right | form | room | ends |
 |---|---|---|---|---|---|
 {rows}
+
 - **Forgetting.** Nats per token of Python's manual, and greedy answers, cut after 12 tokens, to the questions of the
   live figure of *A model that answers*:
 
