@@ -1,11 +1,14 @@
 """The table of tasks says what the records say, and its verdicts follow from the seeds."""
 
+from collections import Counter
+
+import numpy as np
 import pytest
 
 import plainformer as pf
 from lab.tasks import rows, run as tasks_run
 from lab.tasks.rows import NATS, SHARE
-from lab.tasks.task import Measure, Task, Training, half_way
+from lab.tasks.task import Measure, Task, Training, deviation, half_way
 
 
 def task(ours: list[float], theirs: list[float], measure: Measure = SHARE, spread: float | None = None) -> Task:
@@ -59,3 +62,16 @@ def test_with_much_noise_each_seed_of_the_transformer_is_ahead_by_less_than_twic
     assert "noise of 0.1" in task.name
     assert max(task.ours) < min(task.theirs)
     assert task.verdict() == "level"
+
+
+def test_a_harder_judge_finds_the_transformer_ahead_in_fewer_tasks():
+    facts, verdicts = pf.data.load_record("tasks")["facts"], [task.verdict() for task in rows.tasks()]
+    assert {name: int(facts[name]) for name in tasks_run.VERDICTS} == Counter(verdicts)
+    assert int(facts["ahead.by_the_ends"]) == [task.verdict(np.ptp) for task in rows.tasks()].count("ahead")
+    assert int(facts["ahead.by_the_ends"]) < verdicts.count("ahead")
+
+
+def test_the_mean_is_ahead_of_two_that_are_told_more_and_once_by_less_than_the_spread():
+    gaps = [(task.ahead_of([task.told[1]]), deviation(task.ours)) for task in rows.tasks() if task.told]
+    assert [gap < spread for gap, spread in gaps if gap > 0].count(True) == 1
+    assert [gap > 0 for gap, _ in gaps].count(True) == 2
