@@ -17,6 +17,14 @@ def test_the_untuned_model_says_of_four_questions_what_is_recorded():
     assert judging.likeliest_rooms(questions.smollm2()[0], asked) == BEFORE["four"]["said"]
 
 
+def test_no_question_that_is_judged_was_learned_from(monkeypatch):
+    every = [Question(f"{kind} {n}", "hall", kind) for n in range(4) for kind in questions.KINDS]
+    monkeypatch.setattr(questions, "drawn", lambda seed: every)
+    monkeypatch.setattr(questions, "trained_on", lambda: every[:4])
+    monkeypatch.setattr(questions, "NUM_KEPT_BACK", 4)
+    assert questions.kept_back.__wrapped__() == every[4:]
+
+
 def test_questions_ask_for_what_is_carried_if_anything_is():
     random = np.random.default_rng(0)
     told = (
