@@ -6,51 +6,34 @@ A listener likes to hear of Anna: the reward of what is written is how often her
 
 from functools import cache, partial
 
-import equinox as eqx
-import jax
 import numpy as np
 
 import plainformer as pf
 from lab.growing import VOCABULARY
-from lab.records import BUILD, ends, kept, percent
+from lab.preferring import truth
+from lab.preferring.teller import (
+    BATCH_SIZE,
+    KEPT,
+    KEPT_BACK,
+    NUM_KEPT_BACK,
+    NUM_STEPS,
+    NUM_WRITTEN,
+    PROMPT,
+    RATES,
+    SEEDS,
+    judged,
+    learned,
+    loss_on,
+    possible,
+    prompts,
+    rewards,
+    written,
+)
+from lab.records import ends, kept, percent
 
 NEEDS = ("staircase",)
-KEPT = BUILD / "preferring"
-BETAS, NUM_STEPS, BATCH_SIZE, SEEDS = (0.01, 0.03, 0.1, 0.3, 1.0, 3.0), 150, 8, (0, 1, 2)
-NUM_PROMPTS, NUM_KEPT_BACK, PROMPT, NUM_WRITTEN, RATES = 600, 400, 14, 24, (0.0001, 0.0003, 0.001)
-KEPT_BACK = 90  # the seed of pairs that no training sees
+BETAS, NUM_PROMPTS = (0.01, 0.03, 0.1, 0.3, 1.0, 3.0), 600
 MOST, FRONTIER = 32, (0.5, 1.0, 2.0, 4.0)  # drafts of best-of-n; the prices at which the best of all is found
-ANNA = VOCABULARY.encode("Anna")[0]
-Texts = list[list[int]]
-
-
-@cache
-def prompts(seed: int, number: int) -> Texts:
-    """Beginnings of stories: whole sentences, of at most `PROMPT` words."""
-    told = pf.data.stories(number, PROMPT, seed=seed)
-    return [VOCABULARY.encode(story[: story.rindex(".") + 1]) for story in told]
-
-
-def written(model, begun: Texts, key: int) -> Texts:
-    """How a model goes on, drawn at temperature 1."""
-    found = []
-    for part in range(0, len(begun), 400):  # a few hundred at once
-        found += pf.generate(model, begun[part : part + 400], NUM_WRITTEN, key=jax.random.key(key + part))
-    return [each.tokens for each in found]
-
-
-def rewards(texts: Texts) -> np.ndarray:
-    """How often Anna is named."""
-    return np.array([text.count(ANNA) for text in texts], float)
-
-
-def possible(begun: Texts, texts: Texts) -> np.ndarray:
-    """Of each text, whether all that was written can happen where it stands, a sentence that was cut off included."""
-    found = []
-    for prompt, text in zip(begun, texts, strict=True):
-        story = pf.data.possible_sentences(VOCABULARY.decode([*prompt, *text]))
-        found.append(all(is_possible for _, is_possible in story))
-    return np.array(found, float)
 
 
 def share_of_first(one: np.ndarray, other: np.ndarray) -> np.ndarray:
@@ -81,38 +64,9 @@ def chosen_loss(model, batch, key):
 
 def tuned(beta: float, rate: float, seed: int, times: int):
     """The teller after its training, and its loss on pairs kept back; price 0: it learns preferred texts alone."""
-    stored, _ = pf.load_pretrained("stories")
-    every = pairs(seed)
-    num_pairs = len(every.reference)
-
-    def batch_at(step: int) -> pf.models.Preferences:
-        drawn = np.random.default_rng([seed, step]).integers(num_pairs, size=BATCH_SIZE)
-        return jax.tree.map(lambda array: array[drawn], every)
-
-    training = pf.TrainingConfig(
-        num_steps=NUM_STEPS * times, learning_rate=rate, warmup_steps=20, weight_decay=0, seed=seed
-    )
     loss = partial(pf.models.preference_loss, beta=beta) if beta else chosen_loss
-    model, _ = pf.fit(stored, loss, batch_at, training, progress=False)
-    return model, float(eqx.filter_jit(loss)(model, pairs(KEPT_BACK), jax.random.key(0)))
-
-
-def judged(model) -> dict:
-    """Reward, leash and share of possible texts, and the first three texts as they came."""
-    stored, _ = pf.load_pretrained("stories")
-    begun = prompts(1000, NUM_KEPT_BACK)
-    texts = written(model, begun, 7)
-    marks = [[*prompt, *text] for prompt, text in zip(begun, texts, strict=True)]
-    ids, is_token = pf.data.pad_texts(marks, PROMPT + NUM_WRITTEN + 1)
-    counts = is_token & (np.arange(ids.shape[1]) >= np.array([len(prompt) for prompt in begun])[:, None])
-    windows = pf.data.PaddedWindows(ids[:, :-1], ids[:, 1:], counts[:, 1:])
-    nats = float(eqx.filter_jit(pf.models.leash)(model, stored, windows))
-    return {
-        "reward": round(float(rewards(texts).mean()), 3),
-        "leash": round(nats, 3),
-        "possible": round(float(possible(begun, texts).mean()), 4),
-        "texts": [VOCABULARY.decode(text) for text in texts[:3]],
-    }
+    model = learned(loss, pairs(seed), rate, seed, NUM_STEPS * times)
+    return model, loss_on(loss, model, pairs(KEPT_BACK))
 
 
 def result(beta: float, rate: float, seed: int, times: int = 1) -> dict:
@@ -166,12 +120,13 @@ def best_rate(beta: float) -> float:
 
 
 def results() -> dict:
-    """All prices, the opponents, and the knobs."""
+    """All prices, the opponents, the knobs, and the second listener."""
     tuned_ones = {f"{beta:g}": [result(beta, best_rate(beta), seed) for seed in SEEDS] for beta in BETAS}
     supervised = [result(0, best_rate(0), seed) for seed in SEEDS]
     longer = {f"{beta:g}": result(beta, best_rate(beta), 0, times=5) for beta in (0.1, 1.0)}
     rates = {f"{each:g}": result(0.1, each, 0) for each in RATES}
-    return without_tuning() | {"betas": tuned_ones, "chosen alone": supervised, "longer": longer, "rates": rates}
+    found = {"betas": tuned_ones, "chosen alone": supervised, "longer": longer, "rates": rates}
+    return without_tuning() | found | {"possible and true": truth.results()}
 
 
 def row(name: str, each: list[dict]) -> str:
@@ -206,6 +161,7 @@ def facts(found: dict) -> dict[str, str]:
     texts["best_of.32.possible"] = percent(found["best of"]["32"]["possible"])
     lowest = found["betas"]["0.01"]
     texts |= {f"betas.0.01.reward.{seed}": f"{run['reward']:.1f}" for seed, run in enumerate(lowest)}
+    texts |= truth.facts(found["possible and true"])
     return texts | ends("betas.0.01.leash", [run["leash"] for run in lowest], ".0f")
 
 
@@ -216,6 +172,12 @@ def card(found: dict) -> str:
     rows += [row(f"β = {beta}", each) for beta, each in found["betas"].items()]
     rows += [row(f"β = {beta}, 5 times the steps, one seed", [each]) for beta, each in found["longer"].items()]
     rows += [row("β = 0.1, one seed", [each]) for each in found["rates"].values()]
+    second = found["possible and true"]
+    stories = f"{second['steps'] * truth.A_STEP:,} more stories"
+    rows += [row("untuned, as the second listener judges it", [second["untuned"]])]
+    rows += [row(f"the second listener, β = {truth.BETA:g}", second["ways"]["preferring"])]
+    rows += [row(f"the same work spent on {stories}", second["ways"]["more stories"])]
+    rows += [row("five times that work, one seed", [second["5 times the work"]])]
     table = "\n".join(rows)
     frontier = "; ".join(f"{each['reward']:.2f} at {each['leash']:.2f}" for each in found["frontier"].values())
     return f"""# A teller of stories learns what a listener likes
@@ -235,6 +197,11 @@ often her name stands in the {NUM_WRITTEN} words that the teller writes. No weig
 |---|---|---|---|---|
 {table}
 
+- **A second listener** likes what is possible and true, of which the world is the judge, and of two texts that differ
+  in it always prefers the one that is: {truth.NUM_PAIRS} pairs, out of {second["drafts"][0]:,} drafts for the first
+  seed. The same work is that of these drafts, a pass through the decoder each, of asking the reference, and of
+  learning, three passes for a text; for stories, too, the best of the three rates. These rows are judged on
+  {truth.NUM_JUDGED:,} beginnings.
 - **The most reward that any model can have** at a leash, by weighing {MOST} drafts of each beginning, for the prices
   {", ".join(map(str, FRONTIER))}: {frontier}. (At lower prices so few drafts do not stand for all texts.)
 - **Limits.** One decoder of 199,744 numbers, one reward, which a single word carries; of possibility the world is the
