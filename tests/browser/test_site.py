@@ -32,7 +32,7 @@ PROSE = """() => {
     article.querySelectorAll('pre, code, script, style, .live-figure').forEach((node) => node.remove());
     return article.textContent;
 }"""
-UNWRAPPED = """nodes => nodes.filter((node) => !node.closest('.words')
+UNWRAPPED = """nodes => nodes.filter((node) => !node.closest('.words, .highlight-text')
     && getComputedStyle(node).whiteSpace !== 'pre').length"""
 
 
