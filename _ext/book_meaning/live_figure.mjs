@@ -49,14 +49,14 @@ function lookAt(figure) {
   if (seen < Math.min(height, innerHeight) / 2) figure.scrollIntoView();
 }
 
-/** A fragment that sets a figure (address.mjs) brings it at once. Sections on the way may yet turn out higher or lower. */
+/** A fragment that sets a figure (address.mjs) brings it at once. Sections on the way may yet turn out higher or lower, and so may it itself. */
 function follow(fragment) {
   const name = /^#([\w-]+)\?/.exec(fragment)?.[1];
   const figure = document.getElementById(name)?.querySelector(".live-figure");
   if (!figure) return;
   bringOnce(figure);
   const watch = new ResizeObserver(() => lookAt(figure));
-  watch.observe(document.body);
+  for (const node of [document.body, figure]) watch.observe(node);
   const leave = () => watch.disconnect(); // who scrolls is not fetched back
   for (const act of ["wheel", "touchmove", "pointerdown", "keydown"]) addEventListener(act, leave, { once: true, passive: true });
   setTimeout(leave, 5000);
