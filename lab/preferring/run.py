@@ -139,8 +139,8 @@ def row(name: str, each: list[dict]) -> str:
 def knob_table(found: dict) -> str:
     """The chapter's table of knobs turned."""
     rows = {
-        "price 0.1, a third of the learning rate": found["rates"]["0.0001"],
-        "price 0.1, three times the learning rate": found["rates"]["0.001"],
+        "price 0.1, rate 0.0001": found["rates"]["0.0001"],
+        "price 0.1, rate 0.001": found["rates"]["0.001"],
         "price 0.1, five times the steps": found["longer"]["0.1"],
         "price 1, five times the steps": found["longer"]["1"],
     }

@@ -28,7 +28,9 @@ def facts(found: dict) -> dict[str, str]:
         texts[f"heads.{block}.{head}.by_the_mean"] = (
             f"{round(each['again'] - copying['again'], 1) + 0.0:.1f}"  # not -0.0
         )
-    texts |= {f"paths.{name.replace(' ', '.')}": f"{each:.1f}" for name, each in copying["paths"].items()}
+    texts |= {
+        f"paths.{name.replace(' ', '.')}": f"{each - copying['again']:.1f}" for name, each in copying["paths"].items()
+    }
     head = int(np.argmax([each[0] for each in fact["heads of the block"]]))
     unrelated = fact["unrelated, last"]
     return texts | {
