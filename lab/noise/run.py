@@ -53,7 +53,7 @@ def simple(name: str) -> dict[str, dict[str, dict]]:
         for kind, features in opponents.FEATURES[name].items():
             each[kind] = opponents.best_polynomial(of, features, sigma)
         if name == "shapes":
-            each["told the law"] = told(of, sigma)
+            each |= told(of, sigma)
         found[str(sigma)] = each
     return found
 

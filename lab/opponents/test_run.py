@@ -42,3 +42,8 @@ def test_the_decoder_of_stories_is_level_without_labels():
 def test_regression_on_similar_digits_is_ahead_of_the_autoencoder_with_each_seed():
     ours = pf.data.load_record("filling")["at their best"]["masked autoencoder"]["errors, twice the steps"]
     assert recorded()["patches"]["error"] < 0.98 * min(ours)
+
+
+def test_without_similar_digits_regression_is_far_behind_the_autoencoder():
+    best = pf.data.load_record("filling")["at their best"]
+    assert best["regression"]["error"] > 1.4 * max(best["masked autoencoder"]["errors, twice the steps"])

@@ -95,8 +95,9 @@ def results() -> dict:
 
 def facts(found: dict) -> dict[str, str]:
     """What the chapter says: how many seeds; of the stories that the decoder judges, their least and largest share."""
-    right = [each["by doubt"] for each in found["told and doubted"]["decoder"]]
-    return {"seeds": str(len(right))} | ends("decoder.by doubt", right, ".1f")
+    right = {kind: [each["by doubt"] for each in seeds] for kind, seeds in found["told and doubted"].items()}
+    decoder, gru = (ends(f"{kind}.by doubt", right[kind], ".1f") for kind in ("decoder", "GRU"))
+    return {"seeds": str(len(right["decoder"]))} | decoder | gru
 
 
 def rates_table(rates: dict) -> str:

@@ -49,3 +49,8 @@ def test_the_rates_of_both_sides_are_best_between_smaller_and_larger_ones():
 
 def test_each_decoder_judges_stories_better_than_the_encoder_without_labels():
     assert min(each["by doubt"] for each in decoders()) > record("story_labels")["without labels"]["encoder"]
+
+
+def test_each_gru_judges_stories_better_than_the_encoder_with_4_000_labels():
+    tuned = record("story_labels")["accuracy"]["pre-trained"]["2000"]["accuracy"]
+    assert min(each["by doubt"] for each in record("story_gru")["told and doubted"]["GRU"]) > max(tuned)

@@ -71,7 +71,6 @@ def test_a_harder_judge_finds_the_transformer_ahead_in_fewer_tasks():
     assert int(facts["ahead.by_the_ends"]) < verdicts.count("ahead")
 
 
-def test_the_mean_is_ahead_of_two_that_are_told_more_and_once_by_less_than_the_spread():
+def test_the_mean_is_ahead_of_one_that_is_told_more_by_less_than_the_spread():
     gaps = [(task.ahead_of([task.told[1]]), deviation(task.ours)) for task in rows.tasks() if task.told]
-    assert [gap < spread for gap, spread in gaps if gap > 0].count(True) == 1
-    assert [gap > 0 for gap, _ in gaps].count(True) == 2
+    assert [gap < spread for gap, spread in gaps if gap > 0] == [True]

@@ -73,6 +73,11 @@ def test_more_rounds_write_more_possible_sentences():
         assert all(max(few) < min(more) for few, more in itertools.pairwise(found))
 
 
+def test_with_sixteen_rounds_a_random_order_writes_more_possible_sentences():
+    orders = recorded()["encoder"]["whole"]
+    assert min(shares(orders["random"]["16"])) > max(shares(orders["surest"]["16"]))
+
+
 def test_the_decoder_writes_more_possible_sentences_than_the_encoder_in_any_order():
     decoder = min(shares(recorded()["others"]["whole"]["decoder"]))
     orders = recorded()["encoder"]["whole"]
