@@ -72,7 +72,7 @@ def continuation_windows(prompts, texts, length: Positive | None = None) -> Padd
 
     Args:
         prompts: lists of token ids, at least one id each.
-        texts: how each prompt goes on, such as a model writes it: lists of ids.
+        texts: how each prompt goes on, for `leash` as the model wrote it at temperature 1: lists of ids.
         length: the number of inputs of a row; `None` for the longest text's, with its prompt.
 
     Returns:
@@ -83,14 +83,12 @@ def continuation_windows(prompts, texts, length: Positive | None = None) -> Padd
         ValueError: if there is no text, one or its prompt is empty, a text is too long, or lists differ in length.
 
     Example:
-        How far has a model gone from the one that it was? Here nowhere: it writes as it did.
+        Of both texts the targets 6 and 2, or 5 and 2, count, wherever their prompts end.
 
-        >>> decoder, vocabulary = pf.load_pretrained("stories")
-        >>> prompts = [vocabulary.encode("Anna is in the kitchen."), vocabulary.encode("Ben is in the garden.")]
-        >>> written = pf.generate(decoder, prompts, 4, key=jax.random.key(0))
-        >>> windows = pf.models.continuation_windows(prompts, [each.tokens for each in written])
-        >>> print(windows.is_token[0].astype(int), pf.models.leash(decoder, decoder, windows))
-        [0 0 0 0 0 1 1 1 1] 0.0
+        >>> windows = pf.models.continuation_windows([[7, 8, 9], [7]], [[6, 2], [5, 2]])
+        >>> print(windows.is_token.astype(int))
+        [[0 0 1 1]
+         [1 1 0 0]]
     """
     lists = _lists_for_prompts(None, prompts=prompts, texts=texts)
     return _continued(lists, "texts", length=length)[0]
