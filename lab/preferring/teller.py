@@ -71,10 +71,7 @@ def judged(model, number: int = NUM_KEPT_BACK) -> dict:
     stored, _ = pf.load_pretrained("stories")
     begun = prompts(1000, number)
     texts = written(model, begun, 7)
-    marks = [[*prompt, *text] for prompt, text in zip(begun, texts, strict=True)]
-    ids, is_token = pf.data.pad_texts(marks, PROMPT + NUM_WRITTEN + 1)
-    counts = is_token & (np.arange(ids.shape[1]) >= np.array([len(prompt) for prompt in begun])[:, None])
-    windows = pf.data.PaddedWindows(ids[:, :-1], ids[:, 1:], counts[:, 1:])
+    windows = pf.models.continuation_windows(begun, texts, PROMPT + NUM_WRITTEN)
     nats = float(eqx.filter_jit(pf.models.leash)(model, stored, windows))
     return {
         "reward": round(float(rewards(texts).mean()), 3),

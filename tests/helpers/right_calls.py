@@ -602,6 +602,7 @@ def of_tuning(folder: Path) -> dict[str, dict]:
     batch, log_probs = pf.models.preferences(DECODER, **pair), rows(3, 2)
     return {
         "models.answer_windows": {"texts": [[1, 2, 3], [2, 4]], "answer_token": 2, "length": 3},
+        "models.continuation_windows": {"prompts": [[1], [2]], "texts": [[2, 3], [4]], "length": 3},
         "models.log_probability": {"model": DECODER, "windows": batch.chosen},
         "models.leash": {"model": DECODER, "reference": DECODER, "windows": batch.chosen},
         "models.preferences": {"reference": DECODER, **pair, "length": 5},

@@ -16,6 +16,7 @@ from plainformer.models import (
     add_adapters,
     add_tokens,
     answer_windows,
+    continuation_windows,
     is_adapter,
     leash,
     log_probability,
@@ -127,10 +128,67 @@ def test_answer_windows_count_the_answer_alone():
 
 
 @pytest.mark.equation("eq-finetuning-log-probability")
+def test_continuation_windows_count_what_goes_on_from_each_prompt():
+    windows = continuation_windows(PROMPTS, [[1, 2], [1]], length=4)
+    np.testing.assert_array_equal(windows.inputs, [[0, 1, 2, 0], [2, 1, 1, 0]])
+    np.testing.assert_array_equal(np.where(windows.is_token, windows.targets, -1), [[1, 2, -1, -1], [-1, 1, -1, -1]])
+    batch = preferences(Bigram(TABLE), PROMPTS, CHOSEN, REJECTED)
+    for name, texts in (("chosen", CHOSEN), ("rejected", REJECTED)):
+        for one, other in zip(continuation_windows(PROMPTS, texts, length=4), getattr(batch, name), strict=True):
+            np.testing.assert_array_equal(one, other)
+    assert continuation_windows(PROMPTS, CHOSEN).inputs.shape == (2, 2)
+
+
+@pytest.mark.equation("eq-finetuning-log-probability")
 def test_log_probability_is_that_of_what_counts():
     windows = preferences(Bigram(TABLE), PROMPTS, CHOSEN, REJECTED).rejected
     expected = np.log([0.25, 0.1 * 0.5 * 0.25])
     np.testing.assert_allclose(log_probability(Bigram(TABLE), windows), expected, rtol=1e-5)
+
+
+WINDOWS = pf.data.PaddedWindows(IDS[:, :-1] % 3, IDS[:, 1:] % 3, jnp.asarray([[True] * 4, [False] * 4]))
+
+
+@pytest.mark.usefixtures("unchecked")
+@pytest.mark.parametrize(
+    ("field", "other", "says"),
+    [
+        ("targets", lambda ids: ids.at[0, 3].set(999), r"targets\[0, 3\] is 999; expected 0 to 2, .*use is_token"),
+        ("targets", lambda ids: ids.at[0, 3].set(-1), r"targets\[0, 3\] is -1; expected 0 to 2"),
+        ("targets", lambda ids: ids.astype(float), r"targets holds float32; expected whole numbers"),
+        ("targets", lambda ids: ids[:, :3], r"targets has shape \(2, 3\); expected \(2, 4\)"),
+        ("is_token", lambda counts: counts[:, :3], r"is_token has shape \(2, 3\); expected \(2, 4\)"),
+        ("is_token", lambda counts: counts[:1], r"is_token has shape \(1, 4\); expected \(2, 4\)"),
+        ("is_token", lambda counts: counts.astype(float), r"is_token holds float32; expected bool"),
+        ("is_token", lambda counts: counts.astype(int), r"is_token holds int32; expected bool"),
+    ],
+)
+def test_windows_that_are_none_are_refused(field, other, says):
+    wrong = WINDOWS._replace(**{field: other(getattr(WINDOWS, field))})
+    with pytest.raises((ValueError, TypeError), match=says):
+        log_probability(Bigram(TABLE), wrong)
+
+
+def test_the_ids_of_padding_are_not_asked_about():
+    padded = WINDOWS._replace(targets=WINDOWS.targets.at[1].set(-100))
+    np.testing.assert_array_equal(*(log_probability(Bigram(TABLE), each) for each in (padded, WINDOWS)))
+
+
+def test_a_leash_of_no_text_is_refused_and_of_one_that_does_not_count():
+    model, none = Bigram(TABLE), jax.tree.map(lambda array: array[:0], WINDOWS)
+    with pytest.raises(ValueError, match="windows has no text"):
+        leash(model, model, none)
+    with pytest.raises(ValueError, match=r"windows\.is_token\.sum\(axis=-1\)\[1\] is 0; expected at least 1"):
+        leash(model, model, WINDOWS)
+
+
+@pytest.mark.run_time_check
+def test_what_is_compiled_finds_a_target_out_of_range_and_a_text_that_does_not_count():
+    model, wrong = Bigram(TABLE), WINDOWS._replace(targets=WINDOWS.targets.at[0, 3].set(-1))
+    with pytest.raises(RuntimeError, match="An entry of targets is not allowed; expected 0 to 2"):
+        jax.block_until_ready(eqx.filter_jit(log_probability)(model, wrong))
+    with pytest.raises(RuntimeError, match="each text has to have a token that counts"):
+        jax.block_until_ready(eqx.filter_jit(leash)(model, model, WINDOWS))
 
 
 @pytest.mark.equation("eq-finetuning-leash")
@@ -208,6 +266,19 @@ def test_preference_loss_of_a_decoder_is_that_of_loops_in_float64():
     assert abs(found - np.log(2)) > 0.01
 
 
+def test_preferences_ask_a_function_for_what_it_says_now():
+    now = TABLE
+
+    def logits(tokens):
+        return Bigram(now)(tokens)
+
+    before = preferences(logits, PROMPTS, CHOSEN, REJECTED).reference
+    now = TABLE[::-1]
+    after, expected = (preferences(model, PROMPTS, CHOSEN, REJECTED).reference for model in (logits, Bigram(now)))
+    np.testing.assert_allclose(after, expected, rtol=1e-6)
+    assert np.abs(after - before).max() > 0.1
+
+
 def test_padding_changes_neither_loss_nor_gradient():
     model, pair = decoder(), ([[3, 1]], [[4, 2]], [[5]])
     short, long = preferences(model, *pair), preferences(model, *pair, length=9)
@@ -233,11 +304,25 @@ def test_new_tokens_come_first_and_change_nothing_else():
     [
         (lambda: answer_windows([[7, 1, 5], [7, 5]], 1), r"texts\[1\] has no token 1"),
         (lambda: answer_windows([[7, 5, 1]], 1), r"texts\[0\] ends with the token 1"),
-        (lambda: answer_windows([[7, 1, 5, 4]], 1, length=2), r"texts\[0\] has 4 tokens"),
+        (lambda: answer_windows([[7, 1, 5, 4]], 1, length=2), r"texts\[0\] has 4 tokens, .*or take length=3, which"),
+        (lambda: answer_windows([], 1), "texts is empty; expected at least one text"),
+        (
+            lambda: preferences(Bigram(TABLE), [[0, 1]], [[1]], [[2, 2, 2]], length=3),
+            r"rejected\[0\] with its prompt has 5 tokens, .*expected at most 4 .*take length=4, which holds all",
+        ),
+        (lambda: preferences(Bigram(TABLE), [[0], [1]], [[1], [0, 3]], [[2], [2]]), r"chosen\[1\]\[1\] is 3; .*0 to 2"),
+        (lambda: preferences(Bigram(TABLE), [[0], [1]], [[1], [0]], [[2], [7]]), r"rejected\[1\]\[0\] is 7; .*0 to 2"),
+        (lambda: preferences(Bigram(TABLE).__call__, [[0]], [[1]], [[3]]), r"targets\[0, 0\] is 3; expected 0 to 2"),
+        (lambda: continuation_windows([[0], [1]], [[1]]), r"prompts and texts have \[2, 1\] texts"),
+        (lambda: continuation_windows([[0], [1]], [[1], []]), r"texts\[1\] is empty"),
         (lambda: preferences(Bigram(TABLE), [[0]], [[1]], [[]]), r"rejected\[0\] is empty"),
         (lambda: preferences(Bigram(TABLE), [[0]], [[1]], [[1]]), r"chosen\[0\] and rejected\[0\] are equal"),
         (lambda: preferences(Bigram(TABLE), [[0], [1]], [[1]], [[2]]), r"have \[2, 1, 1\] texts"),
         (lambda: add_tokens(decoder(tied_embedding=False), 2, key=KEY), "has an output matrix of its own"),
+        (
+            lambda: add_tokens(add_adapters(decoder(), 2, key=KEY), 2, key=KEY),
+            "has adapters; .*Use merge_adapters first",
+        ),
     ],
 )
 def test_what_cannot_be_tuned_is_refused(call, says):

@@ -1,15 +1,20 @@
 """A run goes on if nothing changed that its numbers depend on: fields of the configuration, and what is not trained."""
 
 import dataclasses
+import json
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
 import optax
 import pytest
-from tiny_run import CONFIG, OTHER, Line, batch_at, numbers_of, run
+from tiny_run import CONFIG, OTHER, Line, batch_at, numbers_of, run, validation
 
-from plainformer.training.checkpoint import load_checkpoint, save_checkpoint
+from plainformer.models.adapters import AdaptedLinear, is_adapter
+from plainformer.tokens.tokens import Linear
+from plainformer.training.arrays import read_arrays, to_bytes
+from plainformer.training.checkpoint import load_best, load_checkpoint, save_checkpoint
 from plainformer.training.identity import READ_BY
 from plainformer.training.optimiser import TrainingConfig, make_optimiser
 
@@ -111,6 +116,61 @@ def test_load_checkpoint_takes_no_array_from_like_that_a_whole_run_has_lost(fini
     save_checkpoint(tmp_path, 12, (state[0].bias, state[1]), metadata)
     with pytest.raises(ValueError, match=r"is of another model: 0\.weight is missing"):
         load_checkpoint(tmp_path, like)
+
+
+class Adapted(eqx.Module):
+    """A line of which an adapter is trained beside the weights that it has."""
+
+    layer: AdaptedLinear
+
+    @property
+    def weight(self):
+        return self.layer.weight
+
+    @property
+    def bias(self):
+        return self.layer.bias
+
+
+def adapted(scale: float) -> Adapted:
+    return Adapted(AdaptedLinear(Linear(5, 3, key=jax.random.key(0)), 2, scale, key=jax.random.key(1)))
+
+
+ALONE = {"trainable": is_adapter, "evaluate": validation}
+OTHER_SCALE = r"the scale of the adapter .*was 2\.0 and is 8\.0"
+
+
+@pytest.fixture(scope="module")
+def tuned(tmp_path_factory):
+    """A finished run that has trained an adapter of the scale 2 alone: its folder and its result."""
+    folder = tmp_path_factory.mktemp("tuned")
+    return folder, run(directory=folder, model=adapted(2.0), **ALONE)
+
+
+def test_a_run_does_not_go_on_with_another_scale_of_an_adapter(tuned):
+    folder, found = tuned
+    assert run(directory=folder, model=adapted(2.0), **ALONE).metrics == found.metrics
+    with pytest.raises(ValueError, match=f"of another run: {OTHER_SCALE}"):
+        run(directory=folder, model=adapted(8.0), **ALONE)
+
+
+def test_no_model_is_loaded_from_a_run_into_another_scale_of_its_adapters(tuned):
+    folder, found = tuned
+    (model, _), _, _ = load_checkpoint(folder, state_of(adapted(2.0)))
+    assert numbers_of(model) == numbers_of(found.model)
+    assert load_best(folder, adapted(2.0)).layer.scale == 2
+    for load in (lambda: load_best(folder, adapted(8.0)), lambda: load_checkpoint(folder, state_of(adapted(8.0)))):
+        with pytest.raises(ValueError, match=f"is of another model: {OTHER_SCALE}"):
+            load()
+
+
+def test_a_run_that_was_saved_without_scales_goes_on(tuned, tmp_path):
+    folder, found = tuned
+    arrays, header = read_arrays(folder / "000012.safetensors", "metadata")
+    metadata = json.loads(header["metadata"])
+    assert metadata.pop("scales") == {"layer": 2.0}
+    (tmp_path / "000012.safetensors").write_bytes(to_bytes(arrays, {"metadata": json.dumps(metadata)}))
+    assert run(directory=tmp_path, model=adapted(8.0), **ALONE).metrics == found.metrics
 
 
 # --- what is asked before the first step --------------------------------------------------------------------------

@@ -13,6 +13,7 @@ from plainformer.models.finetuning import (
     Preferences as Preferences,
     add_tokens as add_tokens,
     answer_windows as answer_windows,
+    continuation_windows as continuation_windows,
     leash as leash,
     log_probability as log_probability,
     preference_loss as preference_loss,

@@ -8,13 +8,14 @@ from typing import NamedTuple
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float, PRNGKeyArray
+from jaxtyping import Array, Bool, Float, Integer, PRNGKeyArray
 
 from plainformer.attention.self_attention import at_least_float32
-from plainformer.checks import Natural, Positive, PositiveFloat, checked
+from plainformer.checks import Natural, Positive, PositiveFloat, checked, ids_in_range, refuse
 from plainformer.data.lists import check_list, check_token_ids
 from plainformer.data.named_batches import PaddedWindows, check_kind
 from plainformer.data.padding import pad_texts
+from plainformer.models.adapters import is_adapter
 from plainformer.models.decoder import Decoder
 from plainformer.tokens.tokens import normal
 from plainformer.training.arrays import named_arrays, with_arrays
@@ -58,9 +59,39 @@ def answer_windows(texts, answer_token: Natural, length: Positive | None = None)
         [[0 0 0 1 1]
          [0 1 1 0 0]]
     """
-    check_list("texts", texts, "texts, each a list of token ids")
-    rows = [check_token_ids(text, name=f"texts[{place}]") for place, text in enumerate(texts)]
-    return _counted_from([_start_of_answer(place, row, answer_token) for place, row in enumerate(rows)], rows, length)
+    rows = _lists_of_ids("texts", texts)
+    begins = [_start_of_answer(place, row, answer_token) for place, row in enumerate(rows)]
+    return _counted_from(begins, rows, _length_of_rows({"texts": rows}, length))
+
+
+@checked
+def continuation_windows(prompts, texts, length: Positive | None = None) -> PaddedWindows:
+    r"""Make a batch of which only what goes on from a prompt counts, for `leash` and `log_probability`.
+
+    The texts are those of `eq-finetuning-log-probability`.
+
+    Args:
+        prompts: lists of token ids, at least one id each.
+        texts: how each prompt goes on, for `leash` as the model wrote it at temperature 1: lists of ids.
+        length: the number of inputs of a row; `None` for the longest text's, with its prompt.
+
+    Returns:
+        Windows of shape `(texts, length)`, whose `is_token` is `True` where the target is a token of the text: the row
+        of the prompt's last token, which foretells the first of them, and the rows after it, but for padding.
+
+    Raises:
+        ValueError: if there is no text, one or its prompt is empty, a text is too long, or lists differ in length.
+
+    Example:
+        Of both texts the targets 6 and 2, or 5 and 2, count, wherever their prompts end.
+
+        >>> windows = pf.models.continuation_windows([[7, 8, 9], [7]], [[6, 2], [5, 2]])
+        >>> print(windows.is_token.astype(int))
+        [[0 0 1 1]
+         [1 1 0 0]]
+    """
+    lists = _lists_for_prompts(None, prompts=prompts, texts=texts)
+    return _continued(lists, "texts", length=length)[0]
 
 
 @checked
@@ -68,20 +99,43 @@ def log_probability(model: Callable, windows: PaddedWindows) -> Float[Array, " t
     r"""Return the logarithm of the probability that a model gives to what counts of each text, in nats.
 
     Implements `eq-finetuning-log-probability`, with the beginning of each text as the prompt.
+
+    Raises:
+        ValueError: if a target that counts is out of range, which a compiled function finds when it runs.
     """
     check_kind(windows, PaddedWindows)
-    log_probs = jax.nn.log_softmax(at_least_float32(model(windows.inputs)))
-    of_targets = jnp.take_along_axis(log_probs, windows.targets[..., None], axis=-1)[..., 0]
-    return jnp.where(windows.is_token, of_targets, 0).sum(axis=-1)
+    return _of_what_counts(model(windows.inputs), windows.targets, windows.is_token)
+
+
+@checked
+def _of_what_counts(
+    logits: Float[Array, "*batch vocab_size"], targets: Integer[Array, "*batch"], is_token: Bool[Array, "*batch"]
+) -> Float[Array, "..."]:
+    """The logarithm of the probability of the targets that count, summed over the last of their axes."""
+    hint = "To leave one out, use is_token."
+    targets = ids_in_range(targets, logits.shape[-1], "targets", of="logits", hint=hint, where=is_token)
+    log_probs = jax.nn.log_softmax(at_least_float32(logits))
+    of_targets = jnp.take_along_axis(log_probs, targets[..., None], axis=-1)[..., 0]
+    return jnp.where(is_token, of_targets, 0).sum(axis=-1)
 
 
 @checked
 def leash(model: Callable, reference: Callable, windows: PaddedWindows) -> Float[Array, ""]:
     r"""Estimate how far a model has gone from its reference: the KL divergence of the two, in nats per text.
 
-    Implements `eq-finetuning-leash`. The texts have to be the model's own, drawn from it at temperature 1.
+    Implements `eq-finetuning-leash`. The texts have to be the model's own, drawn from it at temperature 1;
+    `continuation_windows` makes windows of them.
+
+    Raises:
+        ValueError: if there is no text, or one of which nothing counts, which a compiled function finds when it runs.
     """
-    return (log_probability(model, windows) - log_probability(reference, windows)).mean()
+    gains = log_probability(model, windows) - log_probability(reference, windows)
+    if not gains.size:
+        raise ValueError("windows has no text; expected at least one that the model wrote.")
+    expected = "at least 1, as each text has to have a token that counts. Leave out those without."
+    counted = windows.is_token.sum(axis=-1)
+    counted = refuse(counted, counted == 0, "windows.is_token.sum(axis=-1)", expected)
+    return jnp.where(counted > 0, gains, jnp.nan).mean()
 
 
 @checked
@@ -95,23 +149,20 @@ def preferences(reference: Callable, prompts, chosen, rejected, length: Positive
         length: the number of inputs of a row; `None` for the longest text's.
 
     Raises:
-        ValueError: if there is no pair, a part of one is empty, its two answers are equal, or lists differ in length.
+        ValueError: if there is no pair, a part of one is empty, its two answers are equal, lists differ in length, or
+            an id is none of the model's, as far as its `config` says how many it has.
     """
-    given = {"prompts": prompts, "chosen": chosen, "rejected": rejected}
-    lists = [_lists_of_ids(name, texts) for name, texts in given.items()]
-    sizes = [len(rows) for rows in lists]
-    if len(set(sizes)) > 1:
-        raise ValueError(f"prompts, chosen and rejected have {sizes} texts; expected as many of each.")
-    for place, (_, one, other) in enumerate(zip(*lists, strict=True)):
+    vocab_size = getattr(getattr(reference, "config", None), "vocab_size", None)
+    lists = _lists_for_prompts(vocab_size, prompts=prompts, chosen=chosen, rejected=rejected)
+    for place, (one, other) in enumerate(zip(lists["chosen"], lists["rejected"], strict=True)):
         if one == other:
             raise ValueError(
                 f"chosen[{place}] and rejected[{place}] are equal; expected two that differ: leave it out."
             )
-    begins = [len(prompt) for prompt in lists[0]]
-    texts = [[prompt + more for prompt, more in zip(lists[0], texts, strict=True)] for texts in lists[1:]]
-    length = max(len(text) for text in [*texts[0], *texts[1]]) - 1 if length is None else length
-    better, worse = (_counted_from(begins, rows, length) for rows in texts)
-    ask = eqx.filter_jit(log_probability)
+    better, worse = _continued(lists, "chosen", "rejected", length=length)
+    # What was compiled for a function is found again by the function, and knows nothing of what it reads elsewhere.
+    has_arrays = any(map(eqx.is_array, jax.tree.leaves(reference)))
+    ask = eqx.filter_jit(log_probability) if has_arrays else log_probability
     return Preferences(better, worse, jnp.stack([ask(reference, better), ask(reference, worse)], axis=1))
 
 
@@ -164,8 +215,11 @@ def add_tokens(model: Decoder, num_tokens: Positive, *, key: PRNGKeyArray) -> De
     likelier than every row that was learned (Hewitt, 2021).
 
     Raises:
-        ValueError: if the output has a matrix of its own.
+        ValueError: if the output has a matrix of its own, or a linear map an adapter.
     """
+    if any(map(is_adapter, named_arrays(model))):
+        hint = "Use merge_adapters first, or add tokens before the adapters."
+        raise ValueError(f"This Decoder has adapters; expected one without. {hint}")
     if model.output is not None:
         raise ValueError("This Decoder has an output matrix of its own; expected one with a tied embedding.")
     old = model.embedding.weight
@@ -189,10 +243,20 @@ def _start_of_answer(place: int, row: list[int], answer_token: int) -> int:
     return begin
 
 
-def _lists_of_ids(name: str, texts) -> list[list[int]]:
+def _lists_for_prompts(vocab_size: int | None, **given) -> dict[str, list[list[int]]]:
+    """Several lists of texts as lists of ids, as many texts in each."""
+    lists = {name: _lists_of_ids(name, texts, vocab_size) for name, texts in given.items()}
+    sizes = [len(rows) for rows in lists.values()]
+    if len(set(sizes)) > 1:
+        *names, last = lists
+        raise ValueError(f"{', '.join(names)} and {last} have {sizes} texts; expected as many of each.")
+    return lists
+
+
+def _lists_of_ids(name: str, texts, vocab_size: int | None = None) -> list[list[int]]:
     """Texts as lists of ids, none of them empty, at least one of them."""
     check_list(name, texts, "texts, each a list of token ids")
-    rows = [check_token_ids(text, name=f"{name}[{place}]") for place, text in enumerate(texts)]
+    rows = [check_token_ids(text, vocab_size, f"{name}[{place}]") for place, text in enumerate(texts)]
     if not rows:
         raise ValueError(f"{name} is empty; expected at least one text, a list of token ids.")
     for place, row in enumerate(rows):
@@ -203,8 +267,28 @@ def _lists_of_ids(name: str, texts) -> list[list[int]]:
     return rows
 
 
-def _counted_from(begins: list[int], rows: list[list[int]], length: int | None) -> PaddedWindows:
+def _continued(lists: dict[str, list[list[int]]], *names: str, length: int | None) -> list[PaddedWindows]:
+    """Of the lists of these names, which go on from the prompts, windows of one length in which only they count."""
+    begins = [len(prompt) for prompt in lists["prompts"]]
+    rows = {name: [a + b for a, b in zip(lists["prompts"], lists[name], strict=True)] for name in names}
+    length = _length_of_rows(rows, length, " with its prompt")
+    return [_counted_from(begins, each, length) for each in rows.values()]
+
+
+def _length_of_rows(texts: dict[str, list[list[int]]], length: int | None, which: str = "") -> int:
+    """The number of inputs of a row: that of the longest text if none is given; `ValueError` if one has more."""
+    longest = max(len(text) for rows in texts.values() for text in rows) - 1
+    for name, rows in texts.items():
+        for place, text in enumerate(rows):
+            if length is not None and len(text) > length + 1:
+                said = f"{name}[{place}]{which} has {len(text)} tokens, the last a target only"
+                hint = f"Make it shorter, or take length={longest}, which holds all texts."
+                raise ValueError(f"{said}; expected at most {length + 1} for length={length}. {hint}")
+    return longest if length is None else length
+
+
+def _counted_from(begins: list[int], rows: list[list[int]], length: int) -> PaddedWindows:
     """Texts as windows in which those targets count that stand at the given place of their text, or after it."""
-    ids, is_token = pad_texts(rows, None if length is None else length + 1)
+    ids, is_token = pad_texts(rows, length + 1)
     counts = is_token & (jnp.arange(ids.shape[1]) >= jnp.asarray(begins)[:, None])
     return PaddedWindows(ids[:, :-1], ids[:, 1:], counts[:, 1:])

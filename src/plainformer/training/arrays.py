@@ -219,6 +219,22 @@ def read_arrays(path: Path, part: str) -> tuple[dict, dict]:
     return arrays, header
 
 
+def header_of(path: Path) -> dict[str, str]:
+    """The header of a safetensors file, of which nothing else is read; `{}` if it is none."""
+    from safetensors import SafetensorError, safe_open
+
+    try:
+        with safe_open(path, "numpy") as file:
+            return file.metadata() or {}
+    except (SafetensorError, OSError):
+        return {}
+
+
+def holds_adapters(header: dict[str, str]) -> bool:
+    """Whether a file with this header is one of `save_adapters`."""
+    return "model" not in header and '"adapters_of"' in header.get("config", "")
+
+
 def _seal(arrays: dict, header: dict[str, str]) -> str:
     return digest(arrays, *(header[part] for part in ("config", "tokenizer", "metadata", "own") if part in header))
 

@@ -19,6 +19,7 @@ from plainformer.training.arrays import (
     to_json,
     with_arrays,
 )
+from plainformer.training.identity import other_scales, scales_of
 from plainformer.training.sharded_checkpoint import delete_folder, folder_name, list_folders, read_folder, save_folder
 
 
@@ -119,7 +120,8 @@ def load_checkpoint(directory: Location, like, *, step: Natural | None = None) -
     """
     arrays, metadata, step = read_checkpoint(directory, step, named_arrays(like))
     arrays |= _not_trained(named_arrays(like), arrays, metadata)
-    if wrong := differences(arrays, named_arrays(like)):
+    scales = {place.removeprefix("0."): scale for place, scale in scales_of(like).items()}
+    if wrong := _misfit(arrays, named_arrays(like), metadata, scales):
         path, others = checkpoint_path(as_path(directory).absolute(), step), _others(directory, step)
         raise ValueError(
             f"The checkpoint {path} is of another model: {wrong}. Train into another directory, or make the model that "
@@ -152,9 +154,14 @@ def load_best(directory: Location, model):
     arrays, metadata, _ = read_checkpoint(target, step, like)
     arrays = {name: array for name, array in arrays.items() if name.startswith("0.")}
     arrays |= _not_trained(like, arrays, metadata)
-    if wrong := differences(arrays, like):
+    if wrong := _misfit(arrays, like, metadata, scales_of(model)):
         raise ValueError(f"The run in {target} is of another model: {wrong}. Make it as it was made for fit.")
     return with_arrays(model, {name.removeprefix("0."): array for name, array in arrays.items()})
+
+
+def _misfit(arrays: dict, like: dict, metadata: dict, scales: dict) -> str:
+    """In what a state of `fit` differs from the arrays of one like it and the scales of its adapters; "" if in none."""
+    return differences(arrays, like) or ", ".join(other_scales(metadata, scales))
 
 
 def _not_trained(like: dict, saved: dict, metadata: dict) -> dict:

@@ -248,7 +248,7 @@ def _check_arguments(model, loss_function, batches, config, evaluate, callbacks)
             f"model is {getattr(model, '__name__', f'a {type(model).__name__}')}, which has nothing to train; expected "
             "an object such as Decoder(…), first, then loss_function and batches."
         )
-    hint = "It comes second, after the model and before the batches."
+    hint = "The loss comes second, before the batches; give what else it takes by functools.partial."
     check_takes(loss_function, "loss_function", "model", "batch", "key", hint=hint)
     if not callable(batches) and not isinstance(batches, Iterator):
         hint = "For a list of batches, pass iter(…); for one and the same, lambda step: batch."

@@ -4,7 +4,9 @@ import dataclasses
 import json
 from collections.abc import Iterable
 
-from plainformer.training.arrays import differences, digest, named_arrays, to_json
+import jax
+
+from plainformer.training.arrays import differences, digest, named_arrays, place_of, to_json
 from plainformer.training.optimiser import TrainingConfig, num_warmup_steps
 
 # Who reads each field of a configuration, so that another value would make another run: the step; or the optimiser or
@@ -42,6 +44,7 @@ def identity_of(model, frozen, first_batch, config: TrainingConfig, *, optimiser
         training["warmup_steps"] = num_warmup_steps(config)
     return {
         "model": {"model": type(model).__name__, **plain_fields(getattr(model, "config", None))},
+        "scales": scales_of(model),
         "training": training,
         "frozen": digest(named_arrays(frozen)),
         "first_batch": digest(named_arrays(first_batch)),
@@ -55,7 +58,8 @@ def changes_of_a_run(then: dict, now: dict, arrays: dict, state: dict) -> list[s
     """
     read_by_both = [name for name in then["training"] if name in now["training"]]
     training = ({name: each["training"][name] for name in read_by_both} for each in (then, now))
-    changes = _changes(then["model"], now["model"]) + _changes(*training)
+    changes = changed_fields(then["model"], now["model"]) + changed_fields(*training)
+    changes += other_scales(then, now["scales"])
     if then["first_batch"] != now["first_batch"]:
         changes.append("the first batch is another one now")
     parts = _changed_parts(arrays, state) if then["model"] == now["model"] else []
@@ -71,13 +75,34 @@ def plain_fields(config) -> dict:
     return json.loads(to_json(config)) if dataclasses.is_dataclass(config) else {}
 
 
-def _changes(then: dict, now: dict) -> list[str]:
+def scales_of(model) -> dict[str, float]:
+    """By its place what each adapter is multiplied by, which stands in no array and in no configuration."""
+
+    def is_adapted(part) -> bool:
+        return hasattr(part, "adapter_in") and hasattr(part, "scale")
+
+    parts = jax.tree_util.tree_leaves_with_path(model, is_leaf=is_adapted)
+    return {place_of(path): part.scale for path, part in parts if is_adapted(part)}
+
+
+def other_scales(then: dict, now: dict[str, float]) -> list[str]:
+    """What differs between the scales of adapters in an identity, if it has some, and those of a model."""
+    before = then.get("scales")
+    known = before if isinstance(before, dict) else {}  # a reader's own metadata may mean something else by it
+    places = [place for place, scale in now.items() if known.get(place, scale) != scale]
+    if not places:
+        return []
+    more = f" and {len(places) - 1} more" if len(places) > 1 else ""
+    return [f"the scale of the adapter {places[0]}{more} was {known[places[0]]} and is {now[places[0]]}"]
+
+
+def changed_fields(then: dict, now: dict) -> list[str]:
     """What differs between two configurations, those within by their own names."""
     changes = []
     for name in {**now, **then}:
         old, new = then.get(name), now.get(name)
         if isinstance(old, dict) and isinstance(new, dict):
-            changes += [f"{name}.{change}" for change in _changes(old, new)]
+            changes += [f"{name}.{change}" for change in changed_fields(old, new)]
         elif old != new:
             changes.append(f"{name} was {old} and is {new}")
     return changes

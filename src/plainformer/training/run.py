@@ -130,7 +130,7 @@ class Run:
 
     def _check_same(self, then: dict, arrays: dict, state: dict, num_steps: int) -> None:
         there = f"The checkpoints in {self.directory} are"
-        if then.keys() != self.identity.keys():
+        if then.keys() | {"scales"} != self.identity.keys():  # which earlier versions did not save
             raise ValueError(f"{there} not of fit; train into another directory.")
         if changes := changes_of_a_run(then, self.identity, arrays, state):
             raise ValueError(

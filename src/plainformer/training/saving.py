@@ -14,6 +14,8 @@ from plainformer.data.files import as_path, parse_json, write_bytes
 from plainformer.tokens.tokenizer import tokenizer_from_json
 from plainformer.training.arrays import (
     Location,
+    header_of,
+    holds_adapters,
     in_eight_bits,
     in_floats,
     lies_here,
@@ -53,7 +55,8 @@ def save_model(
     Raises:
         ValueError: for a model that `load_model` could not build from its `config`, such as one with adapters or in
             int8.
-        FileExistsError: if `"decoder.json"` is there and is not the configuration in `"decoder.safetensors"`.
+        FileExistsError: if the file holds adapters, or `"decoder.json"` is there and is not the configuration in
+            `"decoder.safetensors"`.
         OSError: if the file cannot be written: the one that was there before stays.
 
     Example:
@@ -71,6 +74,10 @@ def save_model(
     beside = path.with_suffix(".json")
     if jax.process_index() and not all(map(lies_here, named_arrays(model).values())):
         return
+    if holds_adapters(header_of(path)):
+        raise FileExistsError(
+            f"{path} holds adapters; expected a new file, or one of save_model. Give it another name."
+        )
     before = _config_in(path)
     if os.path.lexists(beside) and not (beside.is_file() and beside.read_bytes() in (before, text)):
         raise FileExistsError(
@@ -146,13 +153,8 @@ def _config_text(model) -> bytes:
 
 def _config_in(path: Path) -> bytes | None:
     """The configuration in a file of `save_model`, as `_config_text` gives it; `None` if it is no such file."""
-    from safetensors import SafetensorError, safe_open
-
-    try:
-        with safe_open(path, "numpy") as file:
-            return (file.metadata()["config"] + "\n").encode()
-    except (SafetensorError, OSError, TypeError, KeyError):
-        return None
+    config = header_of(path).get("config")
+    return None if config is None else (config + "\n").encode()
 
 
 @overload
@@ -219,6 +221,9 @@ def load_model(
             hint = "It is a checkpoint of fit: let fit go on from it, or read it by load_checkpoint."
         raise ValueError(f"{path} is damaged, or no file of save_model: {error}. {hint}") from error
     name = model_class.__name__
+    if holds_adapters(header):
+        hint = "Put them into one by load_adapters(path, add_adapters(model, …))."
+        raise ValueError(f"{path} holds adapters; expected the model {name}. {hint}")
     if header.get("model") != name:
         raise ValueError(f"{path} holds the model {header.get('model')}; expected {name}.")
     try:

@@ -105,7 +105,8 @@ def compile_step(
         >>> step.memory_analysis().argument_size_in_bytes > 12 * pf.count_parameters(model)
         True
     """
-    check_takes(loss_function, "loss_function", "model", "batch", "key", hint="It comes second, after the model.")
+    hint = "The loss comes second, before the batch; give what else it takes by functools.partial."
+    check_takes(loss_function, "loss_function", "model", "batch", "key", hint=hint)
     model = _to_be_trained(model, batch, mesh)
     params, static = eqx.partition(model, trained_of(model, trainable))
     static = jax.tree.map(lambda leaf: _shape_of(leaf) if eqx.is_array(leaf) else leaf, static)
