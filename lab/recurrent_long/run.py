@@ -105,7 +105,7 @@ def passes(found: dict) -> float:
 
 
 def text_table(found: dict) -> str:
-    """A line for a count, and one for each kind: its rate, the losses on the way, and those of the seeds on what judges."""
+    """A line for a count, and for each kind its rate, its losses on the way, and those of its seeds on what judges."""
     steps = (STEPS // 8, STEPS // 4, STEPS // 2, STEPS)
     head = ["model", "rate", *(f"{step:,} steps" for step in steps), "judged"]
     rows = [
