@@ -450,7 +450,7 @@ def test_a_place_without_the_axis_of_a_batch_is_refused_with_what_to_try():
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_mean_is_taken_over_inputs_and_no_other_axis(kind):
     of = runs(kind)
-    for name, array in of.source.items():
+    for name, array in ((name, array) for name, array in of.source.items() if "stack." in name):
         with pytest.raises(ValueError, match=r"of one text; expected a batch: pf\.look\(model, ids\[None\]\)"):
             mean_run({name: array})
         with pytest.raises(ValueError, match="of no text"):
