@@ -259,19 +259,10 @@ def patch_path(
     """
     check_each(dict, sender=sender, receiver=receiver, source=source)
     _, seen = look(model, *inputs, **options)
-    moved = {name: _taken_over(name, index, source) for name, index in sender.items()}
+    replace = {name: _taken_over(name, index, source) for name, index in sender.items()}
     heard: dict[str, Array] = {}
-
-    def held(name: str) -> Callable[[Array], Array]:
-        move = moved.get(name, lambda array: array)
-
-        def instead(array: Array) -> Array:
-            heard[name] = move(array)
-            return move(seen[name])
-
-        return instead
-
-    replace = moved | {name: held(name) for name in _held_names(seen, hold)}
+    for name in _held_names(seen, hold):
+        replace[name] = partial(_hold, name, seen[name], replace.get(name, lambda array: array), heard)
     _, on_the_way = look(model, *inputs, replace=replace, **options)
     return patch(model, *inputs, places=receiver, source=on_the_way | heard, **options)
 
@@ -451,6 +442,12 @@ def _moved(name: str, index, by: Array) -> Callable[[Array], Array]:
     return moved
 
 
+def _hold(name: str, before: Array, move: Callable[[Array], Array], heard: dict[str, Array], array: Array) -> Array:
+    """Return what an array was before, moved where it is a sender; what it would be now is taken down."""
+    heard[name] = move(array)
+    return move(before)
+
+
 def _held_names(seen: dict[str, Array], hold: str | Collection[str]) -> list[str]:
     """The names that end so, with those of the gates that heads are multiplied by."""
     endings = (hold,) if isinstance(hold, str) else hold
@@ -462,7 +459,8 @@ def _held_names(seen: dict[str, Array], hold: str | Collection[str]) -> list[str
             close = difflib.get_close_matches(ending, known, n=3) or known[:3]
             raise ValueError(f"hold has {ending!r}, and no name that was seen ends so; expected such as {close}.")
     held = [name for name in seen if name.endswith(tuple(endings))]
-    return held + [f"{name.removesuffix('heads')}gate" for name in held if f"{name.removesuffix('heads')}gate" in seen]
+    gates = [f"{name.removesuffix('heads')}gate" for name in held]
+    return list(dict.fromkeys([*held, *(gate for gate in gates if gate in seen)]))
 
 
 def _check_known(**arrays: Array) -> None:
