@@ -401,7 +401,9 @@ def test_runs_of_other_lengths_and_models_are_refused():
     model = decoder()
     for tokens in (1, 4):  # a single row would broadcast to all of them
         source, place = pf.look(model, THEIRS[:tokens])[1], {"stack.input": ...}
-        with pytest.raises(ValueError, match=rf"shape \({tokens}, 24\) in source and \(5, 24\) here; .* Try two texts"):
+        with pytest.raises(
+            ValueError, match=rf"shape \({tokens}, 24\) in source and \(5, 24\) here; .* Try as many texts"
+        ):
             patch(model, OURS, places=place, source=source)
         with pytest.raises(ValueError, match=rf"shape \({tokens}, 24\) in source and \(5, 24\) here"):
             patch_path(model, OURS, sender=place, receiver=place, source=source)

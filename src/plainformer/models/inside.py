@@ -419,7 +419,7 @@ def _taken_over(name: str, index, source: dict[str, Array]) -> Callable[[Array],
             same = "as many texts" if there.shape[-axes:] == array.shape[-axes:] else "inputs of the same length"
             raise ValueError(
                 f"{name} has shape {there.shape} in source and {array.shape} here; expected two runs on {same}. "
-                "Try two texts of as many tokens, or what mean_run returns of such texts."
+                "Try as many texts of as many tokens, or what mean_run returns of such texts."
             )
         return array.at[place].set(jnp.broadcast_to(there, array.shape)[place].astype(array.dtype))
 
