@@ -56,14 +56,13 @@ def masked_batches(names: list[LabelledName], seed: int = 0):
     return batch_at
 
 
-def train_encoder(names: list[LabelledName], training=TRAINING, directory=BUILD / "encoder", evaluate=None):
+def train_encoder(names: list[LabelledName], training=TRAINING, directory=BUILD / "encoder"):
     """The masked language model after training, and its metrics."""
     return pf.fit(
         pf.MaskedLanguageModel(ENCODER, key=jax.random.key(0)),
         pf.masked_token_loss,
         masked_batches(names),
         training,
-        evaluate=evaluate,
         directory=directory,
     )
 

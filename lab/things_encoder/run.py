@@ -115,7 +115,6 @@ def facts(found: dict) -> dict[str, str]:
         "encoder.nats.each": ", ".join(f"{each:.3f}" for each in nats),
         "encoder.right.each": ", ".join(percent(row["right"], 1) for row in encoders),
         "encoder.nats": f"{np.mean(nats):.3f}",
-        "encoder.nats.about": f"{np.mean(nats):.2f}",
         "encoder.nats.apart": f"{max(nats) - min(nats):.2f}",
     } | ends("encoder.nats", nats, ".3f")
     for name, row in {"grams": grams, "votes": votes, "alone": alone}.items():
