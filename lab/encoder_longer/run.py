@@ -13,11 +13,11 @@ from lab.records import BUILD, percent
 from lab.things_decoder import run as decoder
 from lab.things_decoder.next_letter_by_counting import NAME
 from lab.things_encoder import run as things
-from lab.things_lines import TRAINING, questions
+from lab.things_lines import SEEDS, TRAINING, questions
 
 KEPT = BUILD / "encoder_longer"
 LONGER = dataclasses.replace(TRAINING, num_steps=20_000, evaluate_every=2000)
-SEEDS, RATES, TRIED_STEPS = range(2), (0.0015, 0.003, 0.006), 1000
+RATES, TRIED_STEPS = (0.0015, 0.003, 0.006), 1000
 
 
 @cache
