@@ -124,8 +124,8 @@ something is, as *In the garden.*, in its own template of conversations. No weig
 
 - **Knobs turned.** The learning rate, rank, place, what counts in the loss, names and rooms that were never trained on.
   Short trainings have two seeds, of the adapters and of the order of the questions. Not tried: more than
-  {settings["steps"]} steps, more questions, a long training of all numbers, another seed of the long training. All short
-  trainings stopped while they were still improving.
+  {settings["steps"]} steps, more questions, a long training of all numbers, another seed of the long training. All
+  short trainings stopped while they were still improving.
 - **Limits.** One small model, whose file has five bits for most numbers, and one kind of question. Shares of
   {settings["on the way"]} questions have a standard error of up to five per cent.
 - **Licence.** The numbers are under Apache-2.0, as the code.

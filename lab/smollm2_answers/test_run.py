@@ -1,7 +1,6 @@
 """SmolLM2 learns the form first and then the answers, and forgets other forms, as the chapter on fine-tuning says."""
 
 import numpy as np
-import pytest
 
 import plainformer as pf
 from lab.smollm2_answers import card, judging, questions, run as smollm2_run
