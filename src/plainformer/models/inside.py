@@ -16,7 +16,7 @@ import numpy as np
 from jaxtyping import Array, Float, Integer
 
 from plainformer.checks import Finite, Natural, Positive, check_each, checked, refuse
-from plainformer.models.places import axes_of_one, check_batch_axis, numbers_of, place_in
+from plainformer.models.places import as_numbers, axes_of_one, check_batch_axis, place_in
 from plainformer.seeing import look
 
 OF_SUBLAYERS = ("attention.heads", "feed_forward.output")  # what blocks add to the stream is made of these
@@ -192,7 +192,7 @@ def steer(
     check_each(Callable, model=model)
     check_each(dict, places=places)
     check_each(Finite, strength=strength)
-    by = strength * numbers_of("direction", direction)
+    by = strength * as_numbers("direction", direction)
     replace = {name: _moved(name, index, by) for name, index in places.items()}
     return look(model, *inputs, replace=replace, **options)[0]
 
@@ -410,7 +410,7 @@ def _taken_over(name: str, index, source: dict[str, Array]) -> Callable[[Array],
     """A function that puts what another run has at these places into an array."""
     if name not in source:
         raise ValueError(f"source has no {name!r}; expected what pf.look saw in another run of the same model.")
-    there = numbers_of(f"source[{name!r}]", source[name])
+    there = as_numbers(f"source[{name!r}]", source[name])
 
     def taken_over(array: Array) -> Array:
         place = place_in(name, index, array.shape)

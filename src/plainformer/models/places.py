@@ -48,7 +48,7 @@ def check_batch_axis(name: str, shape: tuple[int, ...]) -> None:
         raise ValueError(f"{name} has shape {shape}, of no text; expected a batch of at least one.")
 
 
-def numbers_of(name: str, given) -> Array:
+def as_numbers(name: str, given) -> Array:
     """Return what is given as an array; raise `TypeError` if it is none, of real numbers."""
     try:
         array = jnp.asarray(native(given))
