@@ -30,7 +30,7 @@ class Plan(NamedTuple):
     num_steps: int
     noises: tuple[float, ...]
     search: tuple[float, ...]  # the noises for which the rate is searched; others take that of the nearest of them
-    further: tuple[tuple[float, int], ...] = ()  # noises, each with a seed beside those of `SEEDS`
+    seeds: tuple[int, ...] = SEEDS
 
 
 def in_columns(windows):
@@ -109,25 +109,23 @@ def learned(task: Task, plan: Plan, each: list[tuple[int, float, float]]) -> lis
 
 
 def compared(name: str, task: Task, plan: Plan) -> dict:
-    """For each noise the best rate, by whole trainings with one seed, and three networks or more that learn with it."""
-    asked_for = [(0, rate, sigma) for sigma in plan.search for rate in plan.rates]
-    searched = kept(KEPT / f"{name}_rates.json", lambda: learned(task, plan, asked_for))
-    rates = {}
+    """For each noise the best rate, by whole trainings with one seed, and the networks that learn with it."""
+
+    def one(seed: int, rate: float, sigma: float) -> dict:
+        file = KEPT / f"{name}-{plan.num_steps}-{seed}-{rate:g}-{sigma:g}.json"
+        return kept(file, lambda: learned(task, plan, [(seed, rate, sigma)])[0])
+
+    searched = [one(0, rate, sigma) for sigma in plan.search for rate in plan.rates]
+    models = []
     for sigma in plan.noises:
         nearest = min(plan.search, key=lambda other: abs(np.log(other / sigma)))
-        tried = [one for one in searched if one["noise"] == nearest]
-        rates[sigma] = min(tried, key=lambda one: one["curve"][-1][1])["rate"]
-    final = [(seed, rates[sigma], sigma) for sigma in plan.noises for seed in SEEDS]
-    done = [one for one in searched if (one["seed"], one["rate"], one["noise"]) in final]
-    missing = [each for each in final if each not in {(one["seed"], one["rate"], one["noise"]) for one in done}]
-    models = done + kept(KEPT / f"{name}.json", lambda: learned(task, plan, missing))
-    if plan.further:
-        further = [(seed, rates[sigma], sigma) for sigma, seed in plan.further]
-        models += kept(KEPT / f"{name}_further.json", lambda: learned(task, plan, further))
+        tried = [each for each in searched if each["noise"] == nearest]
+        rate = min(tried, key=lambda each: each["curve"][-1][1])["rate"]
+        models += [one(seed, rate, sigma) for seed in plan.seeds]
     return {
         "rates": list(plan.rates),
-        "tried": [{key: one[key] for key in ("noise", "rate", "curve", "test")} for one in searched],
-        "models": sorted(models, key=lambda one: (one["noise"], one["seed"])),
+        "tried": [{key: each[key] for key in ("noise", "rate", "curve", "test")} for each in searched],
+        "models": models,
         "passes": round(plan.num_steps * BATCH_SIZE / len(task.training), 2),
         "steps": plan.num_steps,
     }
