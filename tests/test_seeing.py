@@ -67,6 +67,8 @@ def test_what_stands_in_is_what_all_that_follows_is_computed_from():
     for name in ("stack.input", "stack.blocks.0.output", "stack.blocks.1.output"):  # whole streams, as in patching
         patched, _ = pf.look(model, tokens, replace={name: seen[name]})
         np.testing.assert_array_equal(patched, wanted)
+        _, shown = pf.look(model, tokens, replace={name: np.asarray(seen[name])})
+        assert list(shown) == list(seen)  # NumPy's arrays are seen as JAX's
     name = "stack.blocks.1.attention.heads"
     silenced, _ = pf.look(model, tokens, replace={name: lambda heads: heads.at[2].set(0)})
     columns = slice(2 * (24 // HEADS), 3 * (24 // HEADS))  # of the output matrix, which the third head writes by

@@ -104,6 +104,8 @@ def test_residual_layers_lose_trajectories_on_one_sphere_and_triangular_ones_non
         each = recorded["one shape"][name]
         residual, network = (sum(one["lost"] for one in each[kind]) for kind in ("residual", "network"))
         assert network == 0 < residual, name
+    lost = recorded["one shape"]["dynamics"]["residual"]
+    assert [one["lost"] > 0 for one in lost].count(True) == 1  # all by one model
 
 
 def test_residual_layers_are_ahead_of_triangular_ones_in_nearly_every_column_on_several_lengths(recorded):

@@ -56,6 +56,17 @@ def masked_batches(names: list[LabelledName], seed: int = 0):
     return batch_at
 
 
+def train_encoder(names: list[LabelledName], training=TRAINING, directory=BUILD / "encoder"):
+    """The masked language model after training, and its metrics."""
+    return pf.fit(
+        pf.MaskedLanguageModel(ENCODER, key=jax.random.key(0)),
+        pf.masked_token_loss,
+        masked_batches(names),
+        training,
+        directory=directory,
+    )
+
+
 def masked_results(model: pf.MaskedLanguageModel, names: list[LabelledName]) -> tuple[float, float]:
     """Loss, and share of letters guessed right, at the selected letters of names, each by itself."""
     corrupted, tokens, is_selected, is_token, _ = masked(*encode([name.text for name in names], 20), 1, 0)
@@ -125,13 +136,7 @@ def slips_by(model: pf.MaskedLanguageModel, splits: NameSplits) -> dict:
 def results() -> dict:
     """Train the masked language model, and return how well it guesses hidden letters and finds wrong ones."""
     splits = pf.data.name_splits()
-    model, metrics = pf.fit(
-        pf.MaskedLanguageModel(ENCODER, key=jax.random.key(0)),
-        pf.masked_token_loss,
-        masked_batches(splits.training),
-        TRAINING,
-        directory=BUILD / "encoder",
-    )
+    model, metrics = train_encoder(splits.training)
     pf.save_model(LAB / "encoder" / "encoder.safetensors", model, VOCABULARY)
     loss, share = masked_results(model, splits.test)
     return {

@@ -38,6 +38,21 @@ def test_stories_are_possible_and_differ_in_who_takes(study):
     assert [words[n] for n in (TAKES, QUESTION)] == ["takes", "?"]
 
 
+def test_with_the_lamp_taken_and_not_put_in_the_box_the_room_of_the_box_is_named(study):
+    form = (
+        ". {one} is in the {here} . {other} is in the {here} . the box is in the {here} . the lamp is in the {here} . "
+        "{one} takes the lamp . {other} takes the box . {other} goes to the {there} . where is the lamp ?"
+    )
+    told = [
+        (*people, *rooms) for people in itertools.permutations(PEOPLE, 2) for rooms in itertools.permutations(ROOMS, 2)
+    ]
+    texts = [form.format(one=one, other=other, here=here, there=there) for one, other, here, there in told]
+    said = study.model(np.array([study.words.encode(text) for text in texts]))[:, -1].argmax(axis=-1)
+    rooms = np.array([study.words.encode(there)[0] for *_, there in told])
+    assert len(told) == 72
+    assert (np.asarray(said) == rooms).mean() > 0.95
+
+
 def test_heads_of_the_record_turn_the_answer_again(record, study):
     assert all(each.all() for each in study.is_right)
     stored = np.array(record["machines"]["seed 1"]["patched"])

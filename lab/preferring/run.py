@@ -173,11 +173,6 @@ def card(found: dict) -> str:
     rows += [row(f"β = {beta}, 5 times the steps, one seed", [each]) for beta, each in found["longer"].items()]
     rows += [row("β = 0.1, one seed", [each]) for each in found["rates"].values()]
     second = found["possible and true"]
-    stories = f"{second['steps'] * truth.A_STEP:,} more stories"
-    rows += [row("untuned, as the second listener judges it", [second["untuned"]])]
-    rows += [row(f"the second listener, β = {truth.BETA:g}", second["ways"]["preferring"])]
-    rows += [row(f"the same work spent on {stories}", second["ways"]["more stories"])]
-    rows += [row("five times that work, one seed", [second["5 times the work"]])]
     table = "\n".join(rows)
     frontier = "; ".join(f"{each['reward']:.2f} at {each['leash']:.2f}" for each in found["frontier"].values())
     return f"""# A teller of stories learns what a listener likes
@@ -200,8 +195,17 @@ often her name stands in the {NUM_WRITTEN} words that the teller writes. No weig
 - **A second listener** likes what is possible and true, of which the world is the judge, and of two texts that differ
   in it always prefers the one that is: {truth.NUM_PAIRS} pairs, out of {second["drafts"][0]:,} drafts for the first
   seed. The same work is that of these drafts, a pass through the decoder each, of asking the reference, and of
-  learning, three passes for a text; for stories, too, the best of the three rates. These rows are judged on
-  {truth.NUM_JUDGED:,} beginnings.
+  learning, three passes for a text; for stories, too, the best of three rates. Judged on {truth.NUM_JUDGED:,}
+  beginnings: shares of texts of which every sentence is possible, and of which one is a sentence that no story has, and
+  by how many nats preferred and other texts of {truth.NUM_PAIRS_KEPT_BACK} pairs kept back have become likelier.
+
+{truth.opponents(second)}
+
+- **Knobs turned** for the second listener, one seed; what it writes is chosen by the share of possible texts after
+  {truth.NUM_JUDGED:,} other beginnings than those that are reported, and these drafts are in no account of work:
+
+{truth.knobs(second)}
+
 - **The most reward that any model can have** at a leash, by weighing {MOST} drafts of each beginning, for the prices
   {", ".join(map(str, FRONTIER))}: {frontier}. (At lower prices so few drafts do not stand for all texts.)
 - **Limits.** One decoder of 199,744 numbers, one reward, which a single word carries; of possibility the world is the

@@ -1,12 +1,13 @@
-"""A second listener, who likes only what is possible and true, and its opponent: the same work spent on more stories.
+"""A second listener, who likes only what is possible and true, and its opponents: the same work spent on more stories,
+and the better of two drafts.
 
 The world is the judge of every sentence and of every answer, so this reward is exact.
 """
 
 import math
-from collections.abc import Callable
 from functools import cache, partial
 
+import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
 
@@ -19,7 +20,6 @@ from lab.preferring.teller import (
     NUM_STEPS,
     NUM_WRITTEN,
     PROMPT,
-    RATES,
     SEEDS,
     judged,
     learned,
@@ -30,7 +30,8 @@ from lab.preferring.teller import (
 )
 from lab.records import kept, percent
 
-BETA, NUM_PAIRS, NUM_PAIRS_KEPT_BACK, ASKED_AT_ONCE, NUM_JUDGED = 0.3, 300, 100, 1600, 3000
+BETAS, RATES = (0.3, 1.0, 3.0, 10.0), (0.00003, 0.0001, 0.0003)
+NUM_PAIRS, NUM_PAIRS_KEPT_BACK, ASKED_AT_ONCE, NUM_JUDGED = 300, 100, 1600, 3000
 LENGTH = PROMPT + NUM_WRITTEN
 A_STEP = 2 * BATCH_SIZE  # texts that a step of eight pairs learns from
 
@@ -55,7 +56,7 @@ def drawn(seed: int, num_pairs: int = NUM_PAIRS) -> dict:
             found += [(p, a, b) if first else (p, b, a) for p, a, b, first, second in both if first != second]
         return {"pairs": found[:num_pairs], "drafts": 2 * number * ASKED_AT_ONCE}
 
-    return kept(KEPT / f"truth-pairs-{seed}.json", find)
+    return kept(KEPT / f"truth-pairs-{seed}-{num_pairs}.json", find)
 
 
 @cache
@@ -83,55 +84,111 @@ def more_stories(seed: int, number: int) -> pf.data.Windows:
     return pf.data.Windows(ids[:, :-1], ids[:, 1:])
 
 
-def found_of(name: str, loss: Callable, examples, other, rate: float, seed: int, num_steps: int, size: int) -> dict:
-    """How a teller writes that has learned from some examples, and its loss on others; kept under `build`."""
+@cache
+def beginnings_of_sentences() -> set[tuple[str, ...]]:
+    """How sentences of stories begin, whole ones included; a thousand stories have them all, many times."""
+    told = [[*sentence.split(), "."] for story in pf.data.stories(1000) for sentence in story[2:].split(" .")]
+    return {tuple(words[:number]) for words in told for number in range(1, len(words) + 1)}
+
+
+def broken(text: list[int]) -> bool:
+    """Whether a sentence of this text is one that no story has, whatever was told before."""
+    *whole, cut_off = VOCABULARY.decode(text).split(".")
+    said = [*((*sentence.split(), ".") for sentence in whole), tuple(cut_off.split())]
+    return any(words and words not in beginnings_of_sentences() for words in said)
+
+
+def beside_the_loss(model) -> dict[str, float]:
+    """What a teller writes after other beginnings than those that are reported, by which a training can be chosen: the
+    shares of texts that are possible, and that are broken."""
+    begun = prompts(2000, NUM_JUDGED)
+    texts = written(model, begun, 8)
+    shares = {"elsewhere": possible(begun, texts), "broken": np.array([broken(text) for text in texts], float)}
+    return {name: round(float(each.mean()), 4) for name, each in shares.items()}
+
+
+def likelier(model) -> dict[str, float]:
+    """By how many nats the texts of pairs kept back have become likelier than in the teller that tuning began with."""
+    others = pairs(KEPT_BACK, NUM_PAIRS_KEPT_BACK)
+    ask = eqx.filter_jit(pf.models.log_probability)
+    now = jnp.stack([ask(model, others.chosen), ask(model, others.rejected)], axis=1)
+    chosen, rejected = (now - others.reference).mean(axis=0)
+    return {"chosen": round(float(chosen), 3), "rejected": round(float(rejected), 3)}
+
+
+def preferring(
+    beta: float, rate: float, seed: int, likelihood: float = 0.0, times: int = 1, more_steps: int = 1
+) -> dict:
+    """What the teller writes after it has learned what the listener likes; kept under `build`.
+
+    With a weight of the likelihood the words of preferred texts are learned as well, as Pang et al. (2024) do.
+    """
+
+    def loss(model, batch, key):
+        surprise = pf.models.preference_loss(model, batch, beta=beta)
+        return surprise + likelihood * pf.training.next_token_loss(model, batch.chosen, key) if likelihood else surprise
 
     def find() -> dict:
-        model = learned(loss, examples(), rate, seed, num_steps, size)
-        return judged(model, NUM_JUDGED) | {"loss": round(loss_on(loss, model, other()), 4)}
+        model = learned(loss, pairs(seed, times * NUM_PAIRS), rate, seed, more_steps * NUM_STEPS, BATCH_SIZE)
+        surprise = loss_on(partial(pf.models.preference_loss, beta=beta), model, pairs(KEPT_BACK, NUM_PAIRS_KEPT_BACK))
+        return judged(model, NUM_JUDGED) | {"loss": round(surprise, 4)} | beside_the_loss(model) | likelier(model)
 
-    return kept(KEPT / f"{name}-{rate:g}-{seed}-{num_steps}.json", find) | {"rate": rate}
-
-
-def preferring(rate: float, seed: int) -> dict:
-    """What the teller writes after it has learned what the listener likes."""
-    loss = partial(pf.models.preference_loss, beta=BETA)
-    given = loss, lambda: pairs(seed), lambda: pairs(KEPT_BACK, NUM_PAIRS_KEPT_BACK)
-    return found_of(f"truth-{BETA:g}", *given, rate, seed, NUM_STEPS, BATCH_SIZE)
+    name = f"truth-{beta:g}-{rate:g}-{seed}-{likelihood:g}-{times}-{more_steps}"
+    return kept(KEPT / f"{name}.json", find) | {"beta": beta, "rate": rate}
 
 
 def on_more_stories(rate: float, seed: int, times: int = 1) -> dict:
-    """What the teller writes after it has learned more stories for the same work."""
-    steps = times * steps_for_the_same_work()
-    given = (
-        pf.training.next_token_loss,
-        lambda: more_stories(seed, steps * A_STEP),
-        lambda: more_stories(KEPT_BACK, 1000),
-    )
-    return found_of("more", *given, rate, seed, steps, A_STEP)
+    """What the teller writes after it has learned more stories for the same work; kept under `build`."""
+    loss, steps = pf.training.next_token_loss, times * steps_for_the_same_work()
+
+    def find() -> dict:
+        model = learned(loss, more_stories(seed, steps * A_STEP), rate, seed, steps, A_STEP)
+        return judged(model, NUM_JUDGED) | {"loss": round(loss_on(loss, model, more_stories(KEPT_BACK, 1000)), 4)}
+
+    return kept(KEPT / f"more-{rate:g}-{seed}-{steps}.json", find) | {"rate": rate}
 
 
 def untuned() -> dict:
-    """What the teller itself writes after the same beginnings."""
-    return kept(KEPT / "truth-untuned.json", lambda: judged(pf.load_pretrained("stories")[0], NUM_JUDGED))
+    """What the teller itself writes after the same beginnings, and the better of two drafts as the world judges."""
 
+    def find() -> dict:
+        stored, _ = pf.load_pretrained("stories")
+        begun = prompts(1000, NUM_JUDGED)
+        either = np.maximum(*(possible(begun, written(stored, begun, key)) for key in (7, 700_007)))
+        return judged(stored, NUM_JUDGED) | beside_the_loss(stored) | {"best of 2": round(float(either.mean()), 4)}
 
-def at_the_best_rate(learn: Callable[[float, int], dict]) -> tuple[list[dict], dict[str, dict]]:
-    """The runs of all seeds at the rate with the lowest loss, and what each rate gave the first seed."""
-    tried = {rate: learn(rate, SEEDS[0]) for rate in RATES}
-    best = min(tried, key=lambda rate: tried[rate]["loss"])
-    return [learn(best, seed) for seed in SEEDS], {f"{rate:g}": run for rate, run in tried.items()}
+    return kept(KEPT / "truth-teller.json", find)
 
 
 def results() -> dict:
-    """The listener's teller, its opponent, and that with five times the work."""
-    drafts = [drawn(seed)["drafts"] for seed in SEEDS]
-    found: dict = {"untuned": untuned(), "drafts": drafts, "steps": steps_for_the_same_work()}
-    found |= {"ways": {}, "rates": {}}
-    for name, learn in {"preferring": preferring, "more stories": on_more_stories}.items():
-        found["ways"][name], found["rates"][name] = at_the_best_rate(learn)
-    found["5 times the work"] = on_more_stories(found["ways"]["more stories"][0]["rate"], SEEDS[0], times=5)
+    """Prices and rates of preferring, the best by the loss and by what is written, other forms, and the opponents."""
+    found: dict = {"untuned": untuned(), "drafts": [drawn(seed)["drafts"] for seed in SEEDS]}
+    tried = [preferring(beta, rate, SEEDS[0]) for beta in BETAS for rate in RATES]
+    by_loss = _settings(min(tried, key=lambda run: run["loss"]))
+    by_writing = _settings(max(tried, key=lambda run: run["elsewhere"]))
+    too = [preferring(by_loss[0], rate, SEEDS[0], 1.0) for rate in RATES]
+    stories = [on_more_stories(rate, SEEDS[0]) for rate in RATES]
+    of_both, of_stories = (min(runs, key=lambda run: run["loss"]) for runs in (too, stories))
+    found |= {"steps": steps_for_the_same_work(), "tried": tried, "likelihood too": too, "tried on stories": stories}
+    found["ways"] = {
+        "by loss": [preferring(*by_loss, seed) for seed in SEEDS],
+        "by loss, likelihood too": [preferring(*_settings(of_both), seed, 1.0) for seed in SEEDS],
+        "by writing": [preferring(*by_writing, seed) for seed in SEEDS],
+        "more stories": [on_more_stories(of_stories["rate"], seed) for seed in SEEDS],
+    }
+    found["4 times the pairs"] = {
+        f"{name}, {steps}": preferring(*settings, SEEDS[0], times=4, more_steps=steps)
+        for name, settings in {"by loss": by_loss, "by writing": by_writing}.items()
+        for steps in (1, 4)
+    }
+    longer = [on_more_stories(rate, SEEDS[0], times=5) for rate in RATES[:2]]  # the third was behind with less work
+    found["tried with 5 times the work"], found["5 times the work"] = longer, min(longer, key=lambda run: run["loss"])
     return _without_texts(found)
+
+
+def _settings(run: dict) -> tuple[float, float]:
+    """Price and rate."""
+    return run["beta"], run["rate"]
 
 
 def _without_texts(found):
@@ -143,9 +200,69 @@ def _without_texts(found):
     return found
 
 
+def mean(runs: list[dict], what: str) -> float:
+    """The seeds' mean of a number."""
+    return float(np.mean([run[what] for run in runs]))
+
+
+def wrong(run: dict) -> float:
+    """The share of texts that are not possible though each of their sentences stands in some story."""
+    return 1 - run["elsewhere"] - run["broken"]
+
+
+def by_name(found: dict) -> dict[str, list[dict]]:
+    """The runs of each row of the chapter's table."""
+    ways, more = found["ways"], found["4 times the pairs"]
+    chosen = {name: "price {beta:g}, rate {rate:g}".format(**ways[name][0]) for name in ("by loss", "by writing")}
+    return {
+        "untuned": [found["untuned"]],
+        f"DPO of the lowest loss: {chosen['by loss']}": ways["by loss"],
+        "with the ordinary loss of preferred texts added": ways["by loss, likelihood too"],
+        "with 4 times the pairs, one seed": [more["by loss, 1"]],
+        f"DPO of the best texts: {chosen['by writing']}": ways["by writing"],
+        "with 4 times the pairs and steps, one seed": [more["by writing, 4"]],
+        f"the same work spent on {found['steps'] * A_STEP:,} stories": ways["more stories"],
+        "5 times that work, one seed": [found["5 times the work"]],
+    }
+
+
+def opponents(found: dict) -> str:
+    """The chapter's table."""
+    lines = ["| teller | possible | broken | preferred | other |", "|---" * 5 + "|"]
+    for name, runs in by_name(found).items():
+        shares = [f"{percent(mean(runs, what), 1)} %" if what in runs[0] else "" for what in ("possible", "broken")]
+        nats = [
+            f"{mean(runs, what):+.1f}".replace("-", "−") if what in runs[0] else "" for what in ("chosen", "rejected")
+        ]
+        lines.append(f"| {name} | {' | '.join(shares + nats)} |")
+    lines.append(
+        f"| the better of two drafts, as the world judges | {percent(found['untuned']['best of 2'], 1)} % |" + " |" * 3
+    )
+    return "\n".join(lines)
+
+
+def knobs(found: dict) -> str:
+    """The card's table of all that was tried."""
+    rows = {"DPO": found["tried"], "DPO, the ordinary loss of preferred texts added": found["likelihood too"]}
+    rows |= {f"4 times the pairs, {name} times the steps": [run] for name, run in found["4 times the pairs"].items()}
+    lines = ["| way | price | rate | loss on other pairs | leash | possible | possible elsewhere |", "|---" * 7 + "|"]
+    for name, runs in rows.items():
+        for run in runs:
+            numbers = f"{run['beta']:g} | {run['rate']:g} | {run['loss']:.3f} | {run['leash']:.2f}"
+            shares = (f"{percent(run[where], 1)} %" for where in ("possible", "elsewhere"))
+            lines.append(f"| {name} | {numbers} | {' | '.join(shares)} |")
+    stories = {"more stories": found["tried on stories"], "5 times that work": found["tried with 5 times the work"]}
+    for name, runs in stories.items():
+        for run in runs:
+            numbers = f"– | {run['rate']:g} | {run['loss']:.4f} on stories | {run['leash']:.2f}"
+            lines.append(f"| {name} | {numbers} | {percent(run['possible'], 1)} % | |")
+    return "\n".join(lines)
+
+
 def facts(found: dict) -> dict[str, str]:
-    """The shares of texts that are possible and true, by the seeds' means, and how many stories the same work reads."""
-    shares = {"untuned": found["untuned"]["possible"], "5_times": found["5 times the work"]["possible"]}
-    shares |= {way: float(np.mean([run["possible"] for run in runs])) for way, runs in found["ways"].items()}
-    stories = f"{found['steps'] * A_STEP:,}"
-    return {"truth.stories": stories} | {f"truth.{name}": percent(share, 1) for name, share in shares.items()}
+    """The table of opponents, and how often two tellers are wrong in whole sentences."""
+    ways = {"untuned": [found["untuned"]], "by_writing": found["ways"]["by writing"]}
+    shares = {name: float(np.mean([wrong(run) for run in runs])) for name, runs in ways.items()}
+    return {"truth.opponents": opponents(found)} | {
+        f"truth.{name}.wrong": percent(share, 1) for name, share in shares.items()
+    }

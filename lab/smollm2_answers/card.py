@@ -20,11 +20,16 @@ def best(runs: dict[str, dict]) -> dict:
 def method_table(found: dict) -> str:
     """The chapter's table of rank and place, the fewest numbers first."""
     lines = ["| trained | numbers | rate | nats | right | manual |", "|---" * 6 + "|"]
-    rows = {NAMES.get(method, method): (best(runs), len(runs)) for method, runs in found["methods"].items()}
-    for name, (run, tried) in sorted(rows.items(), key=lambda row: row[1][0]["trained"]):
-        manual = f"{run['manual']:.2f}" if "manual" in run else "–"
-        nats = f"{run['loss']:.3f} | {percent(run['right'])} % | {manual}"
-        lines.append(f"| {name} | {run['trained']:,} | {run['rate']:g} of {tried} | {nats} |")
+    for method, runs in sorted(found["methods"].items(), key=lambda each: best(each[1])["trained"]):
+        seeds = best(runs), found["another seed"][method]
+        nats, right, manual = (
+            ", ".join(format(form(seed[what]), spec) for seed in seeds if what in seed)
+            for what, form, spec in (("loss", float, ".3f"), ("right", percent, ""), ("manual", float, ".2f"))
+        )
+        rate = f"{seeds[0]['rate']:g} of {len(runs)}"
+        lines.append(
+            f"| {NAMES.get(method, method)} | {seeds[0]['trained']:,} | {rate} | {nats} | {right} % | {manual or '–'} |"
+        )
     return "\n".join(lines)
 
 
@@ -63,6 +68,10 @@ def card(found: dict) -> str:
         + " |"
         for method, runs in found["methods"].items()
     )
+    again = "; ".join(
+        f"{NAMES.get(method, method)} {run['loss']:.3f}, {percent(run['room'])} %"
+        for method, run in found["another seed"].items()
+    )
     curve = ", ".join(f"{each['step']}: {each['held_out']:.3f}, {percent(each['right'])} %" for each in main["curve"])
     rules = "; ".join(f"{rule} {percent(of)} %" for rule, of in found["by rule"].items())
     kept_manual = {"before": before["remembered"], "tuned": main["remembered"]}
@@ -95,6 +104,8 @@ something is, as *In the garden.*, in its own template of conversations. No weig
 |---|---|
 {tried}
 
+  With another seed, at the best rate: {again}.
+
 - **Shares** of answers kept back (400 as it comes and after, 200 told and shown, else 100): written greedily and
   wholly right; begun *In the* and a room; the right room the likeliest of the four behind *In the*; and with their
   end as the likeliest token behind the full stop. Before tuning {percent(before["own words"]["right"])} % of the
@@ -112,8 +123,9 @@ something is, as *In the garden.*, in its own template of conversations. No weig
 {forgotten}
 
 - **Knobs turned.** The learning rate, rank, place, what counts in the loss, names and rooms that were never trained on.
-  Not tried: another seed, more than {settings["steps"]} steps, more questions, rates beyond those shown (ranks 1 and 16
-  had one each), a long training of all numbers. All short trainings stopped while they were still improving.
+  Short trainings have two seeds, of the adapters and of the order of the questions. Not tried: more than
+  {settings["steps"]} steps, more questions, a long training of all numbers, another seed of the long training. All
+  short trainings stopped while they were still improving.
 - **Limits.** One small model, whose file has five bits for most numbers, and one kind of question. Shares of
   {settings["on the way"]} questions have a standard error of up to five per cent.
 - **Licence.** The numbers are under Apache-2.0, as the code.

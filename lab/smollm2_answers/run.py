@@ -40,12 +40,13 @@ MAIN, STEPS, BATCH, EVERY = "rank 4", 200, 8, 25
 SHORT_STEPS, SHORT_BATCH = 50, 4
 NUM_ASKED, NUM_ON_THE_WAY = 200, 100  # questions before tuning, and on its way and after a short one
 RATES = {
-    "rank 1": (0.003,),
+    "rank 1": (0.001, 0.003, 0.01, 0.03),
     "rank 4": (0.0003, 0.001, 0.003, 0.01),
-    "rank 16": (0.003,),
-    "rank 4, queries and values": (0.003, 0.01),
-    "whole": (0.00003, 0.0001),
+    "rank 16": (0.001, 0.003, 0.01),
+    "rank 4, queries and values": (0.003, 0.01, 0.03),
+    "whole": (0.00003, 0.0001, 0.0003, 0.001),
 }
+OTHER_SEED = 1
 RATE = 0.003  # of the long training and of other losses: the best for rank 4
 LOSSES = ("all tokens", "padding, too", "end as padding")
 
@@ -78,13 +79,13 @@ def prepared(method: str, seed: int):
     return pf.models.add_adapters(model, int(rank), key=jax.random.key(seed), **chosen), pf.models.is_adapter
 
 
-def trained(method: str, rate: float, num_steps: int, batch_size: int, loss: str = "answers", **options):
-    """What `fit` makes of it."""
-    model, trainable = prepared(method, 0)
+def trained(method: str, rate: float, num_steps: int, batch_size: int, loss: str = "answers", seed: int = 0, **options):
+    """What `fit` makes of it; the seed draws the adapters and the order of the questions."""
+    model, trainable = prepared(method, seed)
     every = counted([ids_of(each) for each in trained_on()], loss)
 
     def batch_at(step: int) -> pf.data.PaddedWindows:
-        order = np.random.default_rng(step * batch_size // NUM_TRAINED).permutation(NUM_TRAINED)
+        order = np.random.default_rng([step * batch_size // NUM_TRAINED, seed]).permutation(NUM_TRAINED)
         begin = step * batch_size % NUM_TRAINED
         return jax.tree.map(lambda array: array[jnp.asarray(order[begin : begin + batch_size])], every)
 
@@ -100,17 +101,17 @@ def trained(method: str, rate: float, num_steps: int, batch_size: int, loss: str
     return pf.fit(model, pf.training.next_token_loss, batch_at, config, trainable=trainable, progress=False, **options)
 
 
-def short(method: str, rate: float, loss: str = "answers") -> dict:
+def short(method: str, rate: float, loss: str = "answers", seed: int = 0) -> dict:
     """A short training, kept under `build`."""
 
     def find() -> dict:
-        tuned, metrics = trained(method, rate, SHORT_STEPS, SHORT_BATCH, loss)
+        tuned, metrics = trained(method, rate, SHORT_STEPS, SHORT_BATCH, loss, seed)
         model = merged(tuned)
         found = judged(model, kept_back()[:NUM_ON_THE_WAY]) | {"trained": num_trained(tuned)}
         found |= {"losses": [round(each["loss"], 4) for each in metrics]}
         return found | (remembered(model) if method == "whole" or (method == MAIN and loss == "answers") else {})
 
-    name = f"{method}-{rate:g}-{loss}".replace(" ", "_")
+    name = f"{method}-{rate:g}-{loss}-{seed}".replace(" ", "_")
     return kept(KEPT / f"{name}.json", find) | {"rate": rate}
 
 
@@ -206,6 +207,10 @@ def results() -> dict:
     """All of it; each part is kept, so that a run that was stopped goes on."""
     found = {"before": before(), "by rule": by_rule(kept_back()), "main": long()}
     found["methods"] = {method: {f"{rate:g}": short(method, rate) for rate in rates} for method, rates in RATES.items()}
+    best = {
+        method: min(runs.values(), key=lambda run: run["loss"])["rate"] for method, runs in found["methods"].items()
+    }
+    found["another seed"] = {method: short(method, rate, seed=OTHER_SEED) for method, rate in best.items()}
     found["losses"] = {loss: short(MAIN, RATE, loss) for loss in LOSSES}
     settings = {"main": MAIN, "steps": STEPS, "batch": BATCH, "on the way": NUM_ON_THE_WAY}
     return found | {"settings": settings | {"short steps": SHORT_STEPS, "short batch": SHORT_BATCH}}

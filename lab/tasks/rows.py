@@ -9,6 +9,7 @@ from lab.digits import run as digits
 from lab.docstrings import run as docstrings
 from lab.dynamics import run as dynamics
 from lab.encoder import run as names
+from lab.encoder_longer import run as encoder_longer
 from lab.fine_tuning import run as fine_tuning
 from lab.numbers import run as numbers
 from lab.opponents.run import best_order
@@ -133,14 +134,19 @@ def of_things() -> list[Task]:
     decoder, encoder, how = record("things_decoder"), record("things_encoder")["rows"], things_lines.TRAINING
     fourth = [nats[3] for name, nats in decoder["names"].items() if name.startswith("decoder")]
     hidden = [row["nats"] for name, row in encoder.items() if name.startswith("encoder") and "alone" not in name]
-    num_things, rates = record("things_encoder")["things"][0], (how.learning_rate,)
-    reads, rereads = (each.num_steps * things_lines.BATCH_SIZE / num_things for each in (SHORTER, how))
+    num_things, longer = record("things_encoder")["things"][0], record("encoder_longer")
+    reading, rereading = (
+        Training(steps * things_lines.BATCH_SIZE / num_things, how.learning_rate, rates_of(longer["rates"][kind]))
+        for kind, steps in (("decoder", SHORTER.num_steps), ("things", encoder_longer.LONGER.num_steps))
+    )
+    share = how.num_steps / encoder_longer.LONGER.num_steps
     votes = "6-gram with votes"
     return [
         Task("the fourth name of a thing, after three in other languages: nats", "relations-copying", NATS, votes,
-             fourth, [decoder["counted by votes"]], Training(reads, how.learning_rate, rates)),
+             fourth, [decoder["counted by votes"]], reading),
         Task("a hidden letter, with the name in other languages: nats", "encoder-other-names", CLOSE_NATS, votes,
-             hidden, [encoder["the same with votes"]["nats"]], Training(rereads, how.learning_rate, rates)),
+             encoder_longer.nats_of(longer), [encoder["the same with votes"]["nats"]],
+             rereading._replace(shorter=(share, float(np.mean(hidden))))),
     ]  # fmt: skip
 
 
@@ -148,7 +154,7 @@ def of_names() -> list[Task]:
     """Names alone, letter by letter."""
     accuracy, holes, slips = record("fine_tuning")["accuracy"], record("holes")["names"], record("encoder")["slips"]
     passes = names.TRAINING.num_steps * names.BATCH_SIZE / record("encoder")["names"][0]
-    alone = Training(passes, names.TRAINING.learning_rate, (names.TRAINING.learning_rate,))
+    alone = Training(passes, names.TRAINING.learning_rate, rates_of(record("encoder_longer")["rates"]["names"]))
     read = fine_tuning.NUM_STEPS[100] * fine_tuning.BATCH_SIZE / (100 * 20)
     tuning = Training(read, fine_tuning.RATES["pre-trained"][100], (0.001, 0.003, 0.01))
     ours, theirs = np.array(holes["encoder"]), np.array(holes["5-gram"])

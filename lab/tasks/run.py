@@ -6,9 +6,9 @@ from lab.tasks.rows import tasks
 
 NEEDS = (
     "staircase", "story_gru", "story_labels", "opponents", "shakespeare", "docstrings", "recurrent", "recurrent_long",
-    "things_decoder", "things_encoder", "fine_tuning", "holes", "encoder", "seq2seq", "date_opponents", "numbers",
-    "translator", "delta", "digits", "filling", "vision_crossing", "crossing_opponents", "towers", "noise", "drifts",
-    "dynamics",
+    "things_decoder", "things_encoder", "encoder_longer", "fine_tuning", "holes", "encoder", "seq2seq",
+    "date_opponents", "numbers", "translator", "delta", "digits", "filling", "vision_crossing", "crossing_opponents",
+    "towers", "noise", "drifts", "dynamics",
 )  # fmt: skip
 VERDICTS = "ahead", "level", "behind"
 

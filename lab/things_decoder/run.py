@@ -28,17 +28,16 @@ def shifted(tokens, is_token):
     return jnp.concatenate([start, tokens[:, :-1]], axis=1), tokens, is_token
 
 
-def train_decoder(things: dict[str, list[str]], seed: int, training: pf.TrainingConfig = SHORTER):
-    """The decoder after training."""
+def train_decoder(things: dict[str, list[str]], seed: int, training=SHORTER, directory=None):
+    """The decoder after training, and its metrics; kept in its own directory, or in another."""
     lines = lines_at(things, seed)
-    model, _ = pf.fit(
+    return pf.fit(
         pf.Decoder(DECODER, key=jax.random.key(seed)),
         next_letter_loss,
         lambda step: shifted(*lines(step)),
         training,
-        directory=BUILD / f"things_decoder_{seed}",
+        directory=directory or BUILD / f"things_decoder_{seed}",
     )
-    return model
 
 
 def surprise_by_letter(model: pf.Decoder, lines: list[str]) -> list[np.ndarray]:
@@ -100,7 +99,7 @@ def counted_surprise(things: dict[str, list[str]], lines: list[str], order: int 
 def results() -> dict:
     """Train with three seeds, store the first, and return the surprise at each name of a line and at words again."""
     things = pf.data.thing_splits()
-    models = [train_decoder(things.training, seed) for seed in SEEDS]
+    models = [train_decoder(things.training, seed).model for seed in SEEDS]
     lines = lines_to_judge(things.test)
     texts, few = [", ".join(line) for line in lines], range(0, len(lines), 5)
     rows = {f"decoder, seed {seed}": by_name(surprise_by_letter(models[seed], texts), lines) for seed in SEEDS}

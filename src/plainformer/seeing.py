@@ -6,6 +6,7 @@ from contextvars import ContextVar
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 
 from plainformer.checks import check_each
 
@@ -16,6 +17,7 @@ except ImportError:
 
 INSTEAD = "put jit, vmap or grad around the look: jax.vmap(lambda x: pf.look(model, x))(xs)"
 COMPILED = f"If it is compiled, {INSTEAD}."
+LOOKS_ITSELF = "It looks itself, as what models.changed returns does: look at the model within."
 
 
 class _Looking:
@@ -24,6 +26,7 @@ class _Looking:
     def __init__(self, replace: dict):
         self.seen: dict[str, Any] = {}
         self.replace, self.path, self.trace = replace, "", trace_state(convention="plainformer")
+        self.hint = COMPILED  # of what may be wrong if a name was not seen
 
     def see(self, name: str, value):
         """Write down a value by its name, or what stands in for it, and return it."""
@@ -145,19 +148,22 @@ def look(model: Callable, *inputs, replace: dict | None = None, **options) -> tu
     """
     check_each(Callable, model=model)
     check_each(dict | None, replace=replace)
-    looking = _Looking(replace or {})
+    looking, outer = _Looking(replace or {}), _looking.get()
+    if outer is not None:
+        outer.hint = LOOKS_ITSELF
     mark = _looking.set(looking)
     try:
         output = model(*inputs, **options)
     finally:
         _looking.reset(mark)
+    if not looking.seen:
+        what = type(model).__name__
+        raise ValueError(f"The {what} showed no array; expected a model, or a function that calls see. {looking.hint}")
     for name in looking.replace:
         if name not in looking.seen:
             close = difflib.get_close_matches(name, looking.seen, n=3) or list(looking.seen)[:3]
-            raise ValueError(f"replace has {name!r}, which was not seen; expected a name such as {close}. {COMPILED}")
-    if not looking.seen:
-        what = type(model).__name__
-        raise ValueError(f"The {what} showed no array; expected a model, or a function that calls see. {COMPILED}")
+            expected = f"expected a name such as {close}"
+            raise ValueError(f"replace has {name!r}, which was not seen; {expected}. {looking.hint}")
     return output, looking.seen
 
 
@@ -170,4 +176,4 @@ def _stand_in(name: str, value, instead):
             f"What stands in for {name} has shape {found[0]} and dtype {found[1]}; expected {value.shape} and "
             f"{value.dtype}. Try jnp.broadcast_to(…, {value.shape}).astype({str(value.dtype)!r})."
         )
-    return instead
+    return jnp.asarray(instead)  # NumPy's would not be told apart from what is no array

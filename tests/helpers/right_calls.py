@@ -589,7 +589,7 @@ def of_inside(_) -> dict[str, dict]:
     _, seen = pf.look(DECODER, IDS)
     return {
         "models.heads_at": {"seen": seen, "heads": [(0, 1)]},
-        "models.mean_run": {"seen": seen},
+        "models.mean_run": {"seen": pf.look(DECODER, IDS[None])[1]},
         "models.effect": {"patched": rows(2), "before": rows(2), "source": rows(2) + 1},
         "models.induction_scores": {"weights": weights(2, 4, 4), "period": 2},
         "models.probe_accuracy": {"rows": rows(6, 2), "labels": jnp.arange(6) % 2, "num_to_learn": 4},

@@ -5,6 +5,7 @@ import functools
 from typing import NamedTuple
 
 import equinox as eqx
+import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
@@ -173,6 +174,7 @@ def test_heads_of_a_group_share_a_key_head():
     _, seen = pf.look(decoder(), OURS)
     name = "stack.blocks.1.attention."
     assert heads_at(seen, [(1, 2), (1, 3)], "keys") == {f"{name}keys": np.s_[..., [0, 1], :, :]}
+    assert heads_at(seen, [(1, 0), (1, 1)], "keys") == {f"{name}keys": np.s_[..., [0], :, :]}
     assert heads_at(seen, [(1, 2), (0, 3)], "queries") == {
         f"{name}queries": np.s_[..., [2], :, :],
         "stack.blocks.0.attention.queries": np.s_[..., [3], :, :],
@@ -195,6 +197,56 @@ def test_a_path_carries_what_the_sender_adds_to_the_stream_and_no_more():
     close(said, pf.look(model, OURS, replace={"stack.blocks.1.attention.keys": wanted})[0])
 
 
+@pytest.mark.parametrize(
+    ("held", "heard"),
+    [
+        ("attention.heads", ["attention.queries", "attention.keys", "attention.values"]),
+        ("feed_forward.output", ["feed_forward_norm.output"]),
+    ],
+)
+def test_a_receiver_that_is_held_hears_all_that_its_part_hears(held, heard):
+    model = decoder()
+    _, source = pf.look(model, THEIRS)
+    said, through = (
+        patch_path(
+            model,
+            OURS,
+            sender=heads_at(source, [(0, 4)]),
+            receiver={f"stack.blocks.1.{name}": ... for name in names},
+            source=source,
+        )
+        for names in ([held], heard)
+    )
+    close(said, through)
+    assert np.abs(said - model(OURS)).max() > 1e-3
+
+
+def test_senders_do_not_hear_one_another():
+    """What heads beside a sender would answer to an earlier one is held, too."""
+    model = decoder()
+    _, seen = pf.look(model, OURS)
+    _, source = pf.look(model, THEIRS)
+    sender = heads_at(source, [(0, 4), (1, 2)])
+    replace = {name: x for name, x in seen.items() if name.endswith(("heads", "feed_forward.output"))}
+    replace |= {name: replace[name].at[place].set(source[name][place]) for name, place in sender.items()}
+    said = patch_path(model, OURS, sender=sender, receiver={"stack.output": ...}, source=source)
+    close(said, pf.look(model, OURS, replace=replace)[0])
+
+
+def test_no_path_leads_through_the_gate_of_a_delta_block():
+    """All that a held block adds to the stream is as it was, so that the sender's own addition is all that differs."""
+    stack = dataclasses.replace(CONFIG.stack, pattern=("full", "delta"), num_kv_heads=None)
+    model = new_model("decoder", config=dataclasses.replace(CONFIG, stack=stack))
+    _, seen = pf.look(model, OURS)
+    _, source = pf.look(model, THEIRS)
+    name = "stack.blocks.0.attention.heads"
+    moved = (source[name][4] - seen[name][4]) @ model.stack.blocks[0].attention.output.weight[4 * 4 : 5 * 4]
+    wanted = model.logits(seen["stack.output"] + moved)
+    route = {"sender": heads_at(seen, [(0, 4)]), "receiver": {"stack.output": ...}, "source": source}
+    close(patch_path(model, OURS, **route), wanted)
+    assert np.abs(patch_path(model, OURS, **route, hold="feed_forward.output") - wanted).max() > 1e-3
+
+
 def test_no_path_leads_back():
     model = decoder()
     _, source = pf.look(model, THEIRS)
@@ -211,6 +263,7 @@ def test_paths_through_networks_count_as_direct_where_networks_are_not_held():
     strict = patch_path(model, OURS, **route)
     wide = patch_path(model, OURS, hold=["attention.heads"], **route)
     assert np.abs(strict - wide).max() > 1e-3
+    close(patch_path(model, OURS, hold="attention.heads", **route), wide)
 
 
 def test_a_path_leads_from_the_encoder_into_the_decoder():
@@ -220,6 +273,13 @@ def test_a_path_leads_from_the_encoder_into_the_decoder():
     receiver = heads_at(source, [(0, 1)], "values", "cross_attention")
     said = patch_path(model, source_ids, target, sender=sender, receiver=receiver, source=source)
     assert np.abs(said - model(source_ids, target)).max() > 1e-3
+
+
+def test_a_place_that_is_named_twice_is_moved_once():
+    direction = jnp.arange(24.0)
+    twice, once = (steer(decoder(), OURS, places={"stack.input": [*at]}, direction=direction) for at in ([3, 3], [3]))
+    close(twice, once)
+    close(once, steer(decoder(), OURS, places={"stack.input": np.s_[3, :]}, direction=direction))
 
 
 HEAD = {"stack.blocks.0.attention.heads": np.s_[..., [1], :, :]}
@@ -292,26 +352,65 @@ def test_a_model_with_a_silent_head_writes_with_a_cache_what_it_says_without():
     assert [each.tokens for each in pf.generate(model, prompts, 6, temperature=0)] != [each.tokens for each in written]
 
 
+def test_an_encoder_and_a_decoder_write_with_the_decoder_changed():
+    model, (source, _) = new_model("seq2seq"), KINDS["seq2seq"].inputs
+    places, start = {"stack.blocks.1.cross_attention.heads": ...}, model.config.start_token
+    conditioned = changed(model, silence, places=places).condition_on(source)
+    found = pf.generate(conditioned, [start], 4, temperature=0).tokens
+    said = silence(model, source, jnp.asarray([start, *found]), places=places)
+    np.testing.assert_array_equal(said.argmax(axis=-1)[:-1], found)
+    conditioned = changed(model, silence, places={"encoder.stack.input": ...}).condition_on(source)
+    with pytest.raises(ValueError, match="which was not seen"):
+        pf.generate(conditioned, [start], 4, temperature=0)
+
+
 # --- bad input
 
 
 def test_heads_that_are_none_are_refused():
     _, seen = pf.look(decoder(), OURS)
-    for head in [(0, 6), (2, 0), (-1, 0), (0, -1)]:
-        with pytest.raises(ValueError, match=r"There is no heads of head .* blocks 0 to 1, with heads 0 to"):
-            heads_at(seen, [head])
+    _, of_two = pf.look(new_model("seq2seq"), *KINDS["seq2seq"].inputs)
+    for stacks, head in [*((seen, head) for head in [(0, 6), (2, 0), (-1, 0), (0, -1)]), (of_two, (2, 0))]:
+        with pytest.raises(ValueError, match=r"There is no heads of head .* blocks 0 to 1, with heads 0 to 5"):
+            heads_at(stacks, [head])
     with pytest.raises(ValueError, match="part is 'colours'"):
         heads_at(seen, [(0, 0)], "colours")
+    del seen["stack.blocks.0.attention.scores"]  # as a block with a state has none
+    with pytest.raises(ValueError, match=r"There is no scores of head 0 in block 0; expected one of blocks 1, with"):
+        heads_at(seen, [(0, 0)], "scores")
+
+
+def test_heads_are_pairs_of_whole_numbers_of_pythons_or_numpys():
+    _, seen = pf.look(decoder(), OURS)
+    assert heads_at(seen, [np.unravel_index(8, (2, HEADS))]) == heads_at(seen, [(1, 2)])
+    with pytest.raises(ValueError, match=r"expected block and head of each, such as \[\(2, 4\)"):
+        heads_at(seen, [(0, True)])
+
+
+@pytest.mark.usefixtures("unchecked")
+def test_what_is_held_is_named_by_endings_of_names():
+    route = {"sender": HEAD, "receiver": LAST, "source": pf.look(decoder(), THEIRS)[1]}
+    with pytest.raises(ValueError, match=r"hold has 'attention\.headz', .* expected such as \['attention\.heads'"):
+        patch_path(decoder(), OURS, **route, hold=["attention.headz"])
+    for hold in (3, None, [3]):
+        with pytest.raises(TypeError, match="expected endings of names, such as"):
+            patch_path(decoder(), OURS, **route, hold=hold)
 
 
 def test_runs_of_other_lengths_and_models_are_refused():
     model = decoder()
     for tokens in (1, 4):  # a single row would broadcast to all of them
         source, place = pf.look(model, THEIRS[:tokens])[1], {"stack.input": ...}
-        with pytest.raises(ValueError, match=rf"shape \({tokens}, 24\) in source and \(5, 24\) here; .* Try two texts"):
+        with pytest.raises(
+            ValueError, match=rf"shape \({tokens}, 24\) in source and \(5, 24\) here; .* Try as many texts"
+        ):
             patch(model, OURS, places=place, source=source)
         with pytest.raises(ValueError, match=rf"shape \({tokens}, 24\) in source and \(5, 24\) here"):
             patch_path(model, OURS, sender=place, receiver=place, source=source)
+    _, source = pf.look(model, jnp.stack([THEIRS, OURS]))
+    for ours in (OURS, jnp.stack([OURS, OURS, OURS])):
+        with pytest.raises(ValueError, match=r"expected two runs on as many texts\."):
+            patch(model, ours, places=place, source=source)
     with pytest.raises(ValueError, match=r"source has no 'stack\.blocks\.7\.output'"):
         patch(model, OURS, places={"stack.blocks.7.output": ...}, source=source)
     with pytest.raises(ValueError, match="which was not seen"):
@@ -322,6 +421,59 @@ def test_runs_of_other_lengths_and_models_are_refused():
 def test_places_where_there_is_nothing_are_refused(index):
     with pytest.raises(ValueError, match=r"stack\.input has shape \(5, 24\) and nothing at .* up to 4 .* Try np\.s_"):
         silence(decoder(), OURS, places={"stack.input": index})
+
+
+@pytest.mark.run_time_check
+@pytest.mark.parametrize(("axis", "at"), [(0, 6), (0, -7), (1, 5), (2, 4)])
+def test_places_where_there_is_nothing_are_refused_when_a_compiled_function_runs(axis, at):
+    def silent(at):
+        index = [(at, ...), (slice(None), [at, 0]), (..., at)][axis]
+        return silence(decoder(), OURS, places={"stack.blocks.0.attention.heads": index})
+
+    size = (HEADS, 5, 4)[axis]
+    close(eqx.filter_jit(silent)(jnp.asarray(size - 1)), silent(size - 1))
+    message = rf"place in stack\.blocks\.0\.attention\.heads is not allowed; expected an index up to {size - 1}\."
+    for compiled in (eqx.filter_jit(silent), lambda at: jax.vmap(silent)(at[None])):
+        with pytest.raises(eqx.EquinoxRuntimeError, match=message):
+            jax.block_until_ready(compiled(jnp.asarray(at, jnp.int8)))
+
+
+@pytest.mark.parametrize("at", [jnp.asarray(1.0), jnp.arange(5) < 2])
+def test_traced_places_that_are_no_whole_numbers_are_refused(at):
+    with pytest.raises(TypeError, match=r"place in stack\.input is traced and holds .* expected whole numbers"):
+        jax.jit(lambda at: silence(decoder(), OURS, places={"stack.input": at}))(at)
+
+
+def test_a_place_without_the_axis_of_a_batch_is_refused_with_what_to_try():
+    with pytest.raises(ValueError, match=r"nothing at .*; the first axis is the batch: try np\.s_\[\.\.\., 3, :\]\."):
+        silence(decoder(), OURS[None], places={"stack.input": 3})
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_mean_is_taken_over_inputs_and_no_other_axis(kind):
+    of = runs(kind)
+    for name, array in ((name, array) for name, array in of.source.items() if "stack." in name):
+        with pytest.raises(ValueError, match=r"of one text; expected a batch: pf\.look\(model, ids\[None\]\)"):
+            mean_run({name: array})
+        with pytest.raises(ValueError, match="of no text"):
+            mean_run({name: array[None][:0]})
+        close(mean_run({name: array[None]})[name], array)
+
+
+@pytest.mark.usefixtures("unchecked")
+def test_what_is_no_array_or_no_dictionary_is_refused():
+    model = decoder()
+    for instead in ("abc", None, 1j, jax.random.key(0)):
+        with pytest.raises(TypeError, match=r"source\['stack\.output'\] .* expected (an array of|real) numbers"):
+            silence(model, OURS, places=LAST, instead={"stack.output": instead})
+        with pytest.raises(TypeError, match=r"direction .* expected (an array of|real) numbers"):
+            steer(model, OURS, places=LAST, direction=instead)
+    route = {"sender": HEAD, "receiver": LAST, "source": pf.look(model, THEIRS)[1]}
+    for name in route:
+        with pytest.raises(TypeError, match=rf"{name} is of type \w+; expected a dictionary"):
+            patch_path(model, OURS, **route | {name: None})
+    with pytest.raises(TypeError, match="places is of type NoneType; expected a dictionary"):
+        silence(model, OURS, places=None)
 
 
 def test_directions_of_other_axes_are_refused():
@@ -356,3 +508,27 @@ def test_measures_refuse_what_they_cannot_divide_or_judge():
         probe_accuracy(rows, labels, 4)
     with pytest.raises(ValueError, match="labels to learn from are all the same"):
         probe_accuracy(rows, labels, 3)
+    for count in (1, 2):
+        with pytest.raises(ValueError, match=r"rows\[1, 0\] is nan; expected finite numbers"):
+            probe_accuracy(rows.at[1, 0].set(jnp.nan), labels, count)
+    with pytest.raises(ValueError, match=r"rows has shape \(4, 0\); expected at least one column"):
+        probe_accuracy(rows[:, :0], labels, 3)
+    with pytest.raises(ValueError, match=r"kinds\[1\] is -1; expected whole numbers from 0 on"):
+        control_labels(jnp.asarray([3, -1]), 2)
+    with pytest.raises(ValueError, match="kinds is empty"):
+        control_labels(labels[:0], 2)
+    for measure in (lambda x: probe_accuracy(rows, x, 2), lambda x: control_labels(x, 2)):
+        with pytest.raises(TypeError, match="is traced, so that it has no value yet; expected an array"):
+            jax.jit(measure)(labels)
+
+
+def test_a_changed_model_that_is_looked_at_is_refused_and_says_why():
+    model = changed(decoder(), silence, places=HEAD)
+    uses = [
+        lambda: pf.look(model, OURS),
+        lambda: lens(model, OURS),
+        lambda: steer(model, OURS, places=LAST, direction=jnp.ones(24)),
+    ]
+    for use in uses:
+        with pytest.raises(ValueError, match=r"_Changed showed no array; .* It looks itself, as what models\.changed"):
+            use()

@@ -335,7 +335,7 @@ class GatedDeltaNet(eqx.Module):
             weights = delta_weights(queries, keys, betas, log_factors)
             heads = heads + (see("weights", weights) - weights) @ values
         heads = self.norm(see("heads", heads.astype(x.dtype)))
-        out = self.output(jax.nn.silu(self.gate(x)) * merge_heads(heads))
+        out = self.output(see("gate", jax.nn.silu(self.gate(x))) * merge_heads(heads))
         return out, eqx.tree_at(lambda part: (part.state, part.rows), cache, (state, rows))
 
 

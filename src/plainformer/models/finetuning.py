@@ -104,19 +104,11 @@ def log_probability(model: Callable, windows: PaddedWindows) -> Float[Array, " t
         ValueError: if a target that counts is out of range, which a compiled function finds when it runs.
     """
     check_kind(windows, PaddedWindows)
-    return _of_what_counts(model(windows.inputs), windows.targets, windows.is_token)
-
-
-@checked
-def _of_what_counts(
-    logits: Float[Array, "*batch vocab_size"], targets: Integer[Array, "*batch"], is_token: Bool[Array, "*batch"]
-) -> Float[Array, "..."]:
-    """The logarithm of the probability of the targets that count, summed over the last of their axes."""
-    hint = "To leave one out, use is_token."
-    targets = ids_in_range(targets, logits.shape[-1], "targets", of="logits", hint=hint, where=is_token)
+    logits = model(windows.inputs)
+    targets = _known_targets(logits, windows.targets, windows.is_token)
     log_probs = jax.nn.log_softmax(at_least_float32(logits))
     of_targets = jnp.take_along_axis(log_probs, targets[..., None], axis=-1)[..., 0]
-    return jnp.where(is_token, of_targets, 0).sum(axis=-1)
+    return jnp.where(windows.is_token, of_targets, 0).sum(axis=-1)
 
 
 @checked
@@ -130,12 +122,7 @@ def leash(model: Callable, reference: Callable, windows: PaddedWindows) -> Float
         ValueError: if there is no text, or one of which nothing counts, which a compiled function finds when it runs.
     """
     gains = log_probability(model, windows) - log_probability(reference, windows)
-    if not gains.size:
-        raise ValueError("windows has no text; expected at least one that the model wrote.")
-    expected = "at least 1, as each text has to have a token that counts. Leave out those without."
-    counted = windows.is_token.sum(axis=-1)
-    counted = refuse(counted, counted == 0, "windows.is_token.sum(axis=-1)", expected)
-    return jnp.where(counted > 0, gains, jnp.nan).mean()
+    return _of_texts_that_count(gains, windows.is_token).mean()
 
 
 @checked
@@ -228,6 +215,25 @@ def add_tokens(model: Decoder, num_tokens: Positive, *, key: PRNGKeyArray) -> De
     config = dataclasses.replace(model.config, vocab_size=len(table))
     larger = eqx.filter_eval_shape(partial(Decoder, config), key=key)
     return with_arrays(larger, named_arrays(model) | {"embedding.weight": table})
+
+
+@checked
+def _known_targets(
+    logits: Float[Array, "*batch vocab_size"], targets: Integer[Array, "*batch"], is_token: Bool[Array, "*batch"]
+) -> Integer[Array, "*batch"]:
+    """The targets; those that count have to be in the vocabulary."""
+    hint = "To leave one out, use is_token."
+    return ids_in_range(targets, logits.shape[-1], "targets", of="logits", hint=hint, where=is_token)
+
+
+def _of_texts_that_count(of_texts: Array, is_token: Array) -> Array:
+    """Numbers of texts; raise `ValueError` unless there is a text, and in each a token that counts."""
+    if not of_texts.size:
+        raise ValueError("windows has no text; expected at least one that the model wrote.")
+    expected = "at least 1, as each text has to have a token that counts. Leave out those without."
+    counted = is_token.sum(axis=-1)
+    counted = refuse(counted, counted == 0, "windows.is_token.sum(axis=-1)", expected)
+    return jnp.where(counted > 0, of_texts, jnp.nan)
 
 
 def _start_of_answer(place: int, row: list[int], answer_token: int) -> int:

@@ -4,9 +4,10 @@ A place in a model is a name, as `look` has them, with an index into the array o
 all of it, `{"stack.blocks.1.output": np.s_[..., 3, :]}` the stream at token 3 after the second block.
 """
 
-from collections.abc import Callable, Sequence
+import difflib
+from collections.abc import Callable, Collection, Sequence
 from functools import partial
-from typing import Any, Literal
+from typing import Any, Literal, SupportsIndex
 
 import equinox as eqx
 import jax
@@ -15,10 +16,10 @@ import numpy as np
 from jaxtyping import Array, Float, Integer
 
 from plainformer.checks import Finite, Natural, Positive, check_each, checked, refuse
+from plainformer.models.places import as_numbers, axes_of_one, check_batch_axis, place_in
 from plainformer.seeing import look
 
 OF_SUBLAYERS = ("attention.heads", "feed_forward.output")  # what blocks add to the stream is made of these
-OF_KEYS = ("keys", "values")
 
 
 def lens(model: Callable, *inputs, **options) -> list[Array]:
@@ -31,6 +32,9 @@ def lens(model: Callable, *inputs, **options) -> list[Array]:
         model: a model whose blocks stand in a `Stack`.
         *inputs: what it is given.
         **options: what it is given by name.
+
+    Returns:
+        `num_layers + 1` arrays, each of the shape of the model's logits; the last one is what it says.
     """
     *earlier, last = _depths(model, *inputs, **options)
 
@@ -48,12 +52,15 @@ def lens(model: Callable, *inputs, **options) -> list[Array]:
 
 
 def heads_at(
-    seen: dict[str, Array], heads: Sequence[tuple[int, int]], part: str = "heads", attention: str = "attention"
+    seen: dict[str, Array],
+    heads: Sequence[tuple[SupportsIndex, SupportsIndex]],
+    part: str = "heads",
+    attention: str = "attention",
 ) -> dict[str, Any]:
     r"""Return the places of attention heads: what they put out, or their queries, keys, values or weights.
 
-    Query heads that share keys and values (grouped heads) lead to the one key head of their group. With an encoder and
-    a decoder, the heads are the decoder's.
+    Query heads that share keys and values (grouped heads) lead to the one key head of their group, once. With an
+    encoder and a decoder, the heads are the decoder's.
 
     Args:
         seen: what a look at the model saw.
@@ -70,18 +77,16 @@ def heads_at(
     check_each(dict, seen=seen)
     check_each(Literal["heads", "queries", "keys", "values", "scores", "weights"], part=part)
     check_each(Literal["attention", "cross_attention"], attention=attention)
-    are_pairs = isinstance(heads, Sequence) and all(isinstance(each, Sequence) and len(each) == 2 for each in heads)
-    if not are_pairs or not all(isinstance(number, int) for each in heads for number in each):
-        raise ValueError(f"heads is {heads!r}; expected block and head of each, such as [(2, 4), (3, 6)].")
-    found: dict[str, list[int]] = {}
+    found: dict[str, dict[int, None]] = {}  # each once, in order, as several heads may share keys
     stack = next((name.removesuffix("input") for name in reversed(seen) if name.endswith("stack.input")), "stack.")
-    for block, head in heads:
+    for block, head in _pairs(heads):
         name, outputs = (f"{stack}blocks.{block}.{attention}.{each}" for each in (part, "heads"))
         if name not in seen or not 0 <= head < seen[outputs].shape[-3]:
-            raise ValueError(f"There is no {part} of head {head} in block {block}; {_sizes_of(seen, stack, attention)}")
+            expected = _sizes_of(seen, f"{stack}blocks.", f".{attention}.", part)
+            raise ValueError(f"There is no {part} of head {head} in block {block}; {expected}")
         group = seen[outputs].shape[-3] // seen[name].shape[-3]
-        found.setdefault(name, []).append(head // group)
-    return {name: np.s_[..., numbers, :, :] for name, numbers in found.items()}
+        found.setdefault(name, {})[head // group] = None
+    return {name: np.s_[..., list(numbers), :, :] for name, numbers in found.items()}
 
 
 def silence(
@@ -96,16 +101,33 @@ def silence(
         model: a model, or one of its methods.
         *inputs: what it is given.
         places: index by name, of what shall be silent.
-        instead: `None` for zeros, or arrays by name, as `mean_run` makes them.
+        instead: `None` for zeros, or arrays by name, as `mean_run` makes them; of the shapes that a look sees, or
+            without the first of their axes.
         **options: what it is given by name.
+
+    Returns:
+        What the model returns, such as logits of the same shape as ever.
     """
+    check_each(dict, places=places)
     zeros = {name: jnp.zeros(()) for name in places}
     return patch(model, *inputs, places=places, source=zeros if instead is None else instead, **options)
 
 
 def mean_run(seen: dict[str, Array]) -> dict[str, Array]:
-    """Return the mean of each array over the inputs of a batch, its first axis: what stands there on average."""
+    r"""Return the mean of each array over the inputs of a batch: what stands there on average.
+
+    Args:
+        seen: what a look at a batch saw, arrays of shape `(batch, …)`.
+
+    Returns:
+        Arrays by the same names, of shape `(…)`.
+
+    Raises:
+        ValueError: if there is no batch, which would be a mean over tokens or heads, or none in it.
+    """
     check_each(dict, seen=seen)
+    for name, array in seen.items():
+        check_batch_axis(name, np.shape(array))
     return {name: array.mean(axis=0) for name, array in seen.items()}
 
 
@@ -121,6 +143,9 @@ def patch(model: Callable, *inputs, places: dict[str, Any], source: dict[str, Ar
         source: what a look at the other run saw, or its mean; where this run has more axes in front, as of a batch,
             each of its inputs gets the same.
         **options: what it is given by name.
+
+    Returns:
+        What the model returns, such as logits of the same shape as ever.
 
     Raises:
         ValueError: if a place is none, or the arrays of the two runs do not fit.
@@ -167,7 +192,8 @@ def steer(
     check_each(Callable, model=model)
     check_each(dict, places=places)
     check_each(Finite, strength=strength)
-    replace = {name: _moved(name, index, strength * jnp.asarray(direction)) for name, index in places.items()}
+    by = strength * as_numbers("direction", direction)
+    replace = {name: _moved(name, index, by) for name, index in places.items()}
     return look(model, *inputs, replace=replace, **options)[0]
 
 
@@ -178,7 +204,8 @@ def changed(model: Any, change: Callable, **options) -> "_Changed":
     tokens, such as heads or the whole stream: token 3 of what is read would be another one at each step.
 
     Args:
-        model: a `Decoder`, or what has its methods `make_cache`, `extend` and `logits`.
+        model: a `Decoder`, or what has its methods `make_cache`, `extend` and `logits`; a `Seq2Seq` is changed in the
+            decoder, once `condition_on` has read a source.
         change: how it runs, such as `silence` or `steer`: a function of a model, or of one of its methods, and inputs.
         **options: what `change` is given by name.
 
@@ -203,15 +230,16 @@ def patch_path(
     sender: dict[str, Any],
     receiver: dict[str, Any],
     source: dict[str, Array],
-    hold: Sequence[str] = OF_SUBLAYERS,
+    hold: str | Sequence[str] = OF_SUBLAYERS,
     **options,
 ) -> Any:
     r"""Return what a model says when one part hears of another run only what one other part tells it directly.
 
     Implements `eq-inside-path`; Goldowsky-Dill et al. (2023), section 2; Wang et al. (2023), section 3.1. The
     sender has the arrays of the other run, and all other heads and networks are held at what they are in this run,
-    so that what the sender writes reaches the receiver along the residual stream alone. Then the receiver keeps
-    what it got, and all that follows it is computed.
+    so that what the sender writes reaches the receiver along the residual stream alone. A receiver may be one of
+    those: what it would have been is taken down before it is held. Then the receiver keeps what it got, and all that
+    follows it is computed.
 
     Args:
         model: a model, or one of its methods.
@@ -219,14 +247,24 @@ def patch_path(
         sender: index by name, such as what a head puts out.
         receiver: index by name, such as the keys of a later head.
         source: what a look at the other run saw.
-        hold: the endings of the names that are held; without networks, what passes through them counts as direct.
+        hold: an ending of the names that are held, or several; without networks, what passes through them counts as
+            direct. What heads are multiplied by, a `gate` as that of a `GatedDeltaNet`, is held where they are.
         **options: what it is given by name.
+
+    Returns:
+        What the model returns, such as logits of the same shape as ever.
+
+    Raises:
+        ValueError: if a place is none, if nothing that is seen has such an ending, or the two runs do not fit.
     """
+    check_each(dict, sender=sender, receiver=receiver, source=source)
     _, seen = look(model, *inputs, **options)
-    held: dict[str, Any] = {name: array for name, array in seen.items() if name.endswith(tuple(hold))}
-    moved = {name: _taken_over(name, index, source) for name, index in sender.items()}
-    _, on_the_way = look(model, *inputs, replace=held | moved, **options)
-    return patch(model, *inputs, places=receiver, source=on_the_way, **options)
+    replace = {name: _taken_over(name, index, source) for name, index in sender.items()}
+    heard: dict[str, Array] = {}
+    for name in _held_names(seen, hold):
+        replace[name] = partial(_hold, name, seen[name], replace.get(name, lambda array: array), heard)
+    _, on_the_way = look(model, *inputs, replace=replace, **options)
+    return patch(model, *inputs, places=receiver, source=on_the_way | heard, **options)
 
 
 @checked
@@ -277,6 +315,10 @@ def probe_accuracy(
         labels: what is asked of each.
         num_to_learn: the number of examples, from the first on, that it learns from.
     """
+    _check_known(rows=rows, labels=labels)
+    refuse(rows, ~jnp.isfinite(rows), "rows", "finite numbers.")
+    if not rows.shape[-1]:
+        raise ValueError(f"rows has shape {rows.shape}; expected at least one column.")
     if num_to_learn >= len(rows):
         raise ValueError(f"num_to_learn={num_to_learn} of {len(rows)} examples; expected some left to be judged by.")
     if len(np.unique(labels[:num_to_learn])) < 2:
@@ -304,8 +346,12 @@ def control_labels(
         num_labels: how many labels there are, as many as the true task has.
         seed: of the draw.
     """
+    _check_known(kinds=kinds)
+    refuse(kinds, kinds < 0, "kinds", "whole numbers from 0 on, since each is the place of a label.")
+    if not len(kinds):
+        raise ValueError("kinds is empty; expected a number for each of at least one example.")
     drawn = np.random.default_rng(seed).integers(num_labels, size=int(kinds.max()) + 1)
-    return jnp.asarray(drawn)[kinds]
+    return jnp.asarray(drawn[np.asarray(kinds)])
 
 
 class _Changed(eqx.Module):
@@ -324,6 +370,9 @@ class _Changed(eqx.Module):
 
     def __call__(self, *inputs, **options):
         return self.change(self.model, *inputs, **options)
+
+    def condition_on(self, *sources, **options) -> "_Changed":
+        return _Changed(self.model.condition_on(*sources, **options), self.change)
 
     def make_cache(self, *args, **options) -> tuple:
         return self.model.make_cache(*args, **options)
@@ -361,55 +410,82 @@ def _taken_over(name: str, index, source: dict[str, Array]) -> Callable[[Array],
     """A function that puts what another run has at these places into an array."""
     if name not in source:
         raise ValueError(f"source has no {name!r}; expected what pf.look saw in another run of the same model.")
-    there = source[name]
+    there = as_numbers(f"source[{name!r}]", source[name])
 
     def taken_over(array: Array) -> Array:
-        _check_place(name, index, array.shape)
+        place = place_in(name, index, array.shape)
         if there.ndim > array.ndim or there.shape != array.shape[array.ndim - there.ndim :]:
+            axes = axes_of_one(name)
+            same = "as many texts" if there.shape[-axes:] == array.shape[-axes:] else "inputs of the same length"
             raise ValueError(
-                f"{name} has shape {there.shape} in source and {array.shape} here; expected two runs on inputs of the "
-                "same length. Try two texts of as many tokens, or what mean_run returns of such texts."
+                f"{name} has shape {there.shape} in source and {array.shape} here; expected two runs on {same}. "
+                "Try as many texts of as many tokens, or what mean_run returns of such texts."
             )
-        return array.at[index].set(jnp.broadcast_to(there, array.shape)[index].astype(array.dtype))
+        return array.at[place].set(jnp.broadcast_to(there, array.shape)[place].astype(array.dtype))
 
     return taken_over
 
 
 def _moved(name: str, index, by: Array) -> Callable[[Array], Array]:
-    """A function that adds something to what stands at these places of an array."""
+    """A function that adds something to what stands at these places of an array, once where one is named twice."""
 
     def moved(array: Array) -> Array:
-        _check_place(name, index, array.shape)
-        there = array[index].shape
-        if not by.ndim or by.shape != there[max(len(there) - by.ndim, 0) :]:
+        place = place_in(name, index, array.shape)
+        there = array[place]
+        if not by.ndim or by.shape != there.shape[max(there.ndim - by.ndim, 0) :]:
             raise ValueError(
-                f"direction has shape {by.shape}, and {name} has {there} at its place; expected the same last axes. "
-                "Try a row of the stream, such as seen[name][3]."
+                f"direction has shape {by.shape}, and {name} has {there.shape} at its place; expected the same last "
+                "axes. Try a row of the stream, such as seen[name][3]."
             )
-        return array.at[index].add(by.astype(array.dtype))
+        return array.at[place].set(there + by.astype(array.dtype))
 
     return moved
 
 
-def _check_place(name: str, index, shape: tuple[int, ...]) -> None:
-    """Raise `ValueError` if there is nothing at an index, which JAX would pass over; a traced one is not known yet."""
-    if any(isinstance(part, jax.core.Tracer) for part in jax.tree.leaves(index)):
-        return
-    try:
-        found = np.broadcast_to(np.zeros(()), shape)[index]
-    except IndexError:
-        found = np.zeros(0)
-    if not found.size:
-        ends = f"up to {shape[-2] - 1} on the axis before the last" if len(shape) > 1 else f"up to {shape[-1] - 1}"
-        raise ValueError(
-            f"{name} has shape {shape} and nothing at the place {index}; expected an index within it, {ends}. "
-            "Try np.s_[..., 0, :], the first token of a stream."
-        )
+def _hold(name: str, before: Array, move: Callable[[Array], Array], heard: dict[str, Array], array: Array) -> Array:
+    """Return what an array was before, moved where it is a sender; what it would be now is taken down."""
+    heard[name] = move(array)
+    return move(before)
 
 
-def _sizes_of(seen: dict[str, Array], stack: str, attention: str) -> str:
-    """What there is, for a message."""
-    sizes = [array.shape[-3] for name, array in seen.items() if name.endswith(f".{attention}.heads") and stack in name]
-    return (
-        f"expected one of blocks 0 to {len(sizes) - 1}, with heads 0 to {sizes[0] - 1}." if sizes else "none were seen."
-    )
+def _held_names(seen: dict[str, Array], hold: str | Collection[str]) -> list[str]:
+    """The names that end so, with those of the gates that heads are multiplied by."""
+    endings = (hold,) if isinstance(hold, str) else hold
+    if not isinstance(endings, Collection) or not all(isinstance(each, str) for each in endings):
+        raise TypeError(f"hold is {hold!r}; expected endings of names, such as {list(OF_SUBLAYERS)}.")
+    for ending in endings:
+        if not any(name.endswith(ending) for name in seen):
+            known = list(dict.fromkeys(".".join(name.split(".")[-2:]) for name in seen))
+            close = difflib.get_close_matches(ending, known, n=3) or known[:3]
+            raise ValueError(f"hold has {ending!r}, and no name that was seen ends so; expected such as {close}.")
+    held = [name for name in seen if name.endswith(tuple(endings))]
+    gates = [f"{name.removesuffix('heads')}gate" for name in held]
+    return list(dict.fromkeys([*held, *(gate for gate in gates if gate in seen)]))
+
+
+def _check_known(**arrays: Array) -> None:
+    """Raise `TypeError` if an array is traced, where its numbers are asked for."""
+    for name, array in arrays.items():
+        if isinstance(array, jax.core.Tracer):
+            raise TypeError(f"{name} is traced, so that it has no value yet; expected an array: call it without jit.")
+
+
+def _pairs(heads) -> list[tuple[int, int]]:
+    """Block and head of each as Python's numbers; raise `ValueError` if they are others than whole ones."""
+    are_pairs = isinstance(heads, Sequence) and all(isinstance(each, Sequence) and len(each) == 2 for each in heads)
+    if not are_pairs or not all(
+        type(number) is int or isinstance(number, np.integer) for each in heads for number in each
+    ):
+        raise ValueError(f"heads is {heads!r}; expected block and head of each, such as [(2, 4), (3, 6)].")
+    return [(int(block), int(head)) for block, head in heads]
+
+
+def _sizes_of(seen: dict[str, Array], stack: str, attention: str, part: str) -> str:
+    """Which blocks show this part, and how many heads they have, for a message."""
+    found = [name for name in seen if name.startswith(stack) and name.endswith(f"{attention}{part}")]
+    blocks = sorted(int(name.removeprefix(stack).split(".")[0]) for name in found)
+    if not found:
+        return "none were seen."
+    which = f"0 to {blocks[-1]}" if len(blocks) == blocks[-1] + 1 else ", ".join(map(str, blocks))
+    heads = seen[f"{stack}{blocks[0]}{attention}heads"].shape[-3]
+    return f"expected one of blocks {which}, with heads 0 to {heads - 1}."
