@@ -223,9 +223,8 @@ stand in `record.json`.
 - **Rates.** Losses of seed 0. Recall: {rates_line(found, "recall")}. Copying: {rates_line(found, "copy")}. Nats per
   word above the floor: {tried}.
 - **Limits.** One layer and one head in the first task, two small blocks in the second, {WORLD_STEPS} steps in the
-  third, where no more than two rates were tried. Where the best rate was at the end of those tried, a better one may
-  lie beyond. A CPU, which solves small systems of equations slowly. All settings stand in
-  `lab/delta/run.py` and `delta_runs.py`; `make models` trains anew.
+  third, where no more than two rates were tried and a better one may lie beyond. A CPU, which solves small systems of
+  equations slowly. All settings stand in `lab/delta/run.py` and `runs.py`; `make models` trains anew.
 - **Licence.** The numbers are under Apache-2.0, as the code.
 """
 
