@@ -204,6 +204,9 @@ def test_rates_are_the_best_that_were_tried():
         best = losses.index(min(losses))
         assert rates[best] == recurrent["rates"]["text"][kind]
         assert 0 < best < len(rates) - 1
+    for name, kinds in recurrent["tried with copying"].items():
+        for kind, tried in kinds.items():
+            assert min(tried, key=lambda each: each[1])[0] == recurrent["rates"][name][kind], (name, kind)
     recipes = record("recipes_training")
     for name, each in [*recipes["optimisers"].items(), *recipes["schedules"].items()]:
         tried = {float(rate): loss for rate, loss in each["tried"].items()}

@@ -15,7 +15,7 @@ import plainformer as pf
 from lab import growing
 from lab.clock import seconds_in_turn
 from lab.delta import runs as delta_runs
-from lab.delta.runs import BATCH_SIZE, KEPT, NAMES, RATES, RULES, SEEDS, SYMBOLS, Kind, Task
+from lab.delta.runs import BATCH_SIZE, KEPT, NAMES, RULES, SEEDS, SYMBOLS, Kind, Task
 from lab.records import ends, kept, percent
 from plainformer.models.accounting import cache_bytes
 
@@ -99,10 +99,11 @@ def results() -> dict:
     found: dict = {"recall": {}, "copy": {}, "knobs": {}, "stories": {}}
     for task, kinds in KINDS.items():
         for kind in kinds:
-            rate = delta_runs.best_rate(kind, task)
-            losses = {str(each): delta_runs.run(kind, task, 0, each)["loss"] for each in RATES}
+            losses = delta_runs.losses(kind, task)
+            rate = min(losses, key=losses.__getitem__)
             runs = [delta_runs.run(kind, task, seed, rate) for seed in SEEDS]
-            of_kind = {"rate": rate, "losses": losses, "parameters": delta_runs.parameters(kind, task), "runs": runs}
+            of_kind: dict = {"rate": rate, "losses": {str(each): loss for each, loss in losses.items()}}
+            of_kind |= {"parameters": delta_runs.parameters(kind, task), "runs": runs}
             found[task.name][kind] = of_kind
     for knob, task in KNOBS.items():
         rates = {kind: found["recall"][kind]["rate"] for kind in RULES}
@@ -222,9 +223,8 @@ stand in `record.json`.
 - **Rates.** Losses of seed 0. Recall: {rates_line(found, "recall")}. Copying: {rates_line(found, "copy")}. Nats per
   word above the floor: {tried}.
 - **Limits.** One layer and one head in the first task, two small blocks in the second, {WORLD_STEPS} steps in the
-  third, where no more than two rates were tried. Where the best rate was at the end of those tried, a better one may
-  lie beyond. A CPU, which solves small systems of equations slowly. All settings stand in
-  `lab/delta/run.py` and `delta_runs.py`; `make models` trains anew.
+  third, where no more than two rates were tried and a better one may lie beyond. A CPU, which solves small systems of
+  equations slowly. All settings stand in `lab/delta/run.py` and `runs.py`; `make models` trains anew.
 - **Licence.** The numbers are under Apache-2.0, as the code.
 """
 

@@ -28,6 +28,7 @@ NAMES: dict[Kind, str] = {
 RULES: tuple[Kind, ...] = ("softmax", "linear", "plain delta", "delta")
 SEEDS, RATES, BATCH_SIZE = (0, 1, 2), (0.003, 0.01, 0.03), 32
 NUM_NAMES, NUM_NUMBERS, WRITTEN, ASKED = 64, 10, 64, 16  # of the first task: names, numbers, pairs and questions a text
+LARGER = (0.1, 0.3, 1.0)  # rates that are tried as well while the largest is the best
 SYMBOLS = 16  # of the second task, and a mark
 NEVER = -30.0  # a logarithm of a rate at which no factor falls below 1 within any text
 
@@ -213,9 +214,14 @@ def run(kind: Kind, task: Task, seed: int, rate: float) -> dict:
     return kept(KEPT / f"{name}.json", find)
 
 
-def best_rate(kind: Kind, task: Task) -> float:
-    """The rate with the lowest loss in the last steps, of the first seed."""
-    return min(RATES, key=lambda rate: run(kind, task, 0, rate)["loss"])
+def losses(kind: Kind, task: Task) -> dict[float, float]:
+    """The loss of the last steps at each rate, with the first seed; larger rates are tried until one is worse."""
+    found = {rate: run(kind, task, 0, rate)["loss"] for rate in RATES}
+    for rate in LARGER:
+        if min(found, key=found.__getitem__) < max(found):
+            break
+        found[rate] = run(kind, task, 0, rate)["loss"]
+    return found
 
 
 def parameters(kind: Kind, task: Task) -> int:

@@ -40,6 +40,20 @@ def test_rules_of_a_memory_begin_with_the_same_numbers_and_answer_differently():
     assert all(np.abs(one - two).max() > 1e-3 for one, two in itertools.pairwise(answers))
 
 
+@pytest.mark.parametrize(("best", "tried"), [(0.01, (0.003, 0.01, 0.03)), (0.1, (0.003, 0.01, 0.03, 0.1, 0.3))])
+def test_larger_rates_are_tried_until_one_is_worse(best, tried, monkeypatch):
+    monkeypatch.setattr(delta_runs, "run", lambda kind, task, seed, rate: {"loss": abs(np.log(rate / best))})
+    assert tuple(delta_runs.losses("delta", delta_run.RECALL)) == tried
+
+
+def test_the_best_rates_of_recall_and_of_copying_lie_inside_what_was_tried():
+    for name, kinds in ((task.name, record("delta")[task.name]) for task in delta_run.KINDS):
+        for kind, of in kinds.items():
+            rates = [*map(float, of["losses"])]
+            assert min(rates) < of["rate"] < max(rates), (name, kind)
+    assert {len(of["losses"]) for of in record("delta")["recall"].values()} == {4}
+
+
 def copied(kind: str, text: str) -> list[float]:
     """The shares of symbols that are copied rightly, by seed."""
     return [run["right"][text] for run in record("delta")["copy"][kind]["runs"]]

@@ -4,7 +4,7 @@ No weights are kept: the numbers are the result. `record.json` holds them.
 """
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import partial
 
 import equinox as eqx
@@ -17,6 +17,7 @@ from lab.recurrent.card import LENGTHS, TOKENS_PER_STEP, card as card, facts as 
 from lab.recurrent.runs import (
     CHOOSING_SEED,
     COPY,
+    COPY_RATES,
     COPY_STEPS,
     HALF,
     KINDS,
@@ -42,11 +43,12 @@ from lab.recurrent.runs import (
 from plainformer.models.recurrent import RecurrentModel
 
 BEST: tuple[Kind, ...] = ("modern", "gru")  # the kinds that are tried at other widths
-COPY_RATE: dict[int, dict[Kind, float]] = {  # of 0.003, 0.01 and 0.03 the one with the lowest loss to choose by, seed 0
+COPY_START: dict[int, dict[Kind, float]] = {  # of 0.003, 0.01 and 0.03 the best; from there the search goes on
     10: {"classic": 0.03, "modern": 0.03, "gated": 0.003, "rnn": 0.01, "lstm": 0.01, "gru": 0.03},
     80: {"classic": 0.03, "modern": 0.03, "gated": 0.003, "rnn": 0.003, "lstm": 0.03, "gru": 0.03},
 }
 LOWER = 0.0026  # a rate at which the modern decoder is trained for long as well
+LOWER_FOR_LSTM = 0.003  # the same for an LSTM that copies over few blanks
 SLOW_RATE = 0.01  # of an LSTM that begins with other biases
 WRITTEN = 16  # tokens that are read one by one to take the time
 
@@ -66,6 +68,15 @@ def best_rate(kind: Kind, task: Task) -> float:
     """The learning rate with the lowest loss on what is kept to choose by, with a seed that is not reported."""
     start = {"gru": 0.01, "lstm": 0.017}.get(kind, 0.0066)
     return descend(RATES, start, lambda rate: run(kind, task, CHOOSING_SEED, rate, STEPS)["choose"])
+
+
+def copy_rate(kind: Kind, delay: int, num_steps: int) -> float:
+    """The rate of copying with the lowest loss on texts to choose by, with seed 0.
+
+    A long training begins its search where a short one ended.
+    """
+    start = COPY_START[delay][kind] if num_steps == COPY_STEPS[0] else copy_rate(kind, delay, COPY_STEPS[0])
+    return descend(COPY_RATES, start, lambda rate: run(kind, COPY[delay], 0, rate, num_steps)["choose"])
 
 
 def kernels(model) -> list:
@@ -162,16 +173,24 @@ def text_runs(rates: dict[Kind, float], equal: dict[Kind, int]) -> dict[str, lis
 
 
 def copy_runs() -> dict[str, list[dict]]:
-    """Copying after a short training, with three seeds; and what was not learned then, after five times the steps."""
+    """Copying after a short training, and what was not learned then, after five times the steps."""
     runs = {}
+    short, long = COPY_STEPS
+
+    def of_all_seeds(kinds: Iterable[Kind], delay: int, num_steps: int) -> list[dict]:
+        rates = {kind: copy_rate(kind, delay, num_steps) for kind in kinds}
+        return [run(kind, COPY[delay], seed, rates[kind], num_steps) for seed in SEEDS for kind in rates]
+
     for delay, task in COPY.items():
-        short, long = COPY_STEPS
-        runs[task.name] = [run(kind, task, seed, COPY_RATE[delay][kind], short) for seed in SEEDS for kind in KINDS]
+        runs[task.name] = of_all_seeds(KINDS, delay, short)
         open_ones = {found["kind"] for found in runs[task.name] if found["share"] < 0.99}
-        runs[f"{task.name} long"] = [
-            run(kind, task, 0, COPY_RATE[delay][kind], long) for kind in KINDS if kind in open_ones
-        ]
+        runs[f"{task.name} long"] = of_all_seeds([kind for kind in KINDS if kind in open_ones], delay, long)
     return runs
+
+
+def lower_lstm() -> list[dict]:
+    """The LSTM after a long training of copying over few blanks, at a lower rate than the best of the first seed."""
+    return [run("lstm", COPY[min(COPY)], seed, LOWER_FOR_LSTM, COPY_STEPS[1]) for seed in SEEDS]
 
 
 def slow_lstm(seed: int) -> RecurrentModel:
@@ -201,12 +220,15 @@ def results() -> dict:
         name: {kind: pf.count_parameters(eqx.filter_eval_shape(new_model, kind, task, 0)) for kind in KINDS}
         for name, task in TASKS.items()
     }
+    copied = copy_runs()
+    rates_of_copying = {name: {run["kind"]: run["rate"] for run in runs} for name, runs in copied.items()}
     return {
         "training": len(texts()[0]),
         "parameters": parameters,
-        "rates": {"text": rates} | {COPY[delay].name: rate for delay, rate in COPY_RATE.items()},
-        "tried": {kind: tried_rates(kind) for kind in KINDS},
-        "runs": text_runs(rates, equal) | copy_runs(),
+        "rates": {"text": rates} | rates_of_copying,
+        "tried": {kind: tried_rates(kind, TEXT, CHOOSING_SEED, STEPS, RATES) for kind in KINDS},
+        "tried with copying": {name: tried_copying(name, of) for name, of in rates_of_copying.items()},
+        "runs": text_runs(rates, equal) | copied | {"copy, lower rate": lower_lstm()},
         "slow start": [kept(f"slow-{seed}", partial(slow_share, seed))["share"] for seed in SEEDS],
         "steps": equal,
         "seconds": timed,
@@ -215,10 +237,16 @@ def results() -> dict:
     }
 
 
-def tried_rates(kind: Kind) -> list[list[float]]:
-    """The rates tried on text, each with the loss that it was judged by."""
+def tried_rates(kind: Kind, task: Task, seed: int, num_steps: int, rates: tuple[float, ...]) -> list[list[float]]:
+    """The rates tried, each with the loss that it was judged by."""
     found: list[list[float]] = []
-    for rate in RATES:
-        if place_of(name := f"text-{kind}-{CHOOSING_SEED}-{rate:g}-{STEPS}").exists():
+    for rate in rates:
+        if place_of(name := f"{task.name}-{kind}-{seed}-{rate:g}-{num_steps}").exists():
             found.append([rate, kept(name, dict)["choose"]])
     return found
+
+
+def tried_copying(name: str, kinds: Iterable[Kind]) -> dict[Kind, list[list[float]]]:
+    """The rates tried for copying, of some kinds, after the training of this name."""
+    task, num_steps = TASKS[name.removesuffix(" long")], COPY_STEPS[name.endswith(" long")]
+    return {kind: tried_rates(kind, task, 0, num_steps, COPY_RATES) for kind in kinds}

@@ -29,7 +29,7 @@ RATES = tuple(float(f"{0.001 * 1.6**n:.2g}") for n in range(12))  # from 0.001 t
 STEPS, MANY_STEPS, WARMUP = 800, 4000, 50
 SYMBOLS, BLANK, MARK, COPIED = 8, 8, 9, 8  # what the copying task is made of: ids 0 to 7, two more, eight to remember
 DELAYS = (10, 80)
-COPY_STEPS, COPY_RATES = (600, 3000), (0.003, 0.01, 0.03)
+COPY_STEPS, COPY_RATES = (600, 3000), (0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1.0)
 
 
 class Task(NamedTuple):
