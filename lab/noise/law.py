@@ -10,12 +10,15 @@ from lab.noise.opponents import TEST_SEED
 from lab.noise.tasks import AHEAD, Task, asked, error
 from plainformer.data.rigid_body import implicit_midpoint
 
-ON_SPHERE, AT_ONCE = 1e-3, 4000  # how near the length of 1, which it is told, is kept; windows in one problem
+ON_SPHERE, AT_ONCE = 1e-3, 1000  # how near the length of 1, which it is told, is kept; windows in one problem
 SHAPES = 0.1, 0.9  # what it is told of the shape
 
 
 def fitted(given: np.ndarray, sigma: float) -> tuple[np.ndarray, np.ndarray]:
-    """Shape and first state of each window, `(windows,)` and `(windows, 3)`, by one sparse problem for all of them."""
+    """Shape and first state of each window, `(windows,)` and `(windows, 3)`, by one sparse problem for all of them.
+
+    Of too many windows at once the search stops before each of them is fitted.
+    """
     number, seq, _ = given.shape
     rows = 3 * seq + 1
 

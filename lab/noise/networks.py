@@ -1,4 +1,4 @@
-"""Networks that read noisy windows: transformers of ordinary blocks, and one that reads all numbers at once.
+"""Networks that read noisy windows: transformers of ordinary blocks, and a recurrent one.
 
 As in `lab/dynamics/columns.py` training works on windows in columns, `(features, points, windows)`: the numbers of many
 windows lie side by side in memory, and results are those of the package's layers on rows.
@@ -42,22 +42,27 @@ class WindowTransformer(eqx.Module):
         return x[..., -1:, :] + steps
 
 
-class Perceptron(eqx.Module):
-    """Two layers with tanh over all numbers of a window; the last says how far the next points are from the last."""
+class Recurrent(eqx.Module):
+    """A GRU reads the points one after the other; its state says how far the next three are from the last one."""
 
-    layers: tuple[Linear, ...]
+    cell: eqx.nn.GRUCell
+    last: Linear
 
-    def __init__(self, seq: int, width: int, *, key: PRNGKeyArray):
-        sizes = (3 * seq, width, width, 3 * AHEAD)
-        keys = jax.random.split(key, 3)
-        self.layers = tuple(Linear(a, b, key=each) for a, b, each in zip(sizes, sizes[1:], keys, strict=False))
+    def __init__(self, width: int, *, key: PRNGKeyArray):
+        keys = jax.random.split(key)
+        self.cell, self.last = eqx.nn.GRUCell(3, width, key=keys[0]), Linear(width, 3 * AHEAD, key=keys[1])
 
     def __call__(self, x: Float[Array, "*batch seq 3"]) -> Float[Array, "*batch ahead 3"]:
         """Return the points that follow."""
-        inside = x.mT.reshape(*x.shape[:-2], -1)
-        for layer in self.layers[:-1]:
-            inside = jnp.tanh(layer(inside))
-        return x[..., -1:, :] + self.layers[-1](inside).reshape(*x.shape[:-2], 3, AHEAD).mT
+        windows = x.reshape(-1, *x.shape[-2:])
+
+        def after(window):
+            return jax.lax.scan(
+                lambda state, point: (self.cell(point, state), None), jnp.zeros(self.cell.hidden_size), window
+            )[0]
+
+        steps = self.last(jax.vmap(after)(windows)).reshape(*x.shape[:-2], AHEAD, 3)
+        return x[..., -1:, :] + steps
 
 
 def linear(layer: Linear, z):
@@ -92,13 +97,25 @@ def in_block(block, z, rows: slice = slice(None)):
     return z + linear(ff.down, jax.nn.silu(linear(ff.gate, inner)) * linear(ff.up, inner))
 
 
+def read_in_turn(cell: eqx.nn.GRUCell, z):
+    """The state of a GRU after all points of each window, `(hidden, windows)`."""
+    bias, bias_of_new = (each[:, None] for each in (cell.bias, cell.bias_n) if each is not None)
+
+    def step(state, point):
+        reset, update, new = jnp.split(cell.weight_ih @ point + bias, 3)
+        of_reset, of_update, of_new = jnp.split(cell.weight_hh @ state, 3)
+        kept = jax.nn.sigmoid(update + of_update)
+        new = jnp.tanh(new + jax.nn.sigmoid(reset + of_reset) * (of_new + bias_of_new))
+        return new + kept * (state - new), None
+
+    return jax.lax.scan(step, jnp.zeros((cell.hidden_size, z.shape[2])), jnp.moveaxis(z, 1, 0), unroll=z.shape[1])[0]
+
+
 def applied(model, z):
     """What a model makes of windows in columns, `(3, points, windows)`: the points that follow."""
-    if isinstance(model, Perceptron):
-        inside = z.reshape(-1, z.shape[2])
-        for layer in model.layers[:-1]:
-            inside = jnp.tanh(linear(layer, inside))
-        return z[:, -1:] + linear(model.layers[-1], inside).reshape(3, AHEAD, -1)
+    if isinstance(model, Recurrent):
+        steps = linear(model.last, read_in_turn(model.cell, z))
+        return z[:, -1:] + jnp.moveaxis(steps.reshape(AHEAD, 3, -1), 0, 1)
     inside, last = linear(model.first, z) + model.places.table[: z.shape[1]].T[..., None], slice(-1, None)
     for block in model.blocks[:-1]:
         inside = in_block(block, inside)

@@ -12,18 +12,18 @@ from lab.noise import opponents
 from lab.noise.card import card as card, facts as facts
 from lab.noise.hamiltonian import energies
 from lab.noise.law import told
-from lab.noise.networks import Perceptron, WindowTransformer
+from lab.noise.networks import Recurrent, WindowTransformer
 from lab.noise.probe import probes
 from lab.noise.tasks import NOISES, SEQ, task
 from lab.noise.training import KEPT, Plan, compared, fresh, stored
 from lab.records import kept
 
 NEEDS = ("dynamics", "drifts")
-WIDTH, INNER = 16, 64
-SHAPE_NOISES = (0.01, 0.03, 0.1)
+WIDTH, HIDDEN = 32, 64
+SHAPE_NOISES = (0.03, 0.1)
 RATES = {
-    "blocks": (0.004, 0.008, 0.016, 0.032, 0.064),
-    "layers": (0.00125, 0.0025, 0.005, 0.01, 0.02),
+    "blocks": (0.002, 0.004, 0.008, 0.016),
+    "GRU": (0.002, 0.004, 0.008, 0.016),
     "stored": (0.002, 0.004, 0.008, 0.016, 0.032),
 }
 PLANS = {
@@ -32,15 +32,21 @@ PLANS = {
         "transformer": Plan(
             fresh(partial(WindowTransformer, SEQ["shapes"], WIDTH)),
             RATES["blocks"],
-            10_000,
-            SHAPE_NOISES[1:],
-            (0.03,),
-            ((0.1, 3), (0.1, 4), (0.1, 5)),  # where it comes close to its opponents
+            50_000,
+            SHAPE_NOISES,
+            SHAPE_NOISES[:1],
         ),
-        "perceptron": Plan(
-            fresh(partial(Perceptron, SEQ["shapes"], INNER)), RATES["layers"], 20_000, SHAPE_NOISES, (0.03,)
-        ),
+        "GRU": Plan(fresh(partial(Recurrent, HIDDEN)), RATES["GRU"], 100_000, SHAPE_NOISES, SHAPE_NOISES[:1]),
     },
+}
+KNOBS = {  # of the shapes, with the first seed and one rate
+    "transformer, half as wide": Plan(
+        fresh(partial(WindowTransformer, SEQ["shapes"], WIDTH // 2)), (0.016,), 50_000, (0.1,), (0.1,), (0,)
+    ),
+    "transformer, a fifth of the steps": PLANS["shapes"]["transformer"]._replace(
+        rates=(0.004,), num_steps=10_000, seeds=(0,)
+    ),
+    "GRU, five times the steps": PLANS["shapes"]["GRU"]._replace(rates=(0.008,), num_steps=500_000, seeds=(0,)),
 }
 
 
@@ -66,4 +72,5 @@ def results() -> dict:
         found[name] = {"simple": kept(KEPT / f"{name}_simple.json", partial(simple, name)), "networks": networks}
         model = eqx.filter_eval_shape(PLANS[name]["transformer"].make, (0,))
         found["parameters"][name] = pf.count_parameters(model)
+    found["knobs"] = {knob: compared(knob, task("shapes"), plan)["models"] for knob, plan in KNOBS.items()}
     return found | {"energies": energies(), "probes": kept(KEPT / "probes.json", probes)}

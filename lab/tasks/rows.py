@@ -274,28 +274,38 @@ def composed() -> list[Task]:
     return found
 
 
+def of_noise(models: list[dict], size: float) -> list[float]:
+    """The errors in the test of the networks that learned with this noise."""
+    return [one["test"] for one in models if one["noise"] == size]
+
+
 def bodies() -> list[Task]:
     """A body that turns."""
     noise, exact = record("noise"), record("drifts")["one shape"]["dynamics_lengths"]["ordinary"]
     rate = record("dynamics")["kinds"]["ordinary"]["rate"] / 2  # as `lab/dynamics` halves it for a long training
     passes = dynamics.passes("dynamics_lengths", record("dynamics"))
-    simple, networks = noise["shapes"]["simple"], noise["shapes"]["networks"]["transformer"]
+    simple, networks = noise["shapes"]["simple"], noise["shapes"]["networks"]
     found = [
         Task("three points of a turning body, exact: root mean square error", "dynamics", TINY_ERROR,
              "a polynomial of degree 7",
              [one["window"] for one in exact], [noise["lengths"]["simple"]["0.0"]["last point"]["test"]],
              Training(passes, rate, (rate,))),
     ]  # fmt: skip
+    shorter, longer = (
+        noise["knobs"][knob] for knob in ("transformer, a fifth of the steps", "GRU, five times the steps")
+    )
     for size in (0.03, 0.1):
-        ours = [one["test"] for one in networks["models"] if one["noise"] == size]
-        training = Training(
-            float(noise["facts"]["shapes.passes"]), networks["models"][0]["rate"], tuple(networks["rates"])
-        )
+        ours, by_gru = (of_noise(networks[kind]["models"], size) for kind in ("transformer", "GRU"))
+        others = {"a fitted curve and polynomials": [simple[str(size)]["curve"]["test"]], "GRU": by_gru}
+        others["GRU, five times the steps"] = of_noise(longer, size)
+        opponent, theirs = min(others.items(), key=lambda each: np.mean(each[1]))
+        how = networks["transformer"]
+        rate, fifth = how["models"][0]["rate"], (0.2, of_noise(shorter, size)[0])
+        training = Training(how["passes"], rate, tuple(how["rates"]), fifth)
         name = f"three points of a body of unknown shape, noise of {size}: root mean square error"
         knows = {of: simple[str(size)][f"told {what}"]["test"] for what, of in KNOWS.items()}
         told = min(knows.items(), key=lambda each: each[1])
-        found.append(Task(name, "dynamics-noise", ERROR, "a fitted curve and polynomials", ours,
-                          [simple[str(size)]["curve"]["test"]], training, told))  # fmt: skip
+        found.append(Task(name, "dynamics-noise", ERROR, opponent, ours, theirs, training, told))
     return found
 
 

@@ -49,19 +49,13 @@ def test_the_table_is_that_of_the_records_as_they_are():
 
 
 def test_each_seed_of_the_decoder_of_stories_is_ahead_of_each_gru_but_for_one_at_hidden_words():
-    on_stories = [each for each in pf.data.load_record("tasks")["tasks"] if each["opponent"] == "GRU"]
+    recorded = pf.data.load_record("tasks")["tasks"]
+    on_stories = [each for each in recorded if each["opponent"] == "GRU" and each["chapter"] != "dynamics-noise"]
     assert len(on_stories) == 6
     for row in on_stories:
         sign = 1 if row["measure"]["is_more_better"] else -1
         behind = [seed for seed in row["ours"] if sign * seed <= max(sign * other for other in row["theirs"])]
         assert len(behind) == ("hidden word" in row["name"]), row["name"]
-
-
-def test_with_much_noise_each_seed_of_the_transformer_is_ahead_by_less_than_twice_the_spread():
-    *_, task = rows.tasks()
-    assert "noise of 0.1" in task.name
-    assert max(task.ours) < min(task.theirs)
-    assert task.verdict() == "level"
 
 
 def test_a_harder_judge_finds_the_transformer_ahead_in_fewer_tasks():
@@ -71,6 +65,7 @@ def test_a_harder_judge_finds_the_transformer_ahead_in_fewer_tasks():
     assert int(facts["ahead.by_the_ends"]) < verdicts.count("ahead")
 
 
-def test_the_mean_is_ahead_of_one_that_is_told_more_by_less_than_the_spread():
-    gaps = [(task.ahead_of([task.told[1]]), deviation(task.ours)) for task in rows.tasks() if task.told]
-    assert [gap < spread for gap, spread in gaps if gap > 0] == [True]
+def test_the_mean_is_ahead_of_two_that_are_told_more_of_one_by_more_than_the_spread():
+    gaps = [(task.told[0], task.ahead_of([task.told[1]]), deviation(task.ours)) for task in rows.tasks() if task.told]
+    ahead = {who: gap > 2 * spread for who, gap, spread in gaps if gap > 0}
+    assert ahead == {"a cell that is told where the bars cross": False, "a fit of the true law": True}
