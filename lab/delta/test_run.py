@@ -43,7 +43,7 @@ def test_rules_of_a_memory_begin_with_the_same_numbers_and_answer_differently():
 @pytest.mark.parametrize(("best", "tried"), [(0.01, (0.003, 0.01, 0.03)), (0.1, (0.003, 0.01, 0.03, 0.1, 0.3))])
 def test_larger_rates_are_tried_until_one_is_worse(best, tried, monkeypatch):
     monkeypatch.setattr(delta_runs, "run", lambda kind, task, seed, rate: {"loss": abs(np.log(rate / best))})
-    assert tuple(delta_runs.losses("delta", delta_run.RECALL)) == tried
+    assert delta_runs.losses("delta", delta_run.RECALL) == {rate: abs(np.log(rate / best)) for rate in tried}
 
 
 def test_the_best_rates_of_recall_and_of_copying_lie_inside_what_was_tried():
