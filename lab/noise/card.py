@@ -88,7 +88,7 @@ def facts(found: dict) -> dict[str, str]:
 
 
 def tried_table(found: dict) -> str:
-    """The validation error after a short training with each rate."""
+    """The validation error after a whole training with each rate."""
     lines = ["| task | network | noise | error by rate | taken |", "|---|---|---|---|---|"]
     for name in ("lengths", "shapes"):
         for kind, of in found[name]["networks"].items():
@@ -161,7 +161,7 @@ held against the true points that follow. Nothing is stored but errors; all sett
   cosine. `lengths`: the stored ordinary blocks of `dynamics_lengths`, which have learned from exact points, go on for
   {lengths["steps"]:,} steps, {lengths["passes"]:g} passes over the windows. `shapes`: two blocks of width 32 with
   learned places, {found["parameters"]["shapes"]:,} numbers, {shapes["steps"]:,} steps, {shapes["passes"]:g} passes; a
-  GRU of 64 numbers, {gru["steps"]:,} steps, {gru["passes"]:g} passes. Three seeds.
+  GRU with a state of 64 numbers, {gru["steps"]:,} steps, {gru["passes"]:g} passes. Three seeds.
 
 One shape, several lengths; root mean square error of a number in the test, in brackets the least and the largest:
 

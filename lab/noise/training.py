@@ -109,7 +109,10 @@ def learned(task: Task, plan: Plan, each: list[tuple[int, float, float]]) -> lis
 
 
 def compared(name: str, task: Task, plan: Plan) -> dict:
-    """For each noise the best rate, by whole trainings with one seed, and the networks that learn with it."""
+    """The networks that learn from each noise, at the rate that is best for the nearest noise of the search.
+
+    The search is by whole trainings with the first seed.
+    """
 
     def one(seed: int, rate: float, sigma: float) -> dict:
         file = KEPT / f"{name}-{plan.num_steps}-{seed}-{rate:g}-{sigma:g}.json"
