@@ -21,22 +21,18 @@ from lab.records import kept
 NEEDS = ("dynamics", "drifts")
 WIDTH, HIDDEN = 32, 64
 SHAPE_NOISES = (0.03, 0.1)
-RATES = {
-    "blocks": (0.002, 0.004, 0.008, 0.016),
-    "GRU": (0.002, 0.004, 0.008, 0.016),
-    "stored": (0.002, 0.004, 0.008, 0.016, 0.032),
-}
+RATES = (0.002, 0.004, 0.008, 0.016, 0.032)
 PLANS = {
-    "lengths": {"transformer": Plan(stored, RATES["stored"], 10_000, NOISES[1:], NOISES[1:])},
+    "lengths": {"transformer": Plan(stored, RATES, 10_000, NOISES[1:], NOISES[1:])},
     "shapes": {
         "transformer": Plan(
             fresh(partial(WindowTransformer, SEQ["shapes"], WIDTH)),
-            RATES["blocks"],
+            RATES[:4],
             50_000,
             SHAPE_NOISES,
             SHAPE_NOISES[:1],
         ),
-        "GRU": Plan(fresh(partial(Recurrent, HIDDEN)), RATES["GRU"], 100_000, SHAPE_NOISES, SHAPE_NOISES[:1]),
+        "GRU": Plan(fresh(partial(Recurrent, HIDDEN)), RATES[:4], 100_000, SHAPE_NOISES, SHAPE_NOISES[:1]),
     },
 }
 KNOBS = {  # of the shapes, with the first seed and one rate
