@@ -1,11 +1,13 @@
 """The decoder of stories is asked in one way wherever it is asked, and is ahead where chapters say so."""
 
+import numpy as np
+
 import plainformer as pf
 from lab import growing
-from lab.story_gru import run as story_gru
+from lab.story_gru import readers
 
 record = pf.data.load_record
-RATE = f"{story_gru.DECODER.learning_rate:g}"
+RATE = f"{readers.DECODER.learning_rate:g}"
 
 
 def decoders() -> list[dict]:
@@ -15,6 +17,11 @@ def decoders() -> list[dict]:
 def first_seeds(name: str) -> dict[str, float]:
     """Nats above the lowest loss by rate, with the first seed."""
     return {rate: seeds[0]["above"] for rate, seeds in record("story_gru")["rates"][name].items()}
+
+
+def after(plan: readers.Longer) -> list[dict]:
+    """What the seeds of a longer training reached."""
+    return record("story_gru")["longer"][readers.LONGER.index(plan)]["seeds"]
 
 
 def test_what_is_asked_here_agrees_with_what_other_runs_asked():
@@ -28,23 +35,31 @@ def test_what_is_asked_here_agrees_with_what_other_runs_asked():
 def test_the_stored_decoders_are_of_the_rate_that_is_taken_and_others_are_trained(monkeypatch):
     asked = []
     monkeypatch.setattr(growing, "trained", lambda row, seed: asked.append((row.learning_rate, seed)))
-    for rate, seed in ((story_gru.DECODER.learning_rate, 2), (story_gru.DECODER.learning_rate, 3), (0.01, 0)):
-        story_gru.decoder(rate, seed)
-    assert asked == [(story_gru.DECODER.learning_rate, 3), (0.01, 0)]
+    for rate, seed in ((readers.DECODER.learning_rate, 2), (readers.DECODER.learning_rate, 3), (0.01, 0)):
+        readers.decoder(rate, seed)
+    assert asked == [(readers.DECODER.learning_rate, 3), (0.01, 0)]
 
 
 def test_both_sides_have_all_seeds_at_the_best_rate_of_those_tried():
     rates = record("story_gru")["rates"]
-    for name, tried in story_gru.RATES.items():
+    for name, tried in readers.RATES.items():
         best = min(first_seeds(name), key=first_seeds(name).__getitem__)
         numbers = {rate: len(seeds) for rate, seeds in rates[name].items()}
-        assert numbers == {f"{rate:g}": 1 for rate in tried} | {best: len(story_gru.SEEDS)}
-        assert len(record("story_gru")["told and doubted"][name]) == len(story_gru.SEEDS)
+        assert numbers == {f"{rate:g}": 1 for rate in tried} | {best: len(readers.SEEDS)}
+        assert len(record("story_gru")["told and doubted"][name]) == len(readers.SEEDS)
 
 
 def test_the_rates_of_both_sides_are_best_between_smaller_and_larger_ones():
-    for name, tried in story_gru.RATES.items():
+    for name, tried in readers.RATES.items():
         assert min(tried) < float(min(first_seeds(name), key=first_seeds(name).__getitem__)) < max(tried)
+
+
+def test_longer_trainings_have_the_best_rate_of_the_shorter_ones_and_all_their_seeds():
+    for plan, found in zip(readers.LONGER, record("story_gru")["longer"], strict=True):
+        assert (found["network"], found["times"], found["rate"]) == plan[:3]
+        assert len(found["seeds"]) == len(plan.seeds)
+    for plan in (readers.LONG_DECODER, readers.LONG_GRU):
+        assert plan.rate == float(min(first_seeds(plan.network), key=first_seeds(plan.network).__getitem__))
 
 
 def test_each_decoder_judges_stories_better_than_the_encoder_without_labels():
@@ -54,3 +69,20 @@ def test_each_decoder_judges_stories_better_than_the_encoder_without_labels():
 def test_each_gru_judges_stories_better_than_the_encoder_with_4_000_labels():
     tuned = record("story_labels")["accuracy"]["pre-trained"]["2000"]["accuracy"]
     assert min(each["by doubt"] for each in record("story_gru")["told and doubted"]["GRU"]) > max(tuned)
+
+
+def test_after_five_times_the_steps_each_gru_judges_more_stories_rightly():
+    before = [each["by doubt"] for each in record("story_gru")["told and doubted"]["GRU"]]
+    assert readers.LONG_GRU.times == 5
+    assert min(each["by doubt"] for each in after(readers.LONG_GRU)) > max(before)
+
+
+def test_tuning_with_labels_adds_less_than_the_seeds_lie_apart():
+    for each in record("story_gru")["labelled"].values():
+        assert np.mean(each["tuned"]) - np.mean(each["allowed"]) < np.ptp(each["allowed"])
+
+
+def test_the_gru_takes_its_steps_in_less_time_than_the_decoder():
+    plans = (readers.LONG_DECODER, readers.LONG_GRU)
+    decoder, gru = (plan.times * record("story_gru")["seconds"][plan.network] for plan in plans)
+    assert gru < decoder

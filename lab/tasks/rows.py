@@ -18,6 +18,8 @@ from lab.recurrent.runs import COPY
 from lab.recurrent_long import run as recurrent_long
 from lab.seq2seq import run as dates
 from lab.shakespeare import run as plays
+from lab.story_gru import labelled, readers
+from lab.story_gru.run import ASKED
 from lab.story_labels import run as story_labels
 from lab.tasks.task import Measure, Task, Training, deviation, half_way, rates_of, record
 from lab.things_decoder.run import SHORTER
@@ -43,51 +45,52 @@ def least(counted: dict) -> float:
     return min(loss for losses in counted.values() for loss in losses.values())
 
 
+def of_stories(seeds: list[dict]) -> dict[str, list[float]]:
+    """What the seeds of a network that reads stories reached, by what was asked."""
+    where = {f"where {steps}": [each["kinds"][f"where {steps}"][1] for each in seeds] for steps in (1, 2)}
+    return where | {what: [each[what] for each in seeds] for what in ("above", *ASKED)}
+
+
 def stories() -> list[Task]:
-    """What the decoder of stories is asked, beside a recurrent network."""
-    rates, more, how = record("story_gru")["rates"], record("story_gru")["told and doubted"], growing.ROWS["decoder"]
-    decoder, gru = rates["decoder"][f"{how.learning_rate:g}"], max(rates["GRU"].values(), key=len)  # with all seeds
-    passes = how.num_steps * growing.BATCH_SIZE / growing.NUM_STORIES
-    trained, place = Training(passes, how.learning_rate, rates_of(rates["decoder"])), "decoder-machine"
+    """What a decoder of stories is asked, beside a GRU that has learned for as long: more steps of less time."""
+    found, how = record("story_gru"), readers.DECODER
+    ours, theirs = (
+        of_stories(found["longer"][readers.LONGER.index(plan)]["seeds"])
+        for plan in (readers.LONG_DECODER, readers.LONG_GRU)
+    )
+    stored = zip(found["rates"]["decoder"][f"{how.learning_rate:g}"], found["told and doubted"]["decoder"], strict=True)
+    shorter, times = of_stories([one | more for one, more in stored]), readers.LONG_DECODER.times
+    passes = times * how.num_steps * growing.BATCH_SIZE / growing.NUM_STORIES
+    trained = Training(passes, readers.LONG_DECODER.rate, readers.RATES["decoder"])
 
-    def above(seeds: list[dict]) -> list[float]:
-        return [each["above"] for each in seeds]
+    def task(name: str, chapter: str, measure: Measure, what: str, told: tuple[str, float] | None = None) -> Task:
+        training = trained._replace(shorter=(1 / times, float(np.mean(shorter[what]))))
+        return Task(name, chapter, measure, "GRU", ours[what], theirs[what], training, told)
 
-    def where(steps: int, seeds: list[dict]) -> list[float]:
-        return [each["kinds"][f"where {steps}"][1] for each in seeds]
-
-    def asked_more(what: str) -> tuple[list[float], list[float]]:
-        return [each[what] for each in more["decoder"]], [each[what] for each in more["GRU"]]
-
-    quarter = trained._replace(shorter=(0.25, float(np.mean(above(record("staircase")["rows"]["positions"])))))
-    told, doubted, hidden = map(asked_more, ("possible", "by doubt", "hidden word"))
-    found = [
-        Task("the next word of a story: nats above the lowest loss", place, FINE_NATS, "GRU",
-             above(decoder), above(gru), quarter, ("the lowest loss", 0)),
-        Task("tell a story: possible sentences, %", place, SHARE, "GRU", *told, trained),
-        Task("one hidden word of a story: nats", place, CLOSE_NATS, "GRU", *hidden, trained),
-        Task("which half of some stories is impossible? Without labels: right, %", "encoder-fine-tuning", PERCENT,
-             "GRU", *doubted, trained),
+    place = "decoder-machine"
+    return [
+        task("the next word of a story: nats above the lowest loss", place, FINE_NATS, "above",
+             ("the lowest loss", 0)),
+        task("tell a story: possible sentences, %", place, SHARE, "possible"),
+        task("one hidden word of a story: nats", place, CLOSE_NATS, "hidden word"),
+        task("which half of some stories is impossible? Without labels: right, %", "encoder-fine-tuning", PERCENT,
+             "by doubt"),
+        task("where somebody or something is, as it was told: right, %", place, SHARE, "where 1"),
+        task("where somebody or something is, over the one who has it: right, %", place, SHARE, "where 2"),
     ]  # fmt: skip
-    for steps, words in ((1, "as it was told"), (2, "over the one who has it")):
-        ours, theirs = where(steps, decoder), where(steps, gru)
-        found.append(
-            Task(f"where somebody or something is, {words}: right, %", place, SHARE, "GRU", ours, theirs, trained)
-        )
-    return found
 
 
 def labelled_stories() -> list[Task]:
-    """Whether a story is possible, by an encoder that has read others."""
-    found, labels = record("story_labels")["accuracy"], 2000
-    tuned = found["pre-trained"][str(labels)]
-    passes = story_labels.NUM_STEPS[labels] * story_labels.BATCH_SIZE / (2 * labels)
-    training = Training(passes, tuned["rate"], story_labels.RATES)
+    """Whether a story is possible, by a decoder and a GRU that have read others and then learn from labels."""
+    found, number = record("story_gru")["labelled"], labelled.NUM_LABELS
+    ours, theirs = found["decoder"], found["GRU"]
+    passes = story_labels.NUM_STEPS[number] * story_labels.BATCH_SIZE / (2 * number)
+    rates = 0.0, *rates_of(ours["tried"])  # without tuning the rate is zero
+    training = Training(passes, ours["rate"], rates, (0, float(np.mean(ours["allowed"]))))
     told = "counted sentences, told which belong together", float(np.mean(record("opponents")["stories"]))
-    doubts = [each["by doubt"] for each in record("story_gru")["told and doubted"]["GRU"]]
     return [
-        Task(f"is a story possible? {labels:,} labels of either kind: right, %", "encoder-fine-tuning", PERCENT,
-             "doubts of a GRU, without labels", tuned["accuracy"], doubts, training, told),
+        Task(f"is a story possible? {number:,} labels of either kind: right, %", "encoder-fine-tuning", PERCENT,
+             "GRU", ours["tuned"], max(theirs["tuned"], theirs["allowed"], key=np.mean), training, told),
     ]  # fmt: skip
 
 
