@@ -85,8 +85,7 @@ def labelled_stories() -> list[Task]:
     found, number = record("story_gru")["labelled"], labelled.NUM_LABELS
     ours, theirs = found["decoder"], found["GRU"]
     passes = story_labels.NUM_STEPS[number] * story_labels.BATCH_SIZE / (2 * number)
-    rates = 0.0, *rates_of(ours["tried"])  # without tuning the rate is zero
-    training = Training(passes, ours["rate"], rates, (0, float(np.mean(ours["allowed"]))))
+    training = Training(passes, ours["rate"], rates_of(ours["tried"]), (0, float(np.mean(ours["allowed"]))))
     told = "counted sentences, told which belong together", float(np.mean(record("opponents")["stories"]))
     return [
         Task(f"is a story possible? {number:,} labels of either kind: right, %", "encoder-fine-tuning", PERCENT,
